@@ -303,10 +303,14 @@ def _of_time(batch: pa.RecordBatch, file: File, begin: int, end: int | None) -> 
     """Returns the rows from `begin` to before `end`; they are in the order of time."""
     if file.from_us >= begin and (end is None or file.to_us < end):
         return batch
-    times = pc.cast(batch.column("observed_at"), pa.int64()).to_numpy()
-    low = int(times.searchsorted(begin))
-    high = batch.num_rows if end is None else int(times.searchsorted(end))
+    times = pc.cast(batch.column("observed_at"), pa.int64())
+    low = _count_before(times, begin)
+    high = batch.num_rows if end is None else _count_before(times, end)
     return batch.slice(low, max(high - low, 0))
+
+
+def _count_before(times: pa.Array, moment: int) -> int:
+    return int(pc.sum(pc.less(times, moment), min_count=0).as_py())
 
 
 def _as_partial(rows: pa.Table) -> pa.Table:

@@ -53,6 +53,14 @@ def test_other_epochs_leaders_and_partitions_are_other_changes() -> None:
     assert [version for _, version, _ in brief(*rows)] == [1, 2, 3, 4, 5]
 
 
+def test_a_change_that_one_recording_saw_twice_is_one_row() -> None:
+    rows = [change("a", 1), change("a", 2, new_leader=2), change("a", 3), change("a", 4, epoch=6)]
+    assert [version for _, version, _ in brief(*rows, counts={"a": EVER})] == [1, 2, 4]
+    assert brief(*rows[2:], counts={"a": EVER}) == [("a", 3, 1), ("a", 4, 1)]
+    assert brief(counts={"a": EVER}) == []
+    assert brief(change("a", 1, topic_id=None), counts={"a": EVER}) == [("a", 1, 1)]
+
+
 def test_without_topic_id_or_epoch_only_the_origin_that_counts_tells() -> None:
     rows = [change("a", 1, epoch=None), change("b", 2, epoch=None), change("b", 9, topic_id=None)]
     found = brief(*rows, counts={"a": (0, 5), "b": (5, 10)})
