@@ -18,7 +18,7 @@ from rdmeta.pipeline.layout import SILVER, leader_minutes_file, period_of, write
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manifest
 from rdmeta.pipeline.minutes import make_leader_minutes
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.place import Place, is_leftover
 from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
 from rdmeta.pipeline.task import attempt
 from rdmeta.pipeline.work import MadeFile, Result, Task
@@ -88,6 +88,8 @@ def run(
         write_layout(out, plan.parts)
         runner = _Runner(out, plan, engine or local_engine(workers), told, held.token)
         made = runner.run(held.was_marked)
+        if engine is not None:  # a process that was lost may have left files
+            _remove_leftovers(out)
         write_inputs(out, made.plan.files)
         manifest = runner.manifest()
         write_manifest(out, manifest)
@@ -112,6 +114,12 @@ def local_engine(workers: int | None = None) -> Engine:
             raise PipelineError("a worker process has died; run the command again") from error
 
     return run_tasks
+
+
+def _remove_leftovers(out: Place) -> None:
+    for entry in list(out.files(SILVER)):
+        if is_leftover(entry.name.rpartition("/")[2]):
+            out.remove(entry.name)
 
 
 def _has_nothing_to_do(plan: Plan) -> bool:

@@ -11,15 +11,17 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rdmeta.errors import MissingExtraError
+from rdmeta.errors import Error, MissingExtraError
 
 try:
     import pyarrow as pa
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
-from rdmeta.pipeline.errors import BadFileError
+from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.running import Engine
 from rdmeta.pipeline.task import attempt
 from rdmeta.pipeline.work import Result, Task
@@ -41,8 +43,16 @@ def spark_engine(session: SparkSession) -> Engine:
         frame = session.createDataFrame(rows, "number int, tasks binary")
         # A range puts one pack into each partition; a hash would put several into some.
         spread = frame.repartitionByRange(len(packs), "number")
-        for row in spread.mapInArrow(_attempted, "result binary").toLocalIterator(True):
-            yield pickle.loads(row.result)
+        results = spread.mapInArrow(_attempted, "result binary").toLocalIterator(True)
+        try:
+            for row in results:
+                result = pickle.loads(row.result)
+                if isinstance(result, Exception) and not isinstance(result, BadFileError):
+                    raise result
+                yield result
+        except (PySparkException, Py4JError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise PipelineError(f"the Spark job has failed: {reason}") from error
 
     return run_tasks
 
@@ -72,8 +82,16 @@ def _attempted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for pack in batch.column("tasks").to_pylist():
             for task in pickle.loads(pack):
-                result = pickle.dumps(attempt(task))
+                result = pickle.dumps(_outcome(task))
                 yield pa.record_batch({"result": pa.array([result], pa.binary())})
+
+
+def _outcome(task: Task) -> Result | Exception:
+    """Makes a task; returns the error if it fails, as Spark would make a text of it."""
+    try:
+        return attempt(task)
+    except (OSError, Error) as error:
+        return error
 
 
 def _packed(tasks: Sequence[Task]) -> list[list[Task]]:

@@ -334,3 +334,16 @@ def test_a_task_whose_run_has_lost_the_lock_gives_no_file_its_name(tmp_path: Pat
     with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
         make(task)
     assert not [path for path in out.rglob("*") if path.is_file()]
+
+
+def test_leftovers_of_a_process_that_was_lost_in_the_run_are_removed(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    left = out / "silver/v1/change" / f".part-0-of-1.parquet.{'0' * 32}.tmp"
+
+    def losing(tasks: Sequence[Task]) -> Iterator[Result | pipeline.BadFileError]:
+        yield from map(make, tasks)
+        left.write_bytes(b"cut")
+
+    pipeline.run(pipeline.plan([source], out), engine=losing)
+    assert not left.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import commands
@@ -11,6 +12,7 @@ from recorded import cluster_day, contents, large_days
 
 from rdmeta import pipeline
 from rdmeta.spark import run
+from rdmeta.spark.executors import spark_engine
 
 
 @pytest.fixture
@@ -57,3 +59,13 @@ def test_the_command_says_that_there_is_no_java(source: Path, tmp_path: Path) ->
     assert done.code == 2
     assert "Spark needs Java 17 or later: JAVA_HOME" in done.err
     assert "--engine local" in done.err
+
+
+def test_an_error_of_an_executor_is_raised_as_it_is(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    plan = pipeline.plan([source], out, in_place=True)
+    lost = [replace(task, token="of a dead run") for task in plan.tasks]
+    with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
+        list(spark_engine(spark)(lost))
