@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
 from typing import Protocol
 
 from rdmeta.pipeline.bronze import copied
 from rdmeta.pipeline.checking import kept
-from rdmeta.pipeline.errors import BadFileError, PipelineError
+from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.inputs import Input, write_inputs
 from rdmeta.pipeline.layout import SILVER, leader_minutes_file, period_of, write_layout
 from rdmeta.pipeline.lock import Lock
@@ -20,13 +17,15 @@ from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manife
 from rdmeta.pipeline.minutes import make_leader_minutes
 from rdmeta.pipeline.place import Place, is_leftover
 from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
+from rdmeta.pipeline.processes import made_by_processes
 from rdmeta.pipeline.task import attempt
 from rdmeta.pipeline.work import MadeFile, Result, Task
 
 __all__ = ["Engine", "Made", "Progress", "local_engine", "run"]
 
-# A run in one process is faster than to start others, for less than that many rows.
+# A run in one process is faster than to start others, for fewer tasks with fewer rows.
 _FEW_ROWS = 200_000
+_FEW_TASKS = 50
 
 Engine = Callable[[Sequence[Task]], Iterator[Result | BadFileError]]
 
@@ -102,16 +101,11 @@ def local_engine(workers: int | None = None) -> Engine:
 
     def run_tasks(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
         count = min(workers or os.cpu_count() or 1, len(tasks))
-        if count <= 1 or sum(task.rows for task in tasks) < _FEW_ROWS:
+        rows = sum(task.rows for task in tasks)
+        if count <= 1 or (rows < _FEW_ROWS and len(tasks) < _FEW_TASKS):
             yield from map(attempt, tasks)
             return
-        largest_first = sorted(tasks, key=lambda task: -task.rows)
-        try:
-            with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
-                for done in as_completed([pool.submit(attempt, task) for task in largest_first]):
-                    yield done.result()
-        except BrokenProcessPool as error:
-            raise PipelineError("a worker process has died; run the command again") from error
+        yield from made_by_processes(tasks, count)
 
     return run_tasks
 

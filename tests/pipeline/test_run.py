@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +15,11 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from processes import environment as surroundings
 from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
-from rdmeta.pipeline import layout, running
+from rdmeta.pipeline import layout, processes, running
 from rdmeta.pipeline.tables import TABLES
 from rdmeta.pipeline.task import make
 from rdmeta.pipeline.work import Result, Task
@@ -301,18 +303,13 @@ def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
         cluster_day(source, "one", day)
 
     with monkeypatch.context() as patch:
-        patch.setattr(running, "attempt", killed)
+        patch.setattr(processes, "_PROGRAM", "import os; os.kill(os.getpid(), 9)")
         with pytest.raises(pipeline.PipelineError, match="a worker process has died"):
             pipeline.run(pipeline.plan([source], out), workers=2)
     pipeline.run(pipeline.plan([source], out), workers=1)
     made(source, tmp_path / "fresh")
     assert silver(out) == silver(tmp_path / "fresh")
     assert pipeline.check(out) == []
-
-
-def killed(_: object) -> None:
-    """Ends a worker process as another process would."""
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_two_runs_of_one_process_are_not_mistaken_for_one(tmp_path: Path) -> None:
@@ -347,3 +344,36 @@ def test_leftovers_of_a_process_that_was_lost_in_the_run_are_removed(tmp_path: P
 
     pipeline.run(pipeline.plan([source], out), engine=losing)
     assert not left.exists()
+
+
+@pytest.mark.usefixtures("by_day")
+def test_an_error_of_a_worker_is_raised_as_it_is(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2):
+        cluster_day(source, "one", day)
+    tasks = pipeline.plan([source], out, in_place=True).tasks
+    lost = [replace(task, token="of a dead run") for task in tasks]
+    with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
+        list(processes.made_by_processes(lost, 2))
+
+
+@pytest.mark.usefixtures("by_day")
+def test_a_program_without_a_guard_can_run_a_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in range(1, 61):
+        cluster_day(source, f"cluster-{day}", 1, (1,), topics=1)
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from rdmeta import pipeline\n"
+        f"print(len(pipeline.run(pipeline.plan([{str(source)!r}], {str(out)!r}), workers=2).made))"
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        env=surroundings(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "420\n"
