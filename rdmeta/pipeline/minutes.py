@@ -9,9 +9,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rdmeta.pipeline.layout import leader_minutes_file
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.place import Draft, Place
 
-__all__ = ["make_leader_minutes"]
+__all__ = ["draft_leader_minutes"]
 
 _COLUMNS = ["leader", "topic", "topic_id", "partition", "us"]
 _PARTITION = _COLUMNS[:-1]
@@ -26,8 +26,8 @@ _SCHEMA = pa.schema(
 )
 
 
-def make_leader_minutes(out: Place, cluster_id: str, parts: Iterable[str]) -> str:
-    """Makes a cluster's part from the parts of its partition_interval; returns the part's name.
+def draft_leader_minutes(out: Place, cluster_id: str, parts: Iterable[str]) -> Draft:
+    """Makes a cluster's part from the parts of its partition_interval; the caller commits it.
 
     A null broker stands for time without a leader. `minutes` are partition-minutes, `share` is
     their share of the cluster's, null if it has none. `partitions` counts those that the broker led
@@ -38,11 +38,13 @@ def make_leader_minutes(out: Place, cluster_id: str, parts: Iterable[str]) -> st
         with out.opened(name) as stream:
             sums.append(_summed(pq.read_table(stream, columns=_COLUMNS), "us"))
     led = _summed(pa.concat_tables(sums), "us") if sums else None
-    name = leader_minutes_file(cluster_id)
-    with out.draft(name) as draft:
+    draft = out.draft(leader_minutes_file(cluster_id))
+    try:
         pq.write_table(_minutes(cluster_id, led), draft.path, compression="zstd")
-        draft.commit()
-    return name
+    except BaseException:
+        draft.drop()
+        raise
+    return draft
 
 
 def _summed(rows: pa.Table, what: str) -> pa.Table:

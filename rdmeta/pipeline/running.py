@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,8 @@ from rdmeta.pipeline.inputs import Input, write_inputs
 from rdmeta.pipeline.layout import SILVER, leader_minutes_file, period_of, write_layout
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manifest
-from rdmeta.pipeline.minutes import make_leader_minutes
-from rdmeta.pipeline.place import Place, is_leftover
+from rdmeta.pipeline.minutes import draft_leader_minutes
+from rdmeta.pipeline.place import Draft, Place, commit, is_leftover
 from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
 from rdmeta.pipeline.processes import made_by_processes
 from rdmeta.pipeline.task import attempt
@@ -207,19 +208,29 @@ class _Runner:
 
     def _make_minutes(self) -> None:
         """Makes leader_minutes of the clusters whose intervals differ."""
-        for cluster_id, days in self._plan.days.items():
-            parts = self._plan.parts[cluster_id]
-            names = [
-                name
-                for period in sorted({period_of(day, parts) for day in days})
-                for name in files_of_period(cluster_id, period, parts)
-                if name.startswith(f"{SILVER}/partition_interval/")
-            ]
-            minutes = leader_minutes_file(cluster_id)
-            is_made = self._trusted and minutes in self._plan.manifest.files
-            if not is_made or any(name in self._files for name in names):
-                make_leader_minutes(self._out, cluster_id, names)
-                self._files[minutes] = kept(self._out, minutes)
+        with contextlib.ExitStack() as stack:
+            drafts: dict[str, Draft] = {}
+            for cluster_id in self._plan.days:
+                names = self._intervals(cluster_id)
+                minutes = leader_minutes_file(cluster_id)
+                is_made = self._trusted and minutes in self._plan.manifest.files
+                if not is_made or any(name in self._files for name in names):
+                    drafts[minutes] = draft_leader_minutes(self._out, cluster_id, names)
+                    stack.callback(drafts[minutes].drop)
+            if drafts:
+                commit(list(drafts.values()))
+            for name in drafts:
+                self._files[name] = kept(self._out, name)
+
+    def _intervals(self, cluster_id: str) -> list[str]:
+        """Returns the names of the parts of a cluster's partition_interval."""
+        parts = self._plan.parts[cluster_id]
+        return [
+            name
+            for period in sorted({period_of(day, parts) for day in self._plan.days[cluster_id]})
+            for name in files_of_period(cluster_id, period, parts)
+            if name.startswith(f"{SILVER}/partition_interval/")
+        ]
 
     def _is_bronze(self, each: Input) -> bool:
         return each.place == self._out.where and each.state != "quarantined"

@@ -23,7 +23,7 @@ from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, d
 from rdmeta.pipeline.errors import BadFileError, LockedError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
-from rdmeta.pipeline.place import Place, is_failing
+from rdmeta.pipeline.place import Place, commit, is_failing
 from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_day
 from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
 
@@ -194,8 +194,8 @@ class _Maker:
                 digests[table] = sha256_of(stream)
         if self._task.token and not lock.is_held(self._out, self._task.token):
             raise LockedError(f"{self._out.where}: another run has taken it over")
+        commit([writer.draft for writer in writers.values()])
         for table, writer in writers.items():
-            writer.draft.commit()
             self._result.made.append(
                 MadeFile(writer.name, writer.rows, sizes[table], digests[table])
             )
