@@ -156,7 +156,7 @@ class Asker:
                 self._say("unsupported", f"{MIN_ISR} is unknown: {error}")
                 self._tell({}, "unsupported")
         except Error:
-            # What is known stays so; new topics are among all that are asked for soon.
+            # The known values stay, and soon all topics are asked for, also the new ones.
             self._due_at = min(self._due_at, time.monotonic() + min(_AGAIN_S, self._every))
         else:
             if self._is_closed:

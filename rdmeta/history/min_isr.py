@@ -1,4 +1,4 @@
-"""What is known of topics' min.insync.replicas, and what of that no row tells yet."""
+"""The known min.insync.replicas of topics, and those that no row tells yet."""
 
 from __future__ import annotations
 

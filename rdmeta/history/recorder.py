@@ -8,12 +8,12 @@ A recording has these rows in this order:
     changes          with higher versions
     observed_to      the recording ends
 
-A recording never covers time without observations, and it covers one day in UTC. It ends at its
-last observation if the cache no longer holds all changes, if observations are too far apart, if the
-wall clock was set, or if another cluster answers. At midnight it ends without a break: the next one
-begins at 00:00:00 with the state of the observation before, and its footer names the one that it
-continues. So each day can be read, and deleted, alone. A process that dies writes no `observed_to`;
-its observations end at the last file's `observed_to_us`.
+A recording never covers time without observations, and it lies within one day in UTC. It ends at
+its last observation if the cache no longer holds all changes, or if observations are too far apart.
+It also ends there if the wall clock was set, or if another cluster answers. At midnight it ends
+without a break. The next one begins at 00:00:00 with the state of the observation before, and its
+footer names the one that it continues. So each day can be read, and deleted, alone. A process that
+dies writes no `observed_to`; its observations end at the last file's `observed_to_us`.
 
 The recorder makes each file by rename: a file is complete and on disk, or it is not there.
 """
@@ -100,11 +100,11 @@ class Recorder:
     warning in the log `rdmeta.history`. `cluster_id` names the cluster if its brokers do not
     (Metadata v0 and v1); `name` is what people call it, for the footers.
 
-    Times are wall-clock time in UTC; within a recording they never run backwards. If `clock` and
-    `monotonic` (seconds) differ by more than a second between two observations, somebody set the
-    clock or the machine slept, and another recording begins. A `clock` without `monotonic` counts
-    as one that is never set. One thread at a time may use a recorder, while others may write to the
-    cache. Other recorders, also of the same cluster, may write to the same directory.
+    Times are wall-clock time in UTC; within a recording they never run backwards. Between two
+    observations, `clock` and `monotonic` (seconds) may differ by a second. Otherwise somebody set
+    the clock or the machine slept, and another recording begins. A `clock` without `monotonic`
+    counts as one that is never set. One thread at a time may use a recorder, while others may write
+    to the cache. Other recorders, also of the same cluster, may write to the same directory.
 
     Raises HistoryError if the cluster has no name, and OSError if a file cannot be written. Then
     the recorder keeps its rows, and the next call tries again.

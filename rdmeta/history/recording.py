@@ -104,8 +104,8 @@ class Recording:
     def written(self) -> None:
         """Drops the rows, which are in a file now.
 
-        A file that does not reach a later version stands for its time only until the next one,
-        which begins where it began, and so must have its rows and its time too.
+        The next file replaces one that reached no later version: it begins where that one began.
+        So it needs that one's rows and time.
         """
         self.has_file = True
         self.flushed_at = self.observed_to

@@ -115,14 +115,14 @@ class Footer(NamedTuple):
     # next recording continues it; gap: no observation for longer than max_gap_us; clock: the wall
     # clock was set; lost: the cache no longer held all changes; cluster: another cluster answered.
     ended_by: str | None = None
-    # What people call the cluster.
+    # The name by which people call the cluster.
     name: str | None = None
     # The longest time between two observations, of which the file has the later one.
     longest_gap_us: int | None = None
     # The time without an observation after which the recorder would have ended the recording.
     max_gap_us: int | None = None
-    # What the brokers said when they were asked for min.insync.replicas: known, denied or
-    # unsupported. None: they were not asked.
+    # The brokers' answer to a question for min.insync.replicas: known, denied or unsupported. None:
+    # there was no question.
     min_isr: str | None = None
     # The number of files that a compaction made this one of, None for a recorder's own file.
     compacted: int | None = None
