@@ -128,6 +128,8 @@ def _unknown_columns(schema: pa.Schema) -> tuple[str, ...]:
     Raises HistoryError if a column is there twice or of another type, or if one is missing that
     each row needs. Other columns may be missing.
     """
+    if schema.equals(CHANGE_SCHEMA):
+        return ()
     names = schema.names
     for theirs in schema:
         place = CHANGE_SCHEMA.get_field_index(theirs.name)

@@ -157,8 +157,8 @@ def read(
 
     `cluster_id` and `session` limit it to one cluster, one recording. `since` and `until` limit it
     to rows with since <= observed_at < until; files without such rows are not read. Raises the
-    errors of `files`. With on_error="quarantine" it logs a warning for each file that has no whole
-    rows, and leaves out that file and what lies behind it in its recording.
+    errors of `files`. With on_error="quarantine" it leaves out a file without whole rows, and what
+    lies behind it in its recording. It logs a warning that names the file.
     """
     wanted = Wanted(cluster_id, session, since, until)
     for left in reversed(range(_LOOKS)):
