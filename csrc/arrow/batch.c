@@ -63,6 +63,23 @@ static void buffer_place(struct ArrowBuffer *b, block_place_t *place,
         place->used += (bytes + RDMETA_LINE - 1) & ~(size_t)(RDMETA_LINE - 1);
 }
 
+rdmeta_err_t rdmeta_arrow_buffer_room(struct ArrowBuffer *b, int64_t size) {
+        const int in_block = b->allocator.free == buffer_keep;
+        uint8_t *p;
+
+        if (size <= b->capacity_bytes)
+                return RDMETA_OK;
+        p = (uint8_t *)realloc(in_block ? NULL : b->data, (size_t)size);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        if (in_block && b->size_bytes)
+                memcpy(p, b->data, (size_t)b->size_bytes);
+        b->data           = p;
+        b->capacity_bytes = size;
+        b->allocator.free = buffer_free;
+        return RDMETA_OK;
+}
+
 /* ---- columns ------------------------------------------------------------- */
 
 static int64_t values_size(rdmeta_arrow_type_t type, int64_t rows,

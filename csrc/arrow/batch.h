@@ -38,6 +38,10 @@ void rdmeta_arrow_batch_reset(rdmeta_arrow_batch_t *b);
  * 0, and nothing else. Returns NO_MEMORY: the caller then resets the batch. */
 rdmeta_err_t rdmeta_arrow_batch_room(rdmeta_arrow_batch_t *b, int64_t rows,
                                      const int64_t *items);
+/* Grows a buffer to `size` bytes at least, in the batch's block or not. Returns
+ * NO_MEMORY, and then the buffer is as it was; nanoarrow's own function frees
+ * it. */
+rdmeta_err_t rdmeta_arrow_buffer_room(struct ArrowBuffer *b, int64_t size);
 /* Moves the batch to *out, which the caller releases; the batch then has no
  * rows. Returns NO_MEMORY, and leaves the batch as it was. */
 rdmeta_err_t rdmeta_arrow_batch_export(rdmeta_arrow_batch_t *b,

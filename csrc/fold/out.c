@@ -28,26 +28,11 @@ void rdmeta_fold_out_destroy(rdmeta_fold_out_t *o) {
 
 /* ---- room ---------------------------------------------------------------- */
 
-/* Grows a buffer to at least `size` bytes. Unlike nanoarrow's own function, it
- * keeps the old memory if there is no more. Returns NO_MEMORY. */
-static rdmeta_err_t buffer_room(struct ArrowBuffer *b, int64_t size) {
-        uint8_t *p;
-
-        if (size <= b->capacity_bytes)
-                return RDMETA_OK;
-        p = (uint8_t *)realloc(b->data, (size_t)size);
-        if (!p)
-                return RDMETA_ERR_NO_MEMORY;
-        b->data           = p;
-        b->capacity_bytes = size;
-        return RDMETA_OK;
-}
-
-/* As buffer_room(), and fills the new bytes. */
+/* Grows a buffer, and fills the new bytes. */
 static rdmeta_err_t buffer_filled(struct ArrowBuffer *b, int64_t size,
                                   int fill) {
         const int64_t old      = b->capacity_bytes;
-        const rdmeta_err_t err = buffer_room(b, size);
+        const rdmeta_err_t err = rdmeta_arrow_buffer_room(b, size);
 
         if (!err && b->capacity_bytes > old)
                 memset(b->data + old, fill, (size_t)(b->capacity_bytes - old));
@@ -71,13 +56,30 @@ static rdmeta_err_t column_room(rdmeta_arrow_column_t *c,
                 return err;
         if (is_var(field->type)) {
                 err = buffer_filled(&c->offsets, 4 * (rows + 1), 0);
-                return err ? err : buffer_room(&c->values, 64);
+                return err ? err : rdmeta_arrow_buffer_room(&c->values, 64);
         }
         if (field->type == RDMETA_ARROW_BOOL)
                 return buffer_filled(&c->values, rows / 8, 0);
-        return buffer_room(&c->values,
+        return rdmeta_arrow_buffer_room(&c->values,
                            field->type == RDMETA_ARROW_INT32 ? 4 * rows
                                                              : 8 * rows);
+}
+
+/* Makes room for a full batch in one block, since the last one was full. With
+ * memory of its own per column, most of the time would go into page faults. */
+static rdmeta_err_t block_room(rdmeta_fold_out_t *o) {
+        int i;
+
+        if (rdmeta_arrow_batch_room(&o->batch, RDMETA_ARROW_ROWS, o->items)) {
+                rdmeta_arrow_batch_reset(&o->batch);
+                return RDMETA_ERR_NO_MEMORY;
+        }
+        o->batch.rows = 0;
+        o->room       = RDMETA_ARROW_ROWS;
+        for (i = 0; i < o->batch.n; i++)
+                if (is_var(o->batch.fields[i].type))
+                        o->batch.columns[i].values.size_bytes = 0;
+        return RDMETA_OK;
 }
 
 rdmeta_err_t rdmeta_fold_out_begin(rdmeta_fold_out_t *o) {
@@ -88,6 +90,8 @@ rdmeta_err_t rdmeta_fold_out_begin(rdmeta_fold_out_t *o) {
         o->failed = 0;
         if (o->batch.rows < o->room)
                 return RDMETA_OK;
+        if (o->is_large && !o->room)
+                return block_room(o);
         room = o->room ? 4 * o->room : FIRST_ROOM;
         for (i = 0; i < o->batch.n && !err; i++)
                 err = column_room(&o->batch.columns[i], &o->batch.fields[i],
@@ -107,7 +111,7 @@ void rdmeta_fold_out_bytes(rdmeta_fold_out_t *o, int column, const void *data,
         if (!data) {
                 rdmeta_fold_put_null(c, row);
         } else if (need > c->values.capacity_bytes &&
-                   buffer_room(&c->values, 2 * need)) {
+                   rdmeta_arrow_buffer_room(&c->values, 2 * need)) {
                 o->failed = 1;
                 return;
         } else if (size) {
@@ -152,7 +156,7 @@ static rdmeta_err_t fill_text(rdmeta_fold_out_t *o, int column,
         const int64_t size       = (int64_t)s.len;
         int64_t row;
 
-        if (buffer_room(&c->values, size * o->batch.rows + 1))
+        if (rdmeta_arrow_buffer_room(&c->values, size * o->batch.rows + 1))
                 return RDMETA_ERR_NO_MEMORY;
         for (row = 0; row < o->batch.rows; row++) {
                 memcpy(c->values.data + row * size, s.data, s.len);
@@ -166,7 +170,9 @@ static void fill_null(rdmeta_fold_out_t *o, int column) {
         rdmeta_arrow_column_t *c = &o->batch.columns[column];
 
         memset(c->valid.data, 0, (size_t)c->valid.capacity_bytes);
-        if (!is_var(o->batch.fields[column].type))
+        if (is_var(o->batch.fields[column].type))
+                memset(c->offsets.data, 0, 4 * (size_t)(o->batch.rows + 1));
+        else
                 memset(c->values.data, 0, (size_t)c->values.capacity_bytes);
         c->nulls = o->batch.rows;
 }
@@ -203,9 +209,23 @@ static rdmeta_err_t fill_columns(rdmeta_fold_out_t *o) {
         return err;
 }
 
+/* Notes how many bytes or ids a full batch has, and some more, for the next. */
+static void sizes_note(rdmeta_fold_out_t *o) {
+        int i;
+
+        for (i = 0; i < o->batch.n; i++) {
+                const int64_t size = o->batch.columns[i].values.size_bytes;
+                const int64_t more = size + size / 8 + 64;
+                o->items[i] = o->batch.fields[i].type == RDMETA_ARROW_IDS
+                                      ? more / 4
+                                      : more;
+        }
+}
+
 /* Moves the growing batch to the finished ones, if it has rows. Returns
  * NO_MEMORY, and then it stays. */
 static rdmeta_err_t batch_end(rdmeta_fold_out_t *o) {
+        const int64_t rows = o->batch.rows;
         rdmeta_err_t err;
 
         if (!o->batch.rows)
@@ -221,10 +241,13 @@ static rdmeta_err_t batch_end(rdmeta_fold_out_t *o) {
         }
         err = fill_columns(o);
         if (!err)
+                sizes_note(o);
+        if (!err)
                 err = rdmeta_arrow_batch_export(&o->batch, &o->done[o->n]);
         if (err)
                 return err;
         o->n++;
+        o->is_large = rows == RDMETA_ARROW_ROWS;
         o->room  = 0;
         o->bytes = 0;
         return RDMETA_OK;

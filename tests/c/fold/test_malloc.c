@@ -113,15 +113,20 @@ static void say_detail(rdmeta_fold_t *f, uint64_t version, int32_t kind,
         say(f, c);
 }
 
-/* Saves the state, and returns a fold that goes on from it. */
+/* Saves the state, and returns a fold that goes on from it. Nothing fails by
+ * chance in the new one: it would need all of its memory at once. */
 static rdmeta_fold_t *moved(rdmeta_fold_t *f) {
+        const size_t chance = counted.chance;
         char state[4096];
         size_t size;
         rdmeta_err_t err;
 
         AGAIN(rdmeta_fold_save(f, state, sizeof(state), &size));
         rdmeta_fold_destroy(f);
-        return make(state, size);
+        counted.chance = 0;
+        f              = make(state, size);
+        counted.chance = chance;
+        return f;
 }
 
 static void records(rdmeta_fold_t *f) {
