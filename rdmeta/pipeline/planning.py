@@ -391,7 +391,7 @@ def _labels(recordings: Iterable[Recording]) -> dict[str, str]:
 def _has_lost(was: MadeDay, there: Day | None) -> bool:
     """Returns whether a day was made from an input that is not there any more."""
     seen = {each.origin: each.seen_to_us for each in there.stretches} if there else {}
-    return was.is_gone or any(seen.get(origin, -1) < us for origin, us in was.origins.items())
+    return any(seen.get(origin, -1) < us for origin, us in was.origins.items())
 
 
 def _holes(days: Iterable[Day]) -> Iterator[int]:

@@ -6,15 +6,15 @@ however the rows come.
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rdmeta.pipeline.place import Draft, Place
 
-__all__ = ["OF_FOLD", "SCHEMAS", "TABLES", "TIME_OF", "TableWriter", "made_from", "rows_of_day"]
+__all__ = ["OF_FOLD", "SCHEMAS", "TABLES", "TableWriter", "made_from", "rows_of_day"]
 
 FoldTable: TypeAlias = Literal[
     "partition_interval",
@@ -29,6 +29,7 @@ _TIME = pa.timestamp("us", tz="UTC")
 _IDS = pa.list_(pa.int32())
 _ROW_GROUP = 122_880
 _MADE_FROM = b"rdmeta.made_from"
+_ROWS = b"rdmeta.rows_of_days"
 
 _TYPES = {"str": pa.string(), "i32": pa.int32(), "i64": pa.int64(), "bool": pa.bool_()}
 _TYPES |= {"ids": _IDS, "time": _TIME}
@@ -91,11 +92,6 @@ OF_FOLD: tuple[FoldTable, ...] = (
     "leader_change",
     "change",
 )
-TIME_OF = dict.fromkeys(TABLES, "began_at") | {
-    "leader_change": "observed_at",
-    "change": "observed_at",
-    "observation": "seen_from",
-}
 
 
 class TableWriter:
@@ -110,6 +106,7 @@ class TableWriter:
         self.draft: Draft = place.draft(name)
         self._schema = schema
         self._waiting: list[Any] = []
+        self._days: dict[str, int] = {}
         self._count = 0
         self._writer = pq.ParquetWriter(
             self.draft.path,
@@ -121,10 +118,14 @@ class TableWriter:
             store_schema=True,
         )
 
-    def write(self, rows: pa.Table) -> None:
-        """Adds rows; columns are found by name. Raises OSError, and ValueError for other types."""
+    def write(self, day: str, rows: pa.Table) -> None:
+        """Adds rows of a day, which is not before that of earlier rows.
+
+        Columns are found by name. Raises OSError, and ValueError for other types.
+        """
         if rows.num_rows == 0:
             return
+        self._days[day] = self._days.get(day, 0) + rows.num_rows
         chosen = rows.select(self._schema.names).cast(self._schema)
         self._waiting.append(chosen)
         self._count += chosen.num_rows
@@ -136,6 +137,7 @@ class TableWriter:
         """Ends the file, which has no name yet; returns its size in bytes."""
         if self._count:
             self._flush(self._count)
+        self._writer.add_key_value_metadata({_ROWS.decode(): json.dumps(self._days)})
         self._writer.close()
         return self.draft.path.stat().st_size
 
@@ -163,10 +165,10 @@ def made_from(place: Place, name: str) -> str | None:
         return None
 
 
-def rows_of_day(place: Place, name: str, table: str, begin_us: int, end_us: int) -> pa.Table:
-    """Returns the rows of a part that begin in a stretch of time; raises OSError."""
+def rows_of_day(place: Place, name: str, day: str) -> pa.Table:
+    """Returns the rows that a part has of a day; raises OSError."""
     with place.opened(name) as stream:
-        rows = pq.read_table(stream)
-    times = pc.cast(rows[TIME_OF[table]], pa.int64())
-    inside = pc.and_(pc.greater_equal(times, begin_us), pc.less(times, end_us))
-    return rows.filter(inside)
+        file = pq.ParquetFile(stream)
+        counts: dict[str, int] = json.loads(file.metadata.metadata[_ROWS])
+        before = sum(rows for each, rows in counts.items() if each < day)
+        return file.read().slice(before, counts.get(day, 0))

@@ -182,9 +182,8 @@ class _Maker:
         return days if found == self._footer(period) else {}
 
     def _copy(self, day: str, names: Mapping[str, str], writers: Mapping[str, TableWriter]) -> None:
-        begin = begin_of(day)
         for table, writer in writers.items():
-            writer.write(rows_of_day(self._out, names[table], table, begin, begin + DAY_US))
+            writer.write(day, rows_of_day(self._out, names[table], day))
 
     def _commit(self, writers: Mapping[str, TableWriter]) -> None:
         sizes = {table: writer.close() for table, writer in writers.items()}
@@ -282,7 +281,7 @@ class _DayMaker:
 
     def _write(self, table: str, rows: pa.Table) -> None:
         if table in self._writers:
-            self._writers[table].write(rows)
+            self._writers[table].write(self._day.day, rows)
 
 
 def _batches(file: File) -> Iterator[pa.RecordBatch]:

@@ -377,3 +377,18 @@ def test_a_program_without_a_guard_can_run_a_plan(
         check=True,
     )
     assert done.stdout == "420\n"
+
+
+def test_a_day_whose_input_is_back_is_made_from_it_again(tmp_path: Path) -> None:
+    source, out, away = tmp_path / "history", tmp_path / "out", tmp_path / "away"
+    cluster_day(source / "day-1", "one", 1)
+    cluster_day(source / "day-2", "one", 2)
+    made(source, out, in_place=True)
+    (source / "day-1").rename(away)
+    assert made(source, out, in_place=True).plan.gone == (("one", "2026-11-01"),)
+    cluster_day(source / "late", "one", 1, at=70_000)
+    made(source, out, in_place=True)
+    away.rename(source / "day-1")
+    assert made(source, out, in_place=True).plan.gone == ()
+    made(source, tmp_path / "fresh", in_place=True)
+    assert silver(out) == silver(tmp_path / "fresh")

@@ -1,0 +1,78 @@
+"""A part's bytes follow from its rows and its footer, however the rows come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from rdmeta.pipeline import tables
+from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.tables import SCHEMAS, TableWriter, made_from, rows_of_day
+
+COUNT = 1000
+
+
+def rows() -> pa.Table:
+    """Returns rows of `observation`, in an order of columns of their own."""
+    row = {"cluster_id": "c", "origin": "o", "seen_to": 2, "ended_by": "open", "partial": False}
+    schema = SCHEMAS["observation"]
+    table = pa.Table.from_pylist([{**row, "seen_from": n} for n in range(COUNT)], schema=schema)
+    return table.select(schema.names[::-1])
+
+
+def written(where: Path, sizes: list[int]) -> bytes:
+    """Writes the rows in batches of these sizes; returns the part's bytes."""
+    place = Place(where)
+    writer = TableWriter(place, "x.parquet", "observation", "made from")
+    begin = 0
+    for size in sizes:
+        for offset in range(begin, begin + size):
+            writer.write(f"2026-11-0{1 + offset // 500}", rows().slice(offset, 1))
+        begin += size
+    writer.write("2026-11-02", rows().slice(begin))
+    assert writer.close() == writer.draft.path.stat().st_size
+    writer.draft.commit()
+    assert writer.rows == COUNT
+    return (where / "x.parquet").read_bytes()
+
+
+def test_the_batches_in_which_rows_come_do_not_matter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_ROW_GROUP", 300)
+    first = written(tmp_path / "a", [500])
+    assert first == written(tmp_path / "b", [100, 7, 593])
+    file = pq.ParquetFile(tmp_path / "a/x.parquet")
+    groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+    assert groups == [300, 300, 300, 100]
+    assert file.schema_arrow.remove_metadata() == SCHEMAS["observation"]
+
+
+def test_a_part_says_what_it_was_made_from_and_has_the_rows_of_each_day(tmp_path: Path) -> None:
+    written(tmp_path, [500])
+    place = Place(tmp_path)
+    assert made_from(place, "x.parquet") == "made from"
+    assert made_from(place, "y.parquet") is None
+    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
+    assert made_from(place, "cut.parquet") is None
+    day = rows_of_day(place, "x.parquet", "2026-11-02")
+    assert day.num_rows == 500
+    assert day["seen_from"].cast(pa.int64())[0].as_py() == 500
+    assert rows_of_day(place, "x.parquet", "2026-11-03").num_rows == 0
+
+
+def test_times_are_micros_in_utc_for_every_reader(tmp_path: Path) -> None:
+    written(tmp_path, [500])
+    column = pq.ParquetFile(tmp_path / "x.parquet").schema.column(2)
+    assert column.physical_type == "INT64"
+    assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(column.logical_type)
+
+
+def test_a_writer_that_is_dropped_leaves_nothing(tmp_path: Path) -> None:
+    writer = TableWriter(Place(tmp_path), "x.parquet", "observation", "")
+    writer.write("2026-11-01", rows())
+    writer.drop()
+    assert list(tmp_path.iterdir()) == []
