@@ -123,6 +123,7 @@ def command(
             made = pipeline.run(plan, engine=run_tasks, progress=progress)
         plan = made.plan
         _print_made(output, action, made)
+        _tell_unknown(made, messages)
     _tell(plan, messages)
     return UNMET if strict and (plan.quarantined or plan.gone) else FINE
 
@@ -287,6 +288,17 @@ def _tell(plan: Plan, messages: Messages) -> None:
         messages.note(line)
     if len(lines) > _LISTED:
         messages.note(f"and {len(lines) - _LISTED} more; --json lists all of them")
+
+
+def _tell_unknown(made: Made, messages: Messages) -> None:
+    """Says once what the run has passed over, as a later version of rdmeta wrote it."""
+    columns = {name for each in made.plan.files for name in each.unknown_columns.split()}
+    if columns:
+        shown = ", ".join(sorted(columns))
+        messages.note(f"this version does not know these columns, and passes over them: {shown}")
+    if made.rows.get("unknown_kinds"):
+        count = made.rows["unknown_kinds"]
+        messages.note(f"this version does not know the kinds of {count} changes: passed over")
 
 
 # ---- what a run would do ------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import commands
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from recorded import cluster_day, contents
 
@@ -126,3 +128,22 @@ def test_a_terminal_shows_bars(source: Path, tmp_path: Path) -> None:
         assert terminal.end() == 0
         assert "bronze" in terminal.text
         assert "4/4" in terminal.text
+
+
+def test_columns_and_kinds_of_a_later_version_are_warned_about_once(
+    source: Path, tmp_path: Path
+) -> None:
+    found = ((path, pq.ParquetFile(path).read()) for path in source.rglob("*.parquet"))
+    path, table = next((p, t) for p, t in found if "leader_changed" in t["kind"].to_pylist())
+    kinds = pc.replace_substring(table["kind"], "leader_changed", "mood_changed")
+    place = table.schema.get_field_index("kind")
+    changed = table.set_column(place, table.schema.field(place), kinds)
+    pq.write_table(changed.append_column("mood", kinds), path)
+    done = pipeline("all", source, tmp_path / "out", "--engine", "local")
+    assert done.err.splitlines() == [
+        "rdmeta: this version does not know these columns, and passes over them: mood",
+        "rdmeta: this version does not know the kinds of 4 changes: passed over",
+    ]
+    parts = (tmp_path / "out/silver/v1/observation").rglob("*.parquet")
+    partial = [v for part in parts for v in pq.ParquetFile(part).read()["partial"].to_pylist()]
+    assert sorted(partial) == [False, True]
