@@ -57,6 +57,7 @@ class Input:
     label: str | None = None
     longest_gap_us: int | None = None
     unknown_columns: str = ""
+    compacted: int | None = None
 
     @property
     def path(self) -> str:
@@ -170,6 +171,7 @@ def _described(bare: Input, name: FileName, file: Any) -> Input:
         label=footer.name,
         longest_gap_us=footer.longest_gap_us,
         unknown_columns=" ".join(unknown),
+        compacted=footer.compacted,
     )
 
 
@@ -192,10 +194,14 @@ def arrange(inputs: Iterable[Input]) -> tuple[list[Recording], list[Input]]:
     good = [each for each in ordered if each.state == "good"]
     found = []
     for _, group in groupby(good, key=lambda each: each.key[:2]):
-        chosen = list(_without_copies(list(group), states.append))
-        chain = list(_chain(chosen, states.append))
+        left = list(_not_compacted(list(group), states.append))
+        chosen = list(_without_copies(left, states.append))
+        aside: list[Input] = []
+        chain = list(_chain(chosen, aside.append))
+        states += aside
         if chain:
-            found.append(_recording(chain, is_cut=len(chain) < len(chosen)))
+            is_cut = any(each.state == "set aside" for each in aside)
+            found.append(_recording(chain, is_cut=is_cut))
     return sorted(found, key=lambda r: (r.cluster_id, r.from_us, r.origin)), states
 
 
@@ -212,6 +218,18 @@ def _recording(chain: list[Input], is_cut: bool) -> Recording:
         first.continues,
         "missing" if broken else last.ended_by,
     )
+
+
+def _not_compacted(group: list[Input], aside: Callable[[Input], object]) -> Iterator[Input]:
+    """Yields a recording's files without those of which a compaction made one."""
+    compacted = [each for each in group if each.compacted is not None]
+    widest = max(compacted, key=lambda each: each.to_version, default=None)
+    for each in group:
+        behind = widest is None or each.to_version > widest.to_version
+        if widest is None or behind or (each.compacted is not None and each.key == widest.key):
+            yield each
+        else:
+            aside(replace(each, state="duplicate", reason=f"{widest.path} has its rows"))
 
 
 def _without_copies(group: list[Input], aside: Callable[[Input], object]) -> Iterator[Input]:

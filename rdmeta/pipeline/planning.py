@@ -364,17 +364,17 @@ def _not_copied(
     """Returns the state of a file that is not copied, and why; None for one that is."""
     if before is not None and before.sha256 == each.sha256:
         return "copied", before.name
-    if before is not None and each.from_version != each.to_version:
-        return "set aside", f"it contradicts {before.path}"
-    if before is not None and before.to_us >= each.to_us:
-        return "copied", f"{before.name} is a later one"
     if (
-        before is None
+        (before is None or each.compacted is not None)
         and whole is not None
         and whole.files[-1].to_version >= each.to_version
         and whole.to_us >= each.to_us
     ):
         return "copied", f"{whole.files[-1].name} and those before have its rows"
+    if before is not None and each.from_version != each.to_version:
+        return "set aside", f"it contradicts {before.path}"
+    if before is not None and before.to_us >= each.to_us:
+        return "copied", f"{before.name} is a later one"
     return None
 
 

@@ -57,6 +57,20 @@ def test_what_lies_behind_a_missing_file_is_set_aside() -> None:
     assert recording.ended_by == "missing"
 
 
+def test_a_compaction_has_the_rows_of_all_files_that_it_was_made_of() -> None:
+    old = [file(0, 8, 8), file(8, 8, 9)]
+    new = replace(file(0, 8, 9, sha256="other", place="q"), compacted=2)
+    found, states = arranged(*old, new)
+    assert found == ["0-8"]
+    assert states == {"p/0-8": "duplicate", "p/8-8": "duplicate"}
+
+
+def test_a_file_that_a_longer_one_covers_cuts_no_recording() -> None:
+    (recording,), _ = arrange([file(0, 8), file(8, 8), file(8, 9)])
+    assert [each.name for each in recording.files] == ["0-8", "8-9"]
+    assert recording.ended_by is None
+
+
 def test_the_second_of_two_equal_files_is_a_duplicate() -> None:
     found, states = arranged(file(0, 3), file(0, 3, place="q"))
     assert found == ["0-3"]
