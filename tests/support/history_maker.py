@@ -40,7 +40,8 @@ OFFLINE = ((), (2,))
 class Plan(NamedTuple):
     """What to make. `changes`, `toggles` and `gaps` are per cluster and day; times in seconds.
 
-    A toggle removes a topic, or adds it again with another id. The second recorder begins half a
+    A toggle removes a topic, or adds it again with another id. Changes that would hit a topic while
+    it is gone are left out. The second recorder begins half a
     poll later, and its clock is `skew` ahead; each further one likewise. `deleted` are days whose
     folders are removed afterwards, counted from 0.
     """
