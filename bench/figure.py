@@ -150,6 +150,7 @@ class Scale:
     churn: int = 100_000
     churn_seconds: int = 20
     clients: int = 1_000
+    changes: int = 1_000_000
     kills: int = 20  # rounds with Apache Kafka; 0: none is started
     idle_seconds: float = 12
     rounds: int = 9
@@ -168,6 +169,7 @@ QUICK = Scale(
     churn=100,
     churn_seconds=1,
     clients=10,
+    changes=2_000,
     kills=0,
     idle_seconds=0.2,
     rounds=2,

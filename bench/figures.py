@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench import figures_cli, figures_client, figures_live, figures_security
+from bench import figures_cli, figures_client, figures_fold, figures_live, figures_security
 from bench.figure import (
     PER_TOPIC,
     QUICK,
@@ -184,5 +184,6 @@ def all_figures(scale: Scale) -> list[Figure]:
         *figures_client.PARTS,
         *figures_security.PARTS,
         *figures_cli.PARTS,
+        *figures_fold.PARTS,
     )
     return [figure for part in parts for figure in part(scale)]

@@ -49,6 +49,7 @@ class Program(NamedTuple):
         parser = argparse.ArgumentParser(prog=f"python -m {self.package}", description=doc)
         parser.add_argument("part", choices=self.parts)
         parser.add_argument("--topics", type=int, default=10_000)
+        parser.add_argument("--changes", type=int, default=1_000_000)
         parser.add_argument("--rounds", type=int, default=9)
         parser.add_argument("--clients", type=int, default=1_000)
         parser.add_argument(

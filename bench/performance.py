@@ -34,6 +34,7 @@ GROUPS = {
     "client": "The client",
     "security": "The client on secured clusters",
     "cli": "The command, and metrics",
+    "fold": "Changes to intervals",
     "import": "Import",
 }
 

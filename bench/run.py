@@ -42,7 +42,7 @@ def run_once(job: Job, turn: int) -> Run:
         except subprocess.CalledProcessError as error:
             raise MeasureError(str(error)) from error
     command = [str(build.OUT / job.program), *arguments]
-    if job.program in ("leader", "live", "client", "cli"):
+    if job.program in ("leader", "live", "client", "cli", "fold"):
         command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
     limit = LIMIT_SECONDS + (int(arguments[1]) if job.program == "churn" else 0)
     try:
@@ -177,7 +177,8 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         action="append",
         help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
-        " waits, arrow, client, security, cli, churn) or a part of a row's name; may be repeated",
+        " waits, arrow, client, security, cli, fold, churn) or a part of a row's name;"
+        " may be repeated",
     )
     parser.add_argument("--rounds", type=int, help="rounds per process")
     parser.add_argument("--processes", type=int, help="processes per job")

@@ -1,0 +1,1 @@
+"""The benches of the fold: recordings to intervals, beside a query of DuckDB."""
