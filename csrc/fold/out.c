@@ -65,7 +65,7 @@ static rdmeta_err_t column_room(rdmeta_arrow_column_t *c,
                                                              : 8 * rows);
 }
 
-/* Makes room for a full batch in one block, since the last one was full. With
+/* Makes room for a full batch in one block, since the last one was large. With
  * memory of its own per column, most of the time would go into page faults. */
 static rdmeta_err_t block_room(rdmeta_fold_out_t *o) {
         int i;
@@ -247,7 +247,7 @@ static rdmeta_err_t batch_end(rdmeta_fold_out_t *o) {
         if (err)
                 return err;
         o->n++;
-        o->is_large = rows == RDMETA_ARROW_ROWS;
+        o->is_large = rows >= RDMETA_ARROW_ROWS / 2;
         o->room  = 0;
         o->bytes = 0;
         return RDMETA_OK;

@@ -16,7 +16,7 @@ enum { RDMETA_FOLD_TABLES = 6 };
 typedef struct rdmeta_fold_out {
         rdmeta_arrow_batch_t batch;
         int64_t room;     /* rows that the columns of numbers have room for */
-        int is_large;     /* the last batch was full */
+        int is_large;     /* the last batch was */
         int64_t items[RDMETA_ARROW_COLUMNS]; /* bytes or ids it had */
         int64_t bytes;    /* of texts and lists in the batch */
         int64_t capacity; /* of `done` */
