@@ -356,6 +356,11 @@ class _Planner:
                 yield states[key]
         for copy in copies:
             yield replace(copy.source, state="copied", reason=copy.name)
+        there = {*states, *((copy.source.place, copy.source.name) for copy in copies)}
+        places = {self._out.where, *self._options.inputs}
+        for key in sorted(set(self._known) - there):
+            if key[0] in places:
+                yield replace(self._known[key], state="gone", reason="it is not there any more")
 
 
 def _not_copied(

@@ -47,7 +47,7 @@ class _Silent:
 
 @dataclass
 class Made:
-    """What a run did. `plan` is the one that it carried out in the end.
+    """The result of a run. `plan` is the one that it carried out in the end.
 
     `copied` and `made` are names in the output folder, `unchanged` those of parts that were left as
     they are. `files` are those that the manifest has. `rows` counts change records, by what the
@@ -73,8 +73,8 @@ def run(
 
     `workers` is the number of processes, by default one for each CPU. Does nothing, not even take
     the lock, if there is nothing to do. A damaged input is quarantined, and the run goes on.
-    Raises LockedError if another run works on the output folder, PipelineError, and OSError. What
-    is in place stays right then, and the next run goes on.
+    Raises LockedError if another run works on the output folder, PipelineError, and OSError. The
+    files in place stay right then, and the next run goes on.
     """
     told = progress or _Silent()
     if _has_nothing_to_do(plan):

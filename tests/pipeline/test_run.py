@@ -392,3 +392,16 @@ def test_a_day_whose_input_is_back_is_made_from_it_again(tmp_path: Path) -> None
     assert made(source, out, in_place=True).plan.gone == ()
     made(source, tmp_path / "fresh", in_place=True)
     assert silver(out) == silver(tmp_path / "fresh")
+
+
+def test_the_table_of_inputs_says_which_files_are_gone(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source / "a", "one", 1)
+    cluster_day(source / "b", "one", 2)
+    made(source, out, in_place=True)
+    shutil.rmtree(source / "a")
+    cluster_day(source / "c", "one", 3)
+    made(source, out, in_place=True)
+    found = pq.read_table(out / "input.parquet").to_pylist()
+    states = {(row["name"].split("/")[0], row["state"]) for row in found}
+    assert states == {("a", "gone"), ("b", "good"), ("c", "good")}
