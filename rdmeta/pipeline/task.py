@@ -30,6 +30,8 @@ from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, table
 __all__ = ["attempt", "make"]
 
 _BATCH = 65_536
+# A fold knows these of a whole origin, so they are not read from each row.
+_KNOWN = ("cluster_id", "session")
 _OF_END: dict[str, Literal["open", "midnight"]] = {"open": "open", "midnight": "midnight"}
 
 
@@ -291,7 +293,8 @@ def _batches(file: File) -> Iterator[pa.RecordBatch]:
         if parquet.metadata.num_rows != file.rows:
             raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
         rows = 0
-        for batch in parquet.iter_batches(batch_size=_BATCH):
+        names = [name for name in parquet.schema_arrow.names if name not in _KNOWN]
+        for batch in parquet.iter_batches(batch_size=_BATCH, columns=names):
             rows += batch.num_rows
             yield batch
         if rows != file.rows:
