@@ -62,7 +62,7 @@ $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 	$(PY) -m pip install -q --no-build-isolation -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: build demo test nightly pytest packaging scenarios bench bench-peers wheel
+.PHONY: build demo test nightly pytest packaging scenarios bench bench-spark bench-peers wheel
 build: $(VENV)/.built ## .venv, packages and the extension, in place
 
 demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
@@ -127,6 +127,9 @@ packaging: build ## sdist and wheel, built and used outside the tree
 
 bench: build ## measure, print a table, write bench/results.json
 	$(PY) -m bench
+
+bench-spark: build ## the pipeline on Spark beside other engines: some hours at full size
+	$(PY) -m bench --spark $(SPARK_ARGS)
 
 bench-peers: build ## other clients beside it; installs what it needs
 	$(PY) -m bench.peers $(PEERS_ARGS)

@@ -15,7 +15,15 @@ from typing import Any, NamedTuple
 from bench.figure import ANY, Missing
 
 # The packages of other clients, and those that the tests' brokers and certificates need.
-PACKAGES = ("kafka", "confluent_kafka", "trustme", "cryptography", "scramp", "prometheus_client")
+PACKAGES = (
+    "kafka",
+    "confluent_kafka",
+    "trustme",
+    "cryptography",
+    "scramp",
+    "prometheus_client",
+    "pyspark",
+)
 
 
 class Program(NamedTuple):
@@ -50,6 +58,10 @@ class Program(NamedTuple):
         parser.add_argument("part", choices=self.parts)
         parser.add_argument("--topics", type=int, default=10_000)
         parser.add_argument("--changes", type=int, default=1_000_000)
+        parser.add_argument("--sizes", default="1000000", help="changes, such as 1000,10000")
+        parser.add_argument("--days", type=int, default=100)
+        parser.add_argument("--clusters", type=int, default=1_000)
+        parser.add_argument("--files", type=int, default=100_000)
         parser.add_argument("--rounds", type=int, default=9)
         parser.add_argument("--clients", type=int, default=1_000)
         parser.add_argument(

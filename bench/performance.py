@@ -35,6 +35,7 @@ GROUPS = {
     "security": "The client on secured clusters",
     "cli": "The command, and metrics",
     "fold": "Changes to intervals",
+    "spark": "The pipeline on Spark",
     "import": "Import",
 }
 

@@ -22,9 +22,11 @@ from rich.table import Table
 from bench import build, machine, performance, results, startup
 from bench.figure import Missing
 from bench.figures import QUICK, Figure, Job, Run, Scale, all_figures
+from bench.figures_spark import spark_figures
 from bench.results import Row, digits
 
-LIMIT_SECONDS = 900  # of one process, except churn
+LIMIT_SECONDS = 900  # of one process, except churn and Spark
+SPARK_SECONDS = 4 * 3600
 AGAIN = 2  # how often a missed figure is measured again
 LONG_SECONDS = 20  # a job that takes longer is measured again once only
 
@@ -42,9 +44,10 @@ def run_once(job: Job, turn: int) -> Run:
         except subprocess.CalledProcessError as error:
             raise MeasureError(str(error)) from error
     command = [str(build.OUT / job.program), *arguments]
-    if job.program in ("leader", "live", "client", "cli", "fold"):
+    if job.program in ("leader", "live", "client", "cli", "fold", "spark"):
         command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
-    limit = LIMIT_SECONDS + (int(arguments[1]) if job.program == "churn" else 0)
+    limit = SPARK_SECONDS if job.program == "spark" else LIMIT_SECONDS
+    limit += int(arguments[1]) if job.program == "churn" else 0
     try:
         done = subprocess.run(
             command, cwd=build.ROOT, capture_output=True, text=True, timeout=limit
@@ -180,6 +183,11 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         " waits, arrow, client, security, cli, fold, churn) or a part of a row's name;"
         " may be repeated",
     )
+    parser.add_argument(
+        "--spark",
+        action="store_true",
+        help="the pipeline on Spark instead of all else; --only takes parts of its rows' names",
+    )
     parser.add_argument("--rounds", type=int, help="rounds per process")
     parser.add_argument("--processes", type=int, help="processes per job")
     parser.add_argument(
@@ -195,7 +203,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def known(scale: Scale, old: Sequence[results.Row]) -> list[str]:
     """Returns the names of all figures: of this run, of a full run, and of any churn so far."""
-    figures = [*all_figures(scale), *all_figures(Scale())]
+    figures = [f for of in (all_figures, spark_figures) for s in (scale, Scale()) for f in of(s)]
     churned = [row["name"] for row in old if row.get("group") == "churn"]
     return list(dict.fromkeys([*(figure.name for figure in figures), *churned]))
 
@@ -227,19 +235,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console() if sys.stdout.isatty() else Console(width=140)
     scale = QUICK if args.quick else Scale()
     if args.rounds is not None:
-        scale = replace(scale, rounds=max(1, args.rounds))
+        rounds = max(1, args.rounds)
+        scale = replace(scale, rounds=rounds, spark_rounds=rounds)
     if args.processes is not None:
         scale = replace(scale, processes=max(1, args.processes))
     if args.churn_minutes is not None:
         scale = replace(scale, churn_seconds=max(1, round(60 * args.churn_minutes)))
-    figures = select(all_figures(scale), args.only)
+    figures = select(spark_figures(scale) if args.spark else all_figures(scale), args.only)
     if not figures:
         console.print("no figure has that group or name", style="red", markup=False)
         return 2
     host = machine.describe()
     try:
-        console.print("building the benches", highlight=False)
-        build.c_benches()
+        if not args.spark:
+            console.print("building the benches", highlight=False)
+            build.c_benches()
     except build.BuildError as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         return 2
