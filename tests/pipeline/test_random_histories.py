@@ -129,7 +129,7 @@ def test_recordings_over_midnight_match_it_too_however_they_are_cut(
     backwards = made(source, tmp_path / "backwards", since="2025-06-02")
     made(source, backwards)
     assert without_inputs(backwards) == without_inputs(whole)
-    monkeypatch.setattr(layout, "_PART_ROWS", 40)
+    monkeypatch.setattr(layout, "_PART_ROWS", 8)
     parts = made(source, tmp_path / "parts")
     assert list(parts.glob("silver/v1/change/*/*/part-1-of-*.parquet"))
     for table in tables:
