@@ -147,3 +147,22 @@ def test_columns_and_kinds_of_a_later_version_are_warned_about_once(
     parts = (tmp_path / "out/silver/v1/observation").rglob("*.parquet")
     partial = [v for part in parts for v in pq.ParquetFile(part).read()["partial"].to_pylist()]
     assert sorted(partial) == [False, True]
+
+
+def test_two_commands_at_once_make_the_tables_of_one(source: Path, tmp_path: Path) -> None:
+    for day in range(3, 13):
+        cluster_day(source, f"cluster-{day}", day)
+    out, whole = tmp_path / "out", tmp_path / "whole"
+    words = ("pipeline", "all", str(source), str(out), "--engine", "local")
+    with commands.started(*words) as one, commands.started(*words) as other:
+        ended = [process.communicate(timeout=60)[1] for process in (one, other)]
+        codes = [one.returncode, other.returncode]
+    assert 0 in codes
+    for code, err in zip(codes, ended, strict=True):
+        assert code == 0 or "works on it" in err
+    pipeline("all", source, whole, "--engine", "local")
+    made, wanted = contents(out), contents(whole)
+    assert {n: c for n, c in made.items() if n.startswith("silver")} == {
+        n: c for n, c in wanted.items() if n.startswith("silver")
+    }
+    assert json("check", out)["faults"] == []
