@@ -1,4 +1,6 @@
 /* arrow: tables of topics and brokers, compared with the results of readers. */
+#include "rdmeta_fold.h"
+
 #include "support/arrow_fixture.h"
 
 static void check_all_as_read(cw_t *w) {
@@ -47,7 +49,8 @@ static void test_columns_are_those_of_the_header(void) {
                 s.release(&s);
         }
         CHECK(rdmeta_arrow_schema(-1, &s) == RDMETA_ERR_ARGUMENT);
-        CHECK(rdmeta_arrow_schema(5, &s) == RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_arrow_schema(RDMETA_FOLD_CHANGE + 1, &s) ==
+              RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_arrow_schema(0, NULL) == RDMETA_ERR_ARGUMENT);
 }
 
@@ -60,6 +63,8 @@ static void test_a_table_that_readers_do_not_have_is_refused(void) {
               RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_reader_arrow(w.reader, RDMETA_ARROW_CHANGES, AW_ALL, 0,
                                   &s) == RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_reader_arrow(w.reader, RDMETA_FOLD_PARTITION_INTERVAL,
+                                  AW_ALL, 0, &s) == RDMETA_ERR_ARGUMENT);
         CHECK(!s.release);
         cw_destroy(&w);
 }
