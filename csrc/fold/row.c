@@ -520,6 +520,9 @@ static rdmeta_err_t check(rdmeta_fold_t *f, const rdmeta_fold_row_t *row) {
 static rdmeta_err_t advance(step_t *s) {
         rdmeta_fold_t *f = s->f;
         const int back   = s->row->at < f->clock;
+        const int is_later =
+                f->has_version && (s->row->version > f->version ||
+                                   s->row->at > f->clock);
         rdmeta_err_t err = RDMETA_OK;
 
         s->next.at      = back ? f->clock : s->row->at;
@@ -530,15 +533,17 @@ static rdmeta_err_t advance(step_t *s) {
         s->next.by      = s->reason;
         if (s->does & MARK && f->begun && s->row->version > f->mark)
                 err = rdmeta_fold_stop(f, f->clock, RDMETA_BY_GAP);
-        else if (f->has_version && s->row->version > f->version)
+        else if (is_later)
                 err = rdmeta_fold_settle(f);
         if (!err)
                 err = rdmeta_fold_midnights(f, s->next.at);
         if (err)
                 return err;
+        if (is_later)
+                f->is_baseline = 0;
         if (s->does & MARK && !f->begun) {
-                f->begun = 1;
-                f->mark  = s->row->version;
+                f->begun = f->is_baseline = 1;
+                f->mark                   = s->row->version;
         }
         if (f->clock == INT64_MIN)
                 f->day_end = (s->next.at / RDMETA_FOLD_DAY + 1) *
@@ -592,7 +597,7 @@ static rdmeta_err_t take(step_t *s) {
                 err = take_config(s);
         else if (row->topic.data)
                 err = take_named(s);
-        if (!err && row->version != f->mark && !(s->does & (MARK | TOLD)))
+        if (!err && !f->is_baseline && !(s->does & (MARK | TOLD)))
                 err = rdmeta_fold_put_change(f, row, s->next.at);
         return err;
 }
@@ -617,8 +622,7 @@ rdmeta_err_t rdmeta_fold_row(rdmeta_fold_t *f, const rdmeta_fold_row_t *row) {
                 return RDMETA_OK;
         }
         err = advance(&s);
-        if (!err && row->version == f->mark &&
-            !(s.does & END && row->partition < 0))
+        if (!err && f->is_baseline && !(s.does & END && row->partition < 0))
                 s.reason = RDMETA_BY_BASELINE;
         if (!err)
                 err = take(&s);

@@ -168,7 +168,8 @@ static void write_head(sink_t *s) {
         write_number(s, f->buckets);
         write_number(s, f->bucket);
         write_number(s, (unsigned)f->begun | (unsigned)f->has_version << 1 |
-                                (unsigned)f->partial << 2);
+                                (unsigned)f->partial << 2 |
+                                (unsigned)f->is_baseline << 3);
         if (!f->has_version)
                 return;
         write_signed(s, f->clock);
@@ -563,10 +564,11 @@ static void read_head(source_t *s) {
                                 f, RDMETA_ERR_ARGUMENT,
                                 "the state is of another cluster, origin or"
                                 " bucket"));
-        flags          = (unsigned)read_number(s, 7);
+        flags          = (unsigned)read_number(s, 15);
         f->begun       = flags & 1;
         f->has_version = flags >> 1 & 1;
         f->partial     = flags >> 2 & 1;
+        f->is_baseline = flags >> 3 & 1;
         if (f->begun && !f->has_version)
                 fail(s, RDMETA_ERR_MALFORMED);
         if (f->has_version)

@@ -30,7 +30,9 @@
  *     brokers, configs: AVL trees, by id and by name
  *     out: per table, a batch that grows and the finished ones
  *
- * The records of one version are one change. They may touch a partition more
+ * The records of one version are one change. A later time without a higher
+ * version counts as another version, for a recorder learns configurations after
+ * it has seen the topics. The records of a version may touch a partition more
  * than once: a topic that is recreated ends, and its partitions come again. So
  * the first record of a version that touches a partition makes an *entry*. It
  * has what the partition said before. When the next version comes, the version
@@ -194,7 +196,8 @@ struct rdmeta_fold {
 
         int begun;       /* an observed_from has come */
         int has_version; /* a record has come */
-        int64_t mark;    /* the version of the observation's begin */
+        int is_baseline; /* the open version is the observation's begin */
+        int64_t mark;    /* the version of that begin */
         int64_t version; /* the open version */
         int64_t clock;   /* the latest time; INT64_MIN: none yet */
         int64_t day_end; /* the next midnight */

@@ -9,9 +9,9 @@
  * observation ends.
  *
  * A record counts from the first `observed_from` or `resync` on. The records
- * of one version are one change. A piece that began and ended at one moment is
- * kept, unless it only went on over a midnight. Times never run backwards: a
- * record has the latest time so far.
+ * of one version and time are one change. A piece that began and ended at one
+ * moment is kept, unless it only went on over a midnight. Times never run
+ * backwards: a record has the latest time so far.
  *
  * The columns of all tables; `?` may be null. Each table begins with
  * cluster_id. Intervals end with these columns:

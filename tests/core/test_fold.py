@@ -314,6 +314,24 @@ def broker(kind: str, number: int, detail: str) -> Row:
     return {"kind": f"broker_{kind}", "broker": number, "detail": detail, "topic": None}
 
 
+def test_a_configuration_that_is_told_later_in_a_version_begins_at_its_own_time() -> None:
+    told = {"kind": "config_changed", "detail": "min.insync.replicas=2", "same": True}
+    rows = recording(told, {"kind": "isr_changed", "partition": 0, "new_isr": (1,)})
+    rows[-2]["observed_at"] += 500_000
+    assert brief(rows, NOON + 2_000_000) == [
+        (0.0, 0.5, "baseline", "config_changed"),
+        (0.5, 1.0, "config_changed", "isr_changed"),
+        (1.0, 2.0, "isr_changed", "open"),
+    ]
+    assert brief(rows, NOON + 2_000_000, "config_interval") == [
+        (0.5, 2.0, "config_changed", "open")
+    ]
+    assert [row["kind"] for row in take(folded(rows), "change")] == [
+        "config_changed",
+        "isr_changed",
+    ]
+
+
 def test_racks_are_counted_once_each_broker_has_given_its_rack() -> None:
     rows = recording(
         broker("added", 1, "::1:9092 rack=a"),

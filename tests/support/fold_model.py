@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from itertools import groupby
+from itertools import accumulate, groupby
 from random import Random
 from typing import Any, NamedTuple
 
@@ -84,15 +84,18 @@ class Walk:
         self.standing: dict[Key, Begun] = {}
         self.done: list[Piece] = []
         self.mark: int | None = None
+        self.is_baseline = False
         self.clock = 0
         self.partial = False
 
     def version(self, rows: list[Row]) -> None:
-        """Takes the rows of one version."""
+        """Takes the rows of one version and time."""
         first = rows[0]
         if any(row["kind"] in MARKS for row in rows) and first["version"] != self.mark:
             self.end(self.clock, "gap")
-            self.mark = first["version"]
+            self.mark, self.is_baseline = first["version"], True
+        else:
+            self.is_baseline = False
         if self.mark is None:
             return
         self.clock = max(self.clock, *(row["observed_at"] for row in rows))
@@ -156,7 +159,7 @@ class Walk:
 
     def reason(self, row: Row) -> str:
         ends = row["kind"] in ENDS and row.get("partition") is None
-        return "baseline" if row["version"] == self.mark and not ends else row["kind"]
+        return "baseline" if self.is_baseline and not ends else row["kind"]
 
     def row(
         self,
@@ -344,8 +347,10 @@ def walk(
 ) -> list[Piece]:
     """Returns the pieces of all rows; those that stand end at `end`."""
     walked = Walk()
-    for _, group in groupby(rows, key=lambda row: row["version"]):
-        walked.version(list(group))
+    latest = accumulate((row["observed_at"] for row in rows), max)
+    timed = zip(latest, rows, strict=True)
+    for _, group in groupby(timed, key=lambda pair: (pair[1]["version"], pair[0])):
+        walked.version([row for _, row in group])
     reached = walked.clock
     walked.end(max(end, reached), by)
     parts = []
@@ -481,6 +486,8 @@ class Maker:
                 self.at += jump
                 if random.random() < 0.05:
                     self.at = (self.at // DAY + 1) * DAY
+            elif random.random() < 0.2:
+                self.at += random.choice((1, 1_000_000, DAY // 2))
             self.step(quiet)
         return self.rows
 
@@ -497,14 +504,14 @@ def apart(rows: list[Row]) -> list[Row]:
     """
     made: list[Row] = []
     named: set[str | None] = set()
-    version = rows[0]["version"]
+    version, at = rows[0]["version"], 1
     for i, row in enumerate(rows):
         topic, last = row.get("topic"), rows[i - 1]
         place, before = (-1 if r.get("partition") is None else r["partition"] for r in (row, last))
         same = (topic, row["kind"]) == (last.get("topic"), last["kind"])
         again = topic in named and not (same and row["kind"] in WHOLE and place > before)
         if i and (row["version"] != last["version"] or again):
-            version, named = version + 1, set()
+            version, named, at = version + 1, set(), i + 1
         named.add(topic)
-        made.append(row | {"version": version, "observed_at": START // DAY * DAY + i})
+        made.append(row | {"version": version, "observed_at": START // DAY * DAY + at})
     return made
