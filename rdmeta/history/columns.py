@@ -98,9 +98,11 @@ def config(topic: str, topic_id: str | None, version: int, value: int | None) ->
     }
 
 
-def topics_of(state: pa.Table) -> set[str]:
-    """Returns the names of a state's topics."""
-    return set(state["topic"].take(_heads(state)).to_pylist())
+def topics_of(state: pa.Table) -> dict[str, str | None]:
+    """Returns the names of a state's topics, with their ids."""
+    heads = _heads(state)
+    columns = (state[name].take(heads).to_pylist() for name in ("topic", "topic_id"))
+    return dict(zip(*columns, strict=True))
 
 
 def with_min_isr(rows: pa.Table, version: int, min_isr: Mapping[str, int]) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -27,6 +27,8 @@ class MinIsrs:
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
+        # The ids of the topics in `known`.
+        self._ids: dict[str, str | None] = {}
         self._new: dict[str, int | None] = {}
         self._asked: dict[str, datetime] = {}
         # For each topic in _new: when it was asked for before, so that no row told the new value.
@@ -46,18 +48,21 @@ class MinIsrs:
     def forget(self, topics: Iterable[str]) -> None:
         """Drops what rows told of topics that ended; a later topic of that name is another one."""
         for topic in topics:
-            for each in (self.known, self._new, self._asked, self._before):
+            for each in (self.known, self._ids, self._new, self._asked, self._before):
                 each.pop(topic, None)
 
-    def settle(self, topics: Collection[str]) -> None:
+    def settle(self, topics: Mapping[str, str | None]) -> None:
         """Takes the values of these topics as told, and drops what rows told of other ones.
 
-        A baseline of these topics is about to be written.
+        A baseline of these topics, names with ids, is about to be written. Before it nothing was
+        observed for a while, so that only an equal id says that a name is still the same topic.
         """
-        for topic in [each for each in self._new if each in topics]:
-            self._keep(topic, self._new.pop(topic))
-            del self._before[topic]
-        self.known = {topic: value for topic, value in self.known.items() if topic in topics}
+        told = {topic: self._new[topic] for topic in self._new if topic in topics}
+        same = {topic for topic, id in self._ids.items() & topics.items() if id is not None}
+        self.forget(self._ids.keys() - same - told.keys())
+        for topic, value in told.items():
+            del self._new[topic], self._before[topic]
+            self._keep(topic, topics[topic], value)
 
     def rows(self, state: Topics, version: int, now: datetime) -> pa.Table:
         """Returns the rows of new values, and takes these as told.
@@ -72,18 +77,19 @@ class MinIsrs:
                 continue
             before = self._before.pop(topic)
             del self._new[topic]
-            self._keep(topic, value)
+            self._keep(topic, topic_id, value)
             rows.append(
                 config(topic, topic_id, version, value)
                 | {"observed_at": now, "unseen_us": _us_between(before, now)}
             )
         return single(rows)
 
-    def _keep(self, topic: str, value: int | None) -> None:
+    def _keep(self, topic: str, topic_id: str | None, value: int | None) -> None:
         if value is None:
             self.known.pop(topic, None)
+            self._ids.pop(topic, None)
         else:
-            self.known[topic] = value
+            self.known[topic], self._ids[topic] = value, topic_id
 
 
 def _us_between(before: datetime | None, now: datetime) -> Any:

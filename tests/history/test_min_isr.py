@@ -124,6 +124,30 @@ def test_a_topic_that_ends_takes_its_value_with_it(
     assert [r.topic_id for r in rows if r.topic == "b"] == ["b" * 22, "B" * 22, "B" * 22]
 
 
+def test_a_topic_that_came_again_unobserved_does_not_inherit_a_value(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    cache.add_topic("d", None, [1])
+    with Recorder(cache, tmp_path, clock=clock, max_gap=30) as recorder:
+        recorder.configs({"a": 2, "b": 2, "c": 2, "d": 2})
+        recorder.observe()
+        cache.remove_topic("b")
+        cache.remove_topic("c")
+        cache.add_topic("b", "B" * 22, [1])
+        clock.pass_seconds(31)
+        recorder.observe()
+        recorder.configs({"a": 2, "b": 1})
+        recorder.observe()
+    rows = [(r.session, r.topic, r.detail, r.topic_id) for r in configs(tmp_path)[4:]]
+    (after,) = {session for session, *_ in rows}
+    assert after != configs(tmp_path)[0].session
+    assert [row[1:] for row in rows] == [
+        ("a", f"{KEY}=2", "a" * 22),
+        ("b", f"{KEY}=1", "B" * 22),
+    ]
+    assert read(tmp_path)["unseen_us"].to_pylist()[-2:] == [None, None]
+
+
 def test_a_value_waits_for_its_topic(cache: FakeCache, clock: FakeClock, tmp_path: Path) -> None:
     with Recorder(cache, tmp_path, clock=clock) as recorder:
         recorder.observe()
