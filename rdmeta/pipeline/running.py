@@ -193,14 +193,26 @@ class _Runner:
                 self._quarantine(inputs[result.path], result.reason)
                 is_damaged = True
                 continue
-            for file in result.made:
+            again = list(self._made_before(result))
+            for file in (*result.made, *again):
                 self._files[file.name] = Kept(file.rows, file.bytes, file.sha256)
-            self._made.made += result.made
-            self._made.unchanged += 0 if is_damaged else len(result.unchanged)
+            self._made.made += [*result.made, *again]
+            self._made.unchanged += 0 if is_damaged else len(result.unchanged) - len(again)
             for what, rows in result.rows.items():
                 self._made.rows[what] = self._made.rows.get(what, 0) + rows
             self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
         return is_damaged
+
+    def _made_before(self, result: Result) -> Iterator[MadeFile]:
+        """Yields the unchanged parts of a task that an attempt of this run made before it was lost.
+
+        Spark makes a task again when its worker dies, and may make one twice at a time.
+        """
+        before = self._plan.manifest.files
+        for name in result.unchanged if self._trusted else ():
+            there = kept(self._out, name)
+            if there != before.get(name):
+                yield MadeFile(name, there.rows, there.bytes, there.sha256)
 
     def _quarantine(self, source: Input, reason: str) -> None:
         bad = replace(source, state="quarantined", reason=reason)

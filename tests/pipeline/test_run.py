@@ -20,8 +20,9 @@ from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
 from rdmeta.pipeline import layout, processes, running
+from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.tables import TABLES
-from rdmeta.pipeline.task import make
+from rdmeta.pipeline.task import attempt, make
 from rdmeta.pipeline.work import Result, Task
 
 
@@ -405,3 +406,23 @@ def test_the_table_of_inputs_says_which_files_are_gone(tmp_path: Path) -> None:
     found = pq.read_table(out / "input.parquet").to_pylist()
     states = {(row["name"].split("/")[0], row["state"]) for row in found}
     assert states == {("a", "gone"), ("b", "good"), ("c", "good")}
+
+
+def test_a_task_that_is_made_again_after_its_worker_died_counts_as_made(tmp_path: Path) -> None:
+    """Spark makes a task again when an attempt was lost after its renames."""
+
+    def made_twice(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
+        for task in tasks:
+            attempt(task)
+            yield attempt(task)
+
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    pipeline.run(pipeline.plan([source], out), workers=1)
+    cluster_day(source, "one", 2, (3, 2))
+    made = pipeline.run(pipeline.plan([source], out), engine=made_twice)
+    assert (len(made.made), made.unchanged) == (7, 0)
+    assert pipeline.check(out) == []
+    pipeline.run(pipeline.plan([source], tmp_path / "whole"), workers=1)
+    minutes = "leader_minutes/cluster=one.parquet"
+    assert (out / minutes).read_bytes() == (tmp_path / "whole" / minutes).read_bytes()
