@@ -61,7 +61,9 @@ Examples:
     help="local: processes of this machine, without Java; spark: Spark's executors.",
 )
 @click.option(
-    "--master", metavar="URL", help="Spark's master; every core of this machine if absent."
+    "--master",
+    metavar="URL",
+    help="Spark's master, or sc://HOST:PORT; every core of this machine if absent.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
@@ -154,9 +156,10 @@ def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None
     else:
         from rdmeta.spark import NoJavaError, find_java
         from rdmeta.spark.executors import session_engine
+        from rdmeta.spark.session import is_served
 
         try:
-            if plan.tasks:
+            if plan.tasks and not is_served(master):
                 find_java()
         except NoJavaError as error:
             raise BadInputError(f"{error}, or give --engine local") from error

@@ -43,10 +43,11 @@ class Task:
     @property
     def rows(self) -> int:
         """The number of rows of its input files."""
-        found = {(f.place, f.name): f.rows for f in self._files()}
+        found = {(f.place, f.name): f.rows for f in self.files()}
         return sum(found.values())
 
-    def _files(self) -> Iterator[File]:
+    def files(self) -> Iterator[File]:
+        """Yields its input files; one that several days need comes several times."""
         for period in self.periods:
             for day in period.days:
                 for stretch in day.stretches:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdmeta.spark.session import NoJavaError, build_session, find_java
+from rdmeta.spark.session import NoJavaError, NoSparkError, build_session, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rdmeta.pipeline import Made, Plan, Progress
 
-__all__ = ["NoJavaError", "build_session", "find_java", "run"]
+__all__ = ["NoJavaError", "NoSparkError", "build_session", "find_java", "run"]
 
 
 def run(plan: Plan, session: SparkSession, *, progress: Progress | None = None) -> Made:

@@ -2,57 +2,67 @@
 
 The executors run the same tasks as processes of this machine do, and write the files themselves.
 Spark moves nothing but the tasks and their results. Each executor needs this version of rdmeta, and
-reaches the folders of the plan by the same paths or URIs.
+reaches the folders of the plan by the same paths or URIs. The session is a Classic one or one of
+Spark Connect: nothing here needs Java.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
 
-from rdmeta.errors import Error, MissingExtraError
+from rdmeta.errors import MissingExtraError
 
 try:
-    import pyarrow as pa
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.running import Engine
-from rdmeta.pipeline.task import attempt
 from rdmeta.pipeline.work import Result, Task
-from rdmeta.spark.session import build_session
+from rdmeta.spark.remote import SCHEMA, shipped
+from rdmeta.spark.session import build_session, reason_of, spark_errors
 
 __all__ = ["session_engine", "spark_engine"]
 
 # A task of Spark takes tasks until they have that many rows, as each one of its own costs 10 ms.
 _ROWS = 1_000_000
 _FEWEST = 4
+# So many jobs run at a time. Results come when a job ends, so these are the steps of the progress.
+_JOBS = 16
 
 
 def spark_engine(session: SparkSession) -> Engine:
-    """Returns an engine that runs tasks on the executors of a session."""
+    """Returns an engine that runs tasks on the executors of a session.
+
+    When its iterator ends early, the jobs are cancelled.
+    """
 
     def run_tasks(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
-        packs = _packed(tasks)
-        rows = [(number, pickle.dumps(pack)) for number, pack in enumerate(packs)]
-        frame = session.createDataFrame(rows, "number int, tasks binary")
-        # A range puts one pack into each partition; a hash would put several into some.
-        spread = frame.repartitionByRange(len(packs), "number")
-        results = spread.mapInArrow(_attempted, "result binary").toLocalIterator(True)
-        try:
-            for row in results:
-                result = pickle.loads(row.result)
-                if isinstance(result, Exception) and not isinstance(result, BadFileError):
-                    raise result
-                yield result
-        except (PySparkException, Py4JError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise PipelineError(f"the Spark job has failed: {reason}") from error
+        packs = [pickle.dumps(pack) for pack in _packed(tasks)]
+        size = -(-len(packs) // _JOBS)
+        groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
+        tag = f"rdmeta-{uuid4().hex}"
+        with ThreadPoolExecutor(len(groups), "rdmeta-spark") as pool:
+            jobs = [pool.submit(_collected, session, group, tag) for group in groups]
+            try:
+                for job in as_completed(jobs):
+                    for row in job.result():
+                        yield _result_of(row)
+            except spark_errors() as error:
+                raise PipelineError(f"the Spark job has failed: {reason_of(error)}") from error
+            finally:
+                if not all(job.done() for job in jobs):
+                    pool.shutdown(wait=False, cancel_futures=True)
+                    with contextlib.suppress(Exception):  # the session may be gone
+                        session.interruptTag(tag)
 
     return run_tasks
 
@@ -61,7 +71,7 @@ def spark_engine(session: SparkSession) -> Engine:
 def session_engine(master: str | None = None) -> Iterator[Engine]:
     """Yields an engine whose session starts with its first task and ends with the block.
 
-    Raises NoJavaError and MissingExtraError when it starts.
+    Raises NoJavaError, NoSparkError and MissingExtraError when it starts.
     """
     sessions: list[SparkSession] = []
 
@@ -77,21 +87,23 @@ def session_engine(master: str | None = None) -> Iterator[Engine]:
             session.stop()
 
 
-def _attempted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Makes the tasks of a partition, and yields their results."""
-    for batch in batches:
-        for pack in batch.column("tasks").to_pylist():
-            for task in pickle.loads(pack):
-                result = pickle.dumps(_outcome(task))
-                yield pa.record_batch({"result": pa.array([result], pa.binary())})
+def _collected(session: SparkSession, packs: Sequence[bytes], tag: str) -> list[Any]:
+    """Runs a job that makes the packs, one in each partition; returns its rows."""
+    session.addTag(tag)
+    numbers = session.range(0, len(packs), 1, len(packs))
+    return numbers.mapInArrow(shipped(packs, os.getcwd()), SCHEMA).collect()
 
 
-def _outcome(task: Task) -> Result | Exception:
-    """Makes a task; returns the error if it fails, as Spark would make a text of it."""
-    try:
-        return attempt(task)
-    except (OSError, Error) as error:
-        return error
+def _result_of(row: Any) -> Result | BadFileError:
+    """Returns the result that a row has; raises the error that it has."""
+    if row.refusal is not None:
+        raise PipelineError(row.refusal)
+    result: Any = pickle.loads(row.result)
+    if isinstance(result, MemoryError):
+        raise PipelineError("an executor has too little memory for a task") from result
+    if isinstance(result, Exception) and not isinstance(result, BadFileError):
+        raise result
+    return result  # type: ignore[no-any-return]
 
 
 def _packed(tasks: Sequence[Task]) -> list[list[Task]]:

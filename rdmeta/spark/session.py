@@ -4,20 +4,39 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from rdmeta.errors import Error, MissingExtraError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["NoJavaError", "build_session", "find_java"]
+__all__ = [
+    "NoJavaError",
+    "NoSparkError",
+    "build_session",
+    "find_java",
+    "is_served",
+    "reason_of",
+    "spark_errors",
+]
+
+_PORT = 15002
+# A server's own client tries for ten minutes, also where nothing listens.
+_ANSWER_SECONDS = 20.0
 
 
 class NoJavaError(Error):
     """There is no Java, which Spark needs."""
+
+
+class NoSparkError(Error):
+    """A Spark session cannot start; the text says why."""
 
 
 def find_java() -> str:
@@ -33,31 +52,99 @@ def find_java() -> str:
     return found
 
 
+def is_served(master: str | None) -> bool:
+    """Returns whether a Spark Connect server runs the jobs; then this machine needs no Java."""
+    return _chosen(master).startswith("sc://")
+
+
 def build_session(
     master: str | None = None, app: str = "rdmeta", *, short: bool = False
 ) -> SparkSession:
     """Returns a session on `master`, by default every core of this machine; the caller stops it.
 
-    `short` says that the job takes only seconds. On one machine Java then compiles its code fast
-    instead of well. That halves the time of a first small job and slows down large ones. Executors
-    run this process's own Python unless PYSPARK_PYTHON names another. Timestamps are in UTC. Raises
-    NoJavaError, and MissingExtraError without the extra `spark`.
+    `master` may be a Spark Connect server, such as sc://host:15002. Without it the environment's
+    SPARK_REMOTE counts, as for Spark: such a server, or local[*] for one of this machine. `short`
+    says that the job takes only seconds. On one machine Java then compiles its code fast instead of
+    well. That halves the time of a first small job and slows down large ones. Executors run this
+    process's own Python unless PYSPARK_PYTHON names another. Timestamps are in UTC. Raises
+    NoJavaError, NoSparkError, and MissingExtraError without the extra `spark` or `connect`.
     """
     try:
         from pyspark.sql import SparkSession
+        from pyspark.util import is_remote_only
     except ImportError as error:
         raise MissingExtraError.of("rdmeta.spark", "spark") from error
-    find_java()
+    builder = SparkSession.builder.appName(app).config("spark.sql.session.timeZone", "UTC")
+    if is_served(master):
+        builder = builder.remote(_listening(_chosen(master)))
+    elif is_remote_only():
+        raise MissingExtraError.of("Spark without a Connect server", "spark")
+    else:
+        find_java()
+        builder = _started_here(builder, master, short)
+    try:
+        with warnings.catch_warnings():
+            # A server that this process starts has them; a session of Connect cannot set them.
+            warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
+            return builder.getOrCreate()
+    except ImportError as error:
+        raise MissingExtraError.of("Spark Connect", "connect") from error
+    except spark_errors() as error:
+        raise NoSparkError(f"Spark has not started: {reason_of(error)}") from error
+
+
+def spark_errors() -> tuple[type[Exception], ...]:
+    """Returns the errors of Spark; a client of Spark Connect has none of the link to Java."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JError
+    except ImportError:
+        return (PySparkException,)
+    return (PySparkException, Py4JError)
+
+
+def reason_of(error: Exception) -> str:
+    """Returns one line of an error of Spark.
+
+    It is the error itself, or the one that a trace of Python or the cause of Java's ends with.
+    """
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    for number, line in enumerate(lines):
+        if "Traceback (most recent call last)" in line:
+            below = (each for each in lines[number + 1 :] if not each.startswith(" "))
+            return next(below, line).strip()
+    causes = [line.partition(": ")[2] for line in lines if line.startswith((": ", "Caused by: "))]
+    return (causes[-1:] or lines[:1] or [type(error).__name__])[0].strip()
+
+
+def _chosen(master: str | None) -> str:
+    return master or os.environ.get("SPARK_REMOTE") or "local[*]"
+
+
+def _listening(url: str) -> str:
+    """Returns the URL of a server that accepts connections; raises NoSparkError."""
+    try:
+        parts = urlsplit(url)
+        address = (parts.hostname or "", parts.port or _PORT)
+        socket.create_connection(address, _ANSWER_SECONDS).close()
+    except (OSError, ValueError) as error:
+        raise NoSparkError(f"{url}: no Spark Connect server answers: {error}") from error
+    return url
+
+
+def _started_here(
+    builder: SparkSession.Builder, master: str | None, short: bool
+) -> SparkSession.Builder:
+    """Configures a session whose driver this machine starts."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    builder = (
-        SparkSession.builder.appName(app)
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.showConsoleProgress", "false")
-    )
-    if master is None or master.startswith("local"):
+    chosen = _chosen(master)
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if chosen.startswith("local"):
         builder = _on_one_machine(builder, short)
-    return builder.master(master or "local[*]").getOrCreate()
+    is_remote = master is None and "SPARK_REMOTE" in os.environ
+    return builder.remote(chosen) if is_remote else builder.master(chosen)
 
 
 def _on_one_machine(builder: SparkSession.Builder, short: bool) -> SparkSession.Builder:

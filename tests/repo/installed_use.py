@@ -25,6 +25,7 @@ NEEDS = {
     "rdmeta.metrics.prometheus": "metrics",
     "rdmeta.pipeline": "arrow",
     "rdmeta.spark.executors": "spark",
+    "rdmeta.spark.remote": "arrow",
 }
 COMMANDS = {
     ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark",

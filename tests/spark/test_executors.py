@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import commands
 import pytest
@@ -11,7 +15,9 @@ from pyspark.sql import SparkSession
 from recorded import cluster_day, contents, large_days
 
 from rdmeta import pipeline
-from rdmeta.spark import run
+from rdmeta.pipeline.lock import Lock
+from rdmeta.pipeline.place import Place
+from rdmeta.spark import executors, run
 from rdmeta.spark.executors import spark_engine
 
 
@@ -67,5 +73,68 @@ def test_an_error_of_an_executor_is_raised_as_it_is(
     out = tmp_path / "out"
     plan = pipeline.plan([source], out, in_place=True)
     lost = [replace(task, token="of a dead run") for task in plan.tasks]
-    with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
+    another = pytest.raises(pipeline.LockedError, match="another run has taken it over")
+    with Lock(Place(out)), another:
         list(spark_engine(spark)(lost))
+
+
+def test_relative_paths_are_those_of_the_driver(
+    spark: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executors began in the folder in which Spark was started."""
+    monkeypatch.chdir(tmp_path)
+    made = run(pipeline.plan([source.name], "out"), spark)
+    assert len(made.made) == 70
+    assert pipeline.check("out") == []
+
+
+class Jobs:
+    """Stands for Spark, whose jobs wait for each other."""
+
+    def __init__(self, jobs: int) -> None:
+        self._barrier = threading.Barrier(jobs, timeout=30)
+        self.packs = 0
+
+    def collected(self, session: object, packs: Sequence[bytes], tag: str) -> list[Any]:
+        self.packs += len(packs)
+        self._barrier.wait()
+        return [SimpleNamespace(refusal="executor a has no rdmeta", result=None)]
+
+
+def test_all_packs_are_in_jobs_that_run_at_a_time(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cluster has many slots, and each pack needs one."""
+    monkeypatch.setattr(executors, "_FEWEST", 100)
+    for number in range(40):
+        cluster_day(source, f"cluster-{number}", 1)
+    plan = pipeline.plan([source], tmp_path / "out", in_place=True)
+    jobs = Jobs(13)
+    monkeypatch.setattr(executors, "_collected", jobs.collected)
+    with pytest.raises(pipeline.PipelineError, match="executor a has no rdmeta"):
+        list(spark_engine(jobs)(plan.tasks))  # type: ignore[arg-type]
+    assert jobs.packs == len(plan.tasks) == 50
+
+
+def test_the_other_jobs_are_cancelled_when_one_fails(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = pipeline.plan([source], tmp_path / "out", in_place=True)
+    let_go = threading.Event()
+    cancelled: list[str] = []
+
+    def collected(session: object, packs: Sequence[bytes], tag: str) -> list[Any]:
+        if threading.current_thread().name.endswith("_0"):
+            return [SimpleNamespace(refusal="it fails", result=None)]
+        let_go.wait(30)
+        return []
+
+    def cancel(tag: str) -> None:
+        cancelled.append(tag)
+        let_go.set()
+
+    monkeypatch.setattr(executors, "_collected", collected)
+    session: Any = SimpleNamespace(interruptTag=cancel)
+    with pytest.raises(pipeline.PipelineError, match="it fails"):
+        list(spark_engine(session)(plan.tasks))
+    assert len(cancelled) == 1

@@ -1,13 +1,18 @@
-"""Spark's Java is looked for as Spark's own start script does."""
+"""A session finds Java as Spark does, or a Spark Connect server, and says what is missing."""
 
 from __future__ import annotations
 
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from processes import environment
 
 from rdmeta.errors import Error
-from rdmeta.spark import NoJavaError, find_java
+from rdmeta.spark import NoJavaError, NoSparkError, build_session, find_java
+from rdmeta.spark.session import is_served, reason_of
 
 
 def test_java_is_looked_for_as_spark_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,3 +26,66 @@ def test_java_is_looked_for_as_spark_does(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(NoJavaError, match="no java on the PATH") as caught:
         find_java()
     assert isinstance(caught.value, Error)
+
+
+def test_a_connect_server_needs_no_java_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SPARK_REMOTE", raising=False)
+    assert is_served("sc://host")
+    assert not is_served("local[2]")
+    assert not is_served(None)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://host:1")
+    assert is_served(None)
+    assert not is_served("local[2]")
+
+
+def test_a_server_that_does_not_listen_is_named_at_once(tmp_path: Path) -> None:
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        url = f"sc://127.0.0.1:{closed.getsockname()[1]}"
+        with pytest.raises(NoSparkError, match=f"{url}: no Spark Connect server answers"):
+            build_session(url)
+
+
+def test_a_missing_package_names_the_extra(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"sc://127.0.0.1:{server.getsockname()[1]}"
+        for missing, master, extra in (
+            ("grpc", url, "rdmeta[connect]"),
+            ("pyspark", url, "rdmeta[spark]"),
+            ("pyspark.core", "local[2]", "rdmeta[spark]"),
+        ):
+            program = f"import sys; sys.modules[{missing!r}] = None; import rdmeta.spark\n"
+            program += f"rdmeta.spark.build_session({master!r})"
+            file = tmp_path / "program.py"
+            file.write_text(program)
+            words = [sys.executable, str(file)]
+            done = subprocess.run(words, capture_output=True, env=environment(), check=False)
+            last = done.stderr.decode().splitlines()[-1]
+            assert "MissingExtraError: " in last
+            assert last.endswith(f"pip install '{extra}'")
+
+
+def test_the_engine_imports_without_the_link_to_java(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['py4j'] = sys.modules['pyspark.core'] = None\n"
+    program += "import rdmeta.spark.executors as e; print(len(e.spark_errors()))"
+    (tmp_path / "program.py").write_text(program)
+    words = [sys.executable, str(tmp_path / "program.py")]
+    done = subprocess.run(words, capture_output=True, env=environment(), check=True)
+    assert done.stdout == b"1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("[A] one\ntwo", "[A] one"),
+        (
+            "An error occurred.\n: java.E: why\n\tat x\nCaused by: java.F: deeper\n",
+            "java.F: deeper",
+        ),
+        ("An error occurred.\n: java.E: why\n\tat x", "java.E: why"),
+        ("x\nTraceback (most recent call last):\n  File a\nMemoryError: b\n at", "MemoryError: b"),
+        ("", "ValueError"),
+    ],
+)
+def test_an_error_of_spark_becomes_one_line(text: str, reason: str) -> None:
+    assert reason_of(ValueError(text)) == reason

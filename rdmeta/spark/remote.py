@@ -1,0 +1,113 @@
+"""What an executor does with a pack of tasks.
+
+`shipped` returns a function whose code Spark sends along. So an executor without rdmeta, or with
+another version, can say so. All else is imported on the executor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from rdmeta._version import __version__
+from rdmeta.errors import Error
+from rdmeta.pipeline import lock
+from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.task import attempt
+from rdmeta.pipeline.work import Result, Task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["SCHEMA", "made", "shipped"]
+
+SCHEMA = "result binary, refusal string"
+
+Batches: TypeAlias = "Iterable[pa.RecordBatch]"
+
+
+def shipped(packs: Sequence[bytes], folder: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Returns what makes the packs of a partition, whose rows are the numbers of packs.
+
+    `folder` is where relative paths begin. Each row that it yields has a pickled result, or says
+    why this executor makes none.
+    """
+    version = __version__
+
+    def attempted(batches: Batches) -> Iterator[pa.RecordBatch]:
+        # The executor has nothing of this module: names of its top level would need rdmeta.
+        import socket
+
+        import pyarrow as pa
+
+        def row(result: bytes | None, refusal: str | None) -> pa.RecordBatch:
+            values = {"result": pa.array([result], pa.binary())}
+            return pa.record_batch({**values, "refusal": pa.array([refusal], pa.string())})
+
+        try:
+            from rdmeta._version import __version__ as found
+
+            problem = None if found == version else f"has rdmeta {found}, and the driver {version}"
+            if problem is None:
+                from rdmeta.spark.remote import made
+        except ImportError as error:
+            problem = f"cannot import rdmeta: {error}"
+        if problem is not None:
+            advice = f"install rdmeta[arrow]=={version} for its Python"
+            yield row(None, f"executor {socket.gethostname()} {problem}; {advice}")
+            return
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for result in made(packs[number], folder):
+                    yield row(result, None)
+
+    return attempted
+
+
+def made(pack: bytes, folder: str) -> Iterator[bytes]:
+    """Makes the tasks of a pack, and yields what each one gives or the error that it raises."""
+    tasks: list[Task] = pickle.loads(pack)
+    for task in tasks:
+        with _inside(folder):
+            outcome = _outcome(task)
+        yield pickle.dumps(outcome)
+
+
+def _outcome(task: Task) -> Result | Exception:
+    """Makes a task; returns the error if it fails, as Spark would make a text of it."""
+    try:
+        _require_folders(task)
+        return attempt(task)
+    except (OSError, Error, MemoryError) as error:
+        return error
+
+
+def _require_folders(task: Task) -> None:
+    """Raises PipelineError if this executor does not see the folders that the driver sees."""
+    places = {file.place for file in task.files()}
+    unseen = [where for where in sorted(places) if not Place(where).exists()]
+    out = Place(task.out)
+    if task.token and out.read(lock.NAME) is None:
+        unseen.append(out.shown(lock.NAME))
+    if unseen:
+        raise PipelineError(
+            f"executor {socket.gethostname()} does not see {unseen[0]}: each executor needs the"
+            " inputs and the output folder by the same paths or URIs"
+        )
+
+
+@contextlib.contextmanager
+def _inside(folder: str) -> Iterator[None]:
+    """Lets relative paths begin in a folder, if it is there."""
+    before = os.getcwd()
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)

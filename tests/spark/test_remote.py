@@ -1,0 +1,95 @@
+"""An executor makes the tasks that it gets, or says why it cannot."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from processes import environment
+from pyspark import cloudpickle
+from recorded import cluster_day
+
+from rdmeta import pipeline
+from rdmeta._version import __version__
+from rdmeta.pipeline.work import Result, Task
+from rdmeta.spark.remote import made, shipped
+
+# What Spark's worker does with the function, where rdmeta is as `{rdmeta}` says.
+EXECUTOR = """
+import pickle, sys
+import pyarrow as pa
+{rdmeta}
+attempted = pickle.loads(sys.stdin.buffer.read())
+rows = list(attempted([pa.record_batch({{"id": pa.array([0])}})]))
+print([row.to_pylist() for row in rows][0][0]["refusal"])
+"""
+
+
+def refusal(rdmeta: str) -> str:
+    """Returns why a process like that makes no task."""
+    function = shipped([pickle.dumps([])], "/")
+    sent = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    words = [sys.executable, "-c", EXECUTOR.format(rdmeta=rdmeta)]
+    done = subprocess.run(words, input=sent, capture_output=True, env=environment(), check=True)
+    said: bytes = done.stdout
+    return said.decode().strip()
+
+
+def tasks_of(source: Path, out: Path) -> list[Task]:
+    return list(pipeline.plan([source], out, in_place=True).tasks)
+
+
+def outcomes(tasks: list[Task], folder: Path) -> list[object]:
+    return [pickle.loads(each) for each in made(pickle.dumps(tasks), str(folder))]
+
+
+def test_an_executor_without_rdmeta_says_so() -> None:
+    said = refusal("sys.modules['rdmeta'] = None")
+    assert said.startswith("executor ")
+    assert "cannot import rdmeta" in said
+    assert said.endswith(f"install rdmeta[arrow]=={__version__} for its Python")
+
+
+def test_an_executor_with_another_version_of_rdmeta_says_so() -> None:
+    said = refusal("import rdmeta._version as found; found.__version__ = '0.0.1'")
+    assert f"has rdmeta 0.0.1, and the driver {__version__}; install" in said
+
+
+def test_a_partition_has_a_result_for_each_task_of_its_packs(tmp_path: Path) -> None:
+    for name in ("one", "two", "three"):
+        cluster_day(tmp_path / "history", name, 1)
+    packs = [pickle.dumps([each]) for each in tasks_of(tmp_path / "history", tmp_path / "out")]
+    rows = shipped(packs, "/")([pa.record_batch({"id": pa.array([2, 0])})])
+    found = [pickle.loads(row["result"][0].as_py()).cluster_id for row in rows]
+    assert found == ["two", "one"]
+
+
+def test_relative_paths_begin_in_the_folder_of_the_driver(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_day(tmp_path / "history", "one", 1)
+    monkeypatch.chdir(tmp_path)
+    tasks = tasks_of(Path("history"), Path("out"))
+    monkeypatch.chdir("/")
+    (result,) = outcomes(tasks, tmp_path)
+    assert isinstance(result, Result)
+    assert (tmp_path / result.made[0].name.replace("silver", "out/silver", 1)).exists()
+    assert Path.cwd() == Path("/")
+
+
+def test_an_executor_that_does_not_see_a_folder_says_which_one(tmp_path: Path) -> None:
+    cluster_day(tmp_path / "history", "one", 1)
+    tasks = tasks_of(tmp_path / "history", tmp_path / "out")
+    (error,) = outcomes([replace(each, token="of the driver's lock") for each in tasks], tmp_path)
+    assert isinstance(error, pipeline.PipelineError)
+    assert f"does not see {tmp_path}/out/lock: each executor needs" in str(error)
+    assert not (tmp_path / "out").exists()
+    (tmp_path / "history").rename(tmp_path / "moved")
+    (error,) = outcomes(tasks, tmp_path)
+    assert isinstance(error, pipeline.PipelineError)
+    assert f"does not see {tmp_path}/history: " in str(error)
