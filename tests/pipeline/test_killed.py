@@ -12,21 +12,15 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from glob import glob
 from pathlib import Path
 from random import Random
-from typing import Any
 
-import duckdb
-import polars
-import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 from processes import environment
+from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day, contents
 
 from rdmeta import pipeline
-from rdmeta.pipeline.tables import SCHEMAS, TABLES
 
 PROGRAM = str(Path(__file__).parents[1] / "support/killed_run.py")
 
@@ -69,46 +63,6 @@ def repeated(out: Path, tmp: Path) -> Path:
     shutil.rmtree(tmp, ignore_errors=True)
     shutil.copytree(out, tmp)
     return tmp
-
-
-def lasting(out: Path) -> dict[str, bytes]:
-    """Returns all files whose bytes follow from the input alone."""
-    return {name: c for name, c in contents(out).items() if name != "input.parquet"}
-
-
-def keys(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return sorted(tuple(map(str, row.values())) for row in rows)
-
-
-def by_duckdb(query: str) -> list[dict[str, Any]]:
-    found = duckdb.sql(query)
-    assert found is not None
-    rows: list[dict[str, Any]] = found.to_arrow_table().to_pylist()
-    return rows
-
-
-def assert_each_row_is_seen_once(out: Path) -> None:
-    for table in TABLES:
-        folder = out / "silver/v1" / table
-        pattern = f"{folder}/**/*.parquet"
-        columns = SCHEMAS[table].names
-        quoted = ", ".join(f'"{name}"' for name in columns)
-        seen = [
-            keys(ds.dataset(folder, partitioning=None).to_table(columns=columns).to_pylist()),
-            keys(by_duckdb(f"select {quoted} from '{pattern}'")),  # noqa: S608
-            keys(polars.read_parquet(pattern).select(columns).to_arrow().to_pylist()),
-            keys(
-                [
-                    row
-                    for path in glob(pattern, recursive=True)
-                    for row in pq.ParquetFile(path).read().to_pylist()
-                ]
-            ),
-        ]
-        assert len(seen[0]) == len(set(seen[0]))
-        for other in seen[1:]:
-            assert len(other) == len(seen[0])
-        assert seen[0] == seen[3]
 
 
 @pytest.mark.timeout(300)

@@ -10,17 +10,14 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from fake_cache import START
-from recorded import contents, large_days
+from recorded import contents, large_days, moved
 from simulated_history import MAX_GAP, Seen, Simulation, history, slots
 
 from rdmeta import history as recorded
 from rdmeta import pipeline
-from rdmeta.history.schema import Footer
 from rdmeta.pipeline import layout
 from rdmeta.pipeline.inputs import arrange, look
 from rdmeta.pipeline.place import Place
@@ -42,24 +39,6 @@ def simulated(directory: Path, seed: int) -> dict[str, list[Seen]]:
         name: Simulation(name, directory, history(seed + number)).seen
         for number, name in enumerate(names)
     }
-
-
-def moved(source: Path, target: Path, by: timedelta) -> None:
-    """Writes the same history at another time of the day, as a recorder of format 1 would.
-
-    Such a recording goes on over midnight.
-    """
-    for path in source.rglob("*.parquet"):
-        table = pq.read_table(path, partitioning=None)
-        footer = Footer.parse(table.schema.metadata)
-        later = pc.add(table["observed_at"], pa.scalar(by, pa.duration("us")))
-        place = table.schema.get_field_index("observed_at")
-        table = table.set_column(place, table.schema.field(place), later)
-        footer = footer._replace(
-            observed_from=footer.observed_from + by, observed_to=footer.observed_to + by
-        )
-        target.mkdir(parents=True, exist_ok=True)
-        pq.write_table(table.replace_schema_metadata(footer.metadata()), target / path.name)
 
 
 def made(source: Path, out: Path, **options: Any) -> Path:

@@ -12,7 +12,8 @@ from typing import Any
 import commands
 import pytest
 from pyspark.sql import SparkSession
-from recorded import cluster_day, contents, large_days
+from readers import lasting
+from recorded import cluster_day, large_days
 
 from rdmeta import pipeline
 from rdmeta.pipeline.lock import Lock
@@ -30,10 +31,6 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         cluster_day(source, "one", day)
         cluster_day(source, "_odd/./id%2F.{with}[everything]*", day)
     return source
-
-
-def lasting(out: Path) -> dict[str, bytes]:
-    return {name: c for name, c in contents(out).items() if name != "input.parquet"}
 
 
 def test_executors_make_the_bytes_that_local_processes_make(

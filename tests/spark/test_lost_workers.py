@@ -10,7 +10,8 @@ from pathlib import Path
 
 import commands
 import pytest
-from recorded import cluster_day, contents
+from readers import lasting
+from recorded import cluster_day
 
 from rdmeta import pipeline
 from rdmeta.pipeline.layout import Parts, write_layout
@@ -35,10 +36,6 @@ def by_day(out: Path) -> Path:
     """Returns an output folder in which the cluster has a part for each day."""
     write_layout(Place(out), {"one": Parts("day", 1)})
     return out
-
-
-def lasting(out: Path) -> dict[str, bytes]:
-    return {name: c for name, c in contents(out).items() if name != "input.parquet"}
 
 
 def wait_for(happens: Callable[[], object], seconds: float = 120) -> None:
@@ -68,21 +65,6 @@ def _is_below(pid: int, ancestor: int) -> bool:
         if pid == ancestor:
             return True
     return False
-
-
-@pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it: a minute"
-)
-def test_executors_that_are_processes_of_their_own_make_the_same_bytes(
-    source: Path, tmp_path: Path
-) -> None:
-    out, whole = by_day(tmp_path / "out"), by_day(tmp_path / "whole")
-    words = ("pipeline", "all", str(source), str(out), "--master", "local-cluster[2,1,1024]")
-    env = {"SPARK_WORKER_DIR": str(tmp_path / "work")}
-    done = commands.run(*words, env=env, timeout=250)
-    assert done.code == 0, done.err
-    pipeline.run(pipeline.plan([source], whole))
-    assert lasting(out) == lasting(whole)
 
 
 def test_the_driver_is_killed_and_the_next_run_repairs_the_tables(

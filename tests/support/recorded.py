@@ -5,10 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from fake_cache import FakeCache, FakeClock
 
 from rdmeta.history import Recorder
+from rdmeta.history.schema import Footer
 from rdmeta.pipeline import layout
 
 FIRST_DAY = datetime(2026, 11, 1, tzinfo=timezone.utc)
@@ -63,3 +67,21 @@ def contents(directory: Path) -> dict[str, bytes]:
 def large_days(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets a new cluster's tables have a part for each day, however few its rows are."""
     monkeypatch.setattr(layout, "_SMALL_DAY", 0)
+
+
+def moved(source: Path, target: Path, by: timedelta) -> None:
+    """Writes the same history at another time of the day, as a recorder of format 1 would.
+
+    Such a recording goes on over midnight.
+    """
+    for path in source.rglob("*.parquet"):
+        table = pq.read_table(path, partitioning=None)
+        footer = Footer.parse(table.schema.metadata)
+        later = pc.add(table["observed_at"], pa.scalar(by, pa.duration("us")))
+        place = table.schema.get_field_index("observed_at")
+        table = table.set_column(place, table.schema.field(place), later)
+        footer = footer._replace(
+            observed_from=footer.observed_from + by, observed_to=footer.observed_to + by
+        )
+        target.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.replace_schema_metadata(footer.metadata()), target / path.name)
