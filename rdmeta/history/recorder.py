@@ -95,10 +95,11 @@ class Recorder:
     an ISR back and forth.
 
     `flush_every` limits, in seconds, the time that a crash loses. `flush_rows` limits the rows in
-    memory. Observations more than `max_gap` seconds apart belong to two recordings; without it the
-    limit is 3 times the usual distance, at least 60 s. The first recording that ends for that is a
-    warning in the log `rdmeta.history`. `cluster_id` names the cluster if its brokers do not
-    (Metadata v0 and v1); `name` is what people call it, for the footers.
+    memory. Observations more than `max_gap` seconds apart belong to two recordings. Without it the
+    limit is 3 times the usual distance, at least 60 s. `rdmeta.history.pace` has the whole rule.
+    The first recording that ends for that is a warning in the log `rdmeta.history`. `cluster_id`
+    names the cluster if its brokers do not (Metadata v0 and v1); `name` is what people call it, for
+    the footers.
 
     Times are wall-clock time in UTC; within a recording they never run backwards. Between two
     observations, `clock` and `monotonic` (seconds) may differ by a second. Otherwise somebody set
@@ -137,8 +138,10 @@ class Recorder:
         self._min_isrs = MinIsrs()
         self._min_isr: str | None = None
         self._recording: Recording | None = None
-        # The cache as the last observation saw it.
+        # The cache as the last observation saw it that was taken.
         self._image: Image | None = None
+        # The last observation, if only the next one tells whether there was a gap before it.
+        self._waiting: tuple[Image, Sight] | None = None
         # The recordings that ended, and whose last rows are not in a file yet.
         self._ended: list[Recording] = []
         self._has_warned = False
@@ -152,7 +155,8 @@ class Recorder:
     @property
     def version(self) -> int:
         """The version of the cache that the last observation saw; 0 before the first."""
-        return self._image.version if self._image else 0
+        image = self._waiting[0] if self._waiting else self._image
+        return image.version if image else 0
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -162,14 +166,15 @@ class Recorder:
     def observe(self) -> int:
         """Takes the changes since the last call; returns the number of rows that they make.
 
-        An empty cache makes no rows.
+        An empty cache makes no rows. While the pace is not known, an observation may wait for the
+        next one, which then counts the rows of both.
         """
         sight, image = self._pace.look(), self._cache.image()
-        taken = self._continue(image, sight)
-        if isinstance(taken, _End):
-            self._end(taken.ended_by)
-            taken = self._begin(image, sight, taken.reason)
-        self._image = image
+        taken = self._take_waiting(sight)
+        if sight.is_open and not sight.is_step and self._recording is not None:
+            self._waiting = image, sight
+            return taken
+        taken += self._take(image, sight) + self._tell_configs(image)
         self._write_due()
         return taken
 
@@ -193,6 +198,7 @@ class Recorder:
 
     def close(self) -> None:
         """Ends the recording at the last observation; a second call does nothing."""
+        self._take_waiting(None)
         self._end("closed")
         self._write_ended()
 
@@ -206,6 +212,34 @@ class Recorder:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def _take_waiting(self, after: Sight | None) -> int:
+        """Takes the observation that waits for the one after it; returns the number of rows.
+
+        None: no other observation follows.
+        """
+        if self._waiting is None:
+            return 0
+        (image, sight), self._waiting = self._waiting, None
+        return self._take(image, sight.judged(after) if after is not None else sight)
+
+    def _take(self, image: Image, sight: Sight) -> int:
+        """Takes the changes up to `image`; returns the number of rows that they make."""
+        taken = self._continue(image, sight)
+        if isinstance(taken, _End):
+            self._end(taken.ended_by)
+            taken = self._begin(image, sight, taken.reason)
+        self._image = image
+        return taken
+
+    def _tell_configs(self, image: Image) -> int:
+        """Adds the min ISRs that are new; returns the number of rows that they make."""
+        recording = self._recording
+        if recording is None:
+            return 0
+        told = self._min_isrs.rows(image, image.version, recording.observed_to)
+        recording.add(told, image.version, recording.observed_to)
+        return len(told)
 
     def _continue(self, image: Image, sight: Sight) -> int | _End:
         """Adds the changes up to `image` to the recording; returns the number of rows.
@@ -256,9 +290,7 @@ class Recorder:
             recording.note(sight)
         self._min_isrs.forget(topics_gone(rows))
         recording.add(rows, image.version, now, before)
-        told = self._min_isrs.rows(image, image.version, recording.observed_to)
-        recording.add(told, image.version, now)
-        return taken + len(told)
+        return taken
 
     def _roll(self, old: Recording, midnight: datetime) -> int:
         """Ends a recording at midnight, and begins the next one with the state before."""

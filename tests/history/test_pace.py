@@ -29,8 +29,46 @@ def test_a_gap_is_3_times_the_usual_distance_and_at_least_a_minute() -> None:
         assert seen([*[usual] * 5, limit + 1])[-1].is_gap
 
 
-def test_the_first_distance_must_be_within_a_minute() -> None:
-    assert [each.is_gap for each in seen([300, 300, 900, 901])] == [False, True, False, False, True]
+def judged(distances: Iterable[float]) -> list[bool]:
+    """Returns which distances are gaps, once the next one has told what an open one is."""
+    sights = seen(distances)
+    after: list[Sight | None] = [*sights[1:], None]
+    return [
+        (each.judged(then) if each.is_open and then is not None else each).is_gap
+        for each, then in zip(sights, after, strict=True)
+    ][1:]
+
+
+def test_a_slow_poller_has_no_gap_at_its_begin() -> None:
+    assert judged([300, 300, 900, 901]) == [False, False, False, True]
+    assert judged([300, 900, 900]) == [False, False, False]
+    assert judged([70, 24]) == [False, False]
+
+
+def test_a_hole_after_the_first_look_of_a_fast_poller_is_a_gap_at_any_length() -> None:
+    for hole in (61, 600, 3600, 86400):
+        for usual in (0.1, 5, 20):
+            assert judged([hole, *[usual] * 3]) == [True, False, False, False]
+
+
+def test_a_gap_tells_nothing_of_the_pace() -> None:
+    assert judged([600, 100, 5, 5]) == [True, True, False, False]
+    assert judged([3600, 300, 300, 300]) == [True, False, False, False]
+
+
+def test_a_distance_that_nothing_follows_is_a_gap_if_it_is_longer_than_a_minute() -> None:
+    assert judged([60]) == [False]
+    assert judged([61]) == [True]
+
+
+def test_only_a_majority_of_long_distances_raises_the_limit() -> None:
+    assert judged([5, 600, 600, 600]) == [False, True, True, False]
+
+
+def test_only_a_first_distance_that_may_be_a_pace_is_open() -> None:
+    assert [each.is_open for each in seen([300, 300, 3600])] == [False, True, False, False]
+    assert [each.is_open for each in seen([5, 300])] == [False, False, False]
+    assert not any(each.is_open for each in seen([300, 300], max_gap=10))
 
 
 def test_one_long_gap_does_not_make_the_next_one_pass() -> None:

@@ -575,21 +575,76 @@ def test_no_row_is_later_than_the_observation_that_saw_it(
     assert rows_of(tmp_path, "leader_changed")[0].observed_at == START + timedelta(seconds=5)
 
 
-def test_a_slow_poller_is_blind_once_and_is_told_so(
+def test_a_slow_poller_is_never_blind(
     cache: FakeCache, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    begin = clock.now = START.replace(hour=23, minute=58)
+    taken = 0
     with Recorder(cache, tmp_path, clock=clock, cluster_id="prod") as recorder:
         for number in range(24):
             cache.set_leader("orders", 0, number)
-            recorder.observe()
+            taken += recorder.observe()
+            assert recorder.version == cache.version
             clock.pass_seconds(300)
     before, after = recordings(tmp_path)
-    assert (before.observed_to - before.observed_from).total_seconds() == 0
-    assert (after.observed_to - after.observed_from).total_seconds() == 22 * 300
+    assert (before.observed_from, before.ended_by) == (begin, "midnight")
+    assert before.observed_to == after.observed_from
+    assert after.observed_to == begin + timedelta(seconds=23 * 300)
+    leaders = rows_of(tmp_path, "leader_changed")
+    assert [row.new_leader for row in leaders] == list(range(1, 24))
+    assert [row.observed_at for row in leaders] == [
+        begin + timedelta(seconds=300 * number) for number in range(1, 24)
+    ]
+    assert {row["unseen_us"] for row in read(tmp_path).to_pylist()} == {None, 300_000_000}
+    assert len(read(tmp_path)) == taken + 2  # observed_to of each recording
+    assert not caplog.records
+
+
+def test_a_hole_after_the_first_look_of_a_fast_poller_is_a_gap(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        for leader, seconds in ((1, 600), (2, 5), (3, 5)):
+            cache.set_leader("orders", 0, leader)
+            recorder.observe()
+            clock.pass_seconds(seconds)
+    before, after = recordings(tmp_path)
+    assert (before.observed_from, before.observed_to, before.ended_by) == (START, START, "gap")
+    assert after.observed_from == START + timedelta(seconds=600)
+    assert [row.new_leader for row in rows_of(tmp_path, "leader_changed")] == [3]
     assert [each.message for each in caplog.records] == [
-        "cluster cluster-A: no observation for 300.0 s, more than 60.0 s, so that another recording"
+        "cluster cluster-A: no observation for 600.0 s, more than 60.0 s, so that another recording"
         " begins: what happens in such a time is not recorded"
     ]
+
+
+def test_a_long_distance_that_nothing_follows_is_a_gap(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        clock.pass_seconds(600)
+        cache.set_leader("orders", 0, 2)
+        assert recorder.observe() == 0
+    before, after = recordings(tmp_path)
+    assert (before.observed_to, before.ended_by) == (START, "gap")
+    assert after.observed_from == after.observed_to == START + timedelta(seconds=600)
+    assert after.ended_by == "closed"
+
+
+def test_a_min_isr_that_comes_while_an_observation_waits_is_told_by_the_next_one(
+    cache: FakeCache, clock: FakeClock, tmp_path: Path
+) -> None:
+    with Recorder(cache, tmp_path, clock=clock) as recorder:
+        recorder.observe()
+        clock.pass_seconds(300)
+        recorder.observe()
+        clock.pass_seconds(1)
+        recorder.configs({"orders": 2})
+        clock.pass_seconds(299)
+        recorder.observe()
+    (row,) = rows_of(tmp_path, "config_changed")
+    assert row.observed_at == START + timedelta(seconds=600)
 
 
 def test_a_file_that_cannot_be_written_at_the_end_of_a_recording_is_written_later(
