@@ -12,8 +12,9 @@ except ImportError as error:
 
 from rdmeta.history.arranging import Quarantined
 from rdmeta.history.compaction import compact
+from rdmeta.history.looking import Found, Recording, look
 from rdmeta.history.opening import HistoryFile
-from rdmeta.history.reader import Found, Recording, changes, files, look, read, recordings
+from rdmeta.history.reader import changes, files, read, recordings
 from rdmeta.history.recorder import Recorder
 from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
 from rdmeta.history.verification import Verified, verify

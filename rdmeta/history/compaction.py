@@ -14,8 +14,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rdmeta.history.looking import look
 from rdmeta.history.opening import HistoryFile, rows_in, rows_of_file
-from rdmeta.history.reader import look
 from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
 from rdmeta.history.verification import verify
 from rdmeta.history.writing import sync_directory
@@ -36,8 +36,8 @@ def compact(directory: str | os.PathLike[str]) -> list[Path]:
     and readers prefer it to the files that it was made of. These are removed once it is on the
     disk. A crash at any moment leaves all rows there once for each reader; the next call goes on.
 
-    Each file is verified first. A recording with a damaged or a missing file, one that has not
-    ended, and one with columns that this version does not know stay as they are. A warning in the
+    Each file is verified first. A recording stays as it is if it has not ended, if a file of it is
+    damaged or missing, or if it has columns that this version does not know. A warning in the
     log `rdmeta.history` names a damaged file. Recorders and readers may be at work meanwhile.
     Raises HistoryError if another compaction of `directory` is at work, and OSError if a file
     cannot be written or removed.

@@ -36,7 +36,7 @@ class Stamp(NamedTuple):
 
 
 class Index:
-    """What is known of the files below a directory, by their paths in it."""
+    """The known footers of the files below a directory, by their paths in it."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -77,7 +77,7 @@ class Index:
         }
 
     def keep(self, path: str) -> None:
-        """Keeps what is known of a file that nobody asked for."""
+        """Keeps what is known of a file that the caller does not want."""
         if path in self._entries:
             self._kept[path] = self._entries[path]
 

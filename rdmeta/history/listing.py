@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -12,9 +13,12 @@ from rdmeta.history.arranging import Quarantined
 from rdmeta.history.index import Stamp
 from rdmeta.history.schema import FileName, HistoryError
 
-__all__ = ["Entry", "Wanted", "bad", "listed"]
+__all__ = ["Entry", "Wanted", "bad", "listed", "listed_again"]
 
 _SUFFIX = ".parquet"
+
+# How often a folder is listed again because it changes meanwhile.
+_LISTINGS = 100
 
 
 class Entry(NamedTuple):
@@ -66,6 +70,21 @@ def listed(root: Path) -> list[Entry]:
     return sorted(found)
 
 
+def listed_again(root: Path, entries: Iterable[Entry], paths: Iterable[str]) -> list[Entry]:
+    """Returns the entries after listing the folders of these paths once more."""
+    folders = {os.path.dirname(path) for path in paths}
+    kept = [each for each in entries if not _is_below(each.path, folders)]
+    for folder in folders:
+        is_inner = any(_is_below(folder, {other}) for other in folders - {folder})
+        if not is_inner and (root / folder).is_dir():
+            _enter(str(root / folder), folder, set(), kept)
+    return sorted(kept)
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(folder == "" or path.startswith(f"{folder}/") for folder in folders)
+
+
 def bad(root: Path, path: str, reason: str) -> Quarantined:
     """Returns a path that is set aside, with the recording that its name tells."""
     try:
@@ -81,14 +100,28 @@ def _enter(folder: str, path: str, entered: set[tuple[int, int]], found: list[En
         if (about.st_dev, about.st_ino) in entered:
             return
         entered.add((about.st_dev, about.st_ino))
-        with os.scandir(folder) as entries:
-            members = sorted(entries, key=lambda each: each.name)
+        members = _members(folder)
     except OSError as error:
         found.append(Entry(path or ".", None, f"cannot be read: {error.strerror}"))
         return
     for each in members:
         if not each.name.startswith((".", "_")):
             _member(each, f"{path}/{each.name}" if path else each.name, entered, found)
+
+
+def _members(folder: str) -> list[os.DirEntry[str]]:
+    """Returns what is in a folder at one moment; raises OSError.
+
+    A large folder takes several reads. A file that takes the place of others between two of them
+    would be missing, and so would they.
+    """
+    for _ in range(_LISTINGS):
+        before = os.stat(folder).st_mtime_ns
+        with os.scandir(folder) as entries:
+            members = sorted(entries, key=lambda each: each.name)
+        if os.stat(folder).st_mtime_ns == before:
+            break
+    return members
 
 
 def _member(

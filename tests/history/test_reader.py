@@ -8,13 +8,25 @@ import shutil
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from history_files import record, rewrite
 
-from rdmeta.history import CHANGE_SCHEMA, HistoryError, changes, files, look, read, recordings
+from rdmeta.history import (
+    CHANGE_SCHEMA,
+    HistoryError,
+    changes,
+    compact,
+    compaction,
+    files,
+    look,
+    read,
+    reader,
+    recordings,
+)
 from rdmeta.model import Change
 
 
@@ -372,3 +384,57 @@ def test_files_without_rows_of_a_time_are_not_read(tmp_path: Path) -> None:
 def test_a_time_without_a_time_zone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="time zone"):
         read(tmp_path, since=datetime(2025, 6, 1))
+
+
+@pytest.mark.parametrize("number", [0, 4])
+def test_a_compaction_between_two_rows_harms_no_reader(tmp_path: Path, number: int) -> None:
+    record(tmp_path, changes=number)
+    rows = list(changes(tmp_path))
+    rest = changes(tmp_path)
+    first = next(rest)
+    compact(tmp_path)
+    assert [first, *rest] == rows
+
+
+def test_files_that_are_replaced_after_the_look_are_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for count in (0, 4):
+        record(tmp_path, f"cluster-{count}", changes=count)
+    rows = read(tmp_path)
+    real = look
+
+    def replaced(*args: Any, **kwargs: Any) -> Any:
+        found = real(*args, **kwargs)
+        compact(tmp_path)
+        return found
+
+    # A compaction that is killed before it removes files leaves both.
+    monkeypatch.setattr(compaction, "_remove", lambda paths: None)
+    monkeypatch.setattr(reader, "look", replaced)
+    assert read(tmp_path).equals(rows)
+    times = rows["observed_at"].to_pylist()
+    late = read(tmp_path, since=times[0] + timedelta(seconds=2))
+    assert late["observed_at"].to_pylist() == [
+        when for when in sorted(times) if when >= times[0] + timedelta(seconds=2)
+    ]
+
+
+def test_a_recording_that_goes_away_while_it_is_read_is_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    paths = record(tmp_path, changes=4)
+    for on_error in ("raise", "quarantine"):
+        rows = changes(tmp_path, on_error=on_error)
+        next(rows)
+        contents = {path: path.read_bytes() for path in paths[2:]}
+        for path in contents:
+            path.unlink()
+        if on_error == "raise":
+            with pytest.raises(HistoryError, match=paths[2].name):
+                list(rows)
+        else:
+            assert len(list(rows)) < 8
+            assert paths[2].name in caplog.text
+        for path, content in contents.items():
+            path.write_bytes(content)
