@@ -86,7 +86,8 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	@$(MAKE) --no-print-directory packaging
 	RDMETA_DAMAGE_SECONDS=60 $(PY) -m pytest -k damaged tests/net tests/client
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
-	RDMETA_LOCAL_CLUSTER=1 $(PY) -m pytest tests/spark/test_engines.py
+	RDMETA_KILLS=every RDMETA_LOCAL_CLUSTER=1 $(PY) -m pytest \
+		tests/spark/test_engines.py tests/spark/test_lost_workers.py
 	RDMETA_QUIET_SECONDS=30 $(PY) -m pytest -k no_second_line tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios

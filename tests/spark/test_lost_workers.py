@@ -1,41 +1,100 @@
-"""After SIGKILL of Spark's driver or of a Python worker the tables become whole."""
+"""After SIGKILL of Spark's driver, an executor or a Python worker the tables become whole.
+
+CI stops a worker after some of the renames, at a random one the driver. RDMETA_KILLS=every stops
+each process after every rename. RDMETA_LOCAL_CLUSTER=1 also runs executors that are processes of
+their own: one is killed, and two attempts of a task write the same files at a time.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 
 import commands
 import pytest
-from readers import lasting
+from processes import environment
+from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day
+from spark_cluster import spark_cluster
 
 from rdmeta import pipeline
+from rdmeta.pipeline.errors import LockedError
 from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.place import Place
 from rdmeta.spark import NoJavaError, find_java
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+EVERY = os.environ.get("RDMETA_KILLS") == "every"
+CLUSTER = pytest.mark.skipif(
+    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it: minutes"
+)
+HOOK = Path(__file__).parents[1] / "support/renames"
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600 if EVERY else 300)]
+
+
+class Folders:
+    """A history, an output folder with a part for each day, and the tables it should have."""
+
+    def __init__(self, root: Path, days: int) -> None:
+        self.source, self.out, self.root = root / "history", root / "out", root
+        for day in range(1, days + 1):
+            cluster_day(self.source, "one", day)
+        for out in (root / "whole", self.out):
+            write_layout(Place(out), {"one": Parts("day", 1)})
+        pipeline.run(self.plan(root / "whole"), workers=1)
+        self.told = root / "told"
+        self.told.mkdir()
+
+    def plan(self, out: Path) -> pipeline.Plan:
+        return pipeline.plan([self.source], out, in_place=True)
+
+    def words(self, master: str) -> tuple[str, ...]:
+        return ("pipeline", "silver", str(self.source), str(self.out), "--master", master)
+
+    def surroundings(self, *conf: str, **values: object) -> dict[str, str]:
+        """Returns the environment of a run whose processes tell of their renames."""
+        shown = [word for each in conf for word in ("--conf", each)]
+        return {
+            "PYTHONPATH": f"{HOOK}{os.pathsep}{environment()['PYTHONPATH']}",
+            "TEST_RENAMES": str(self.told),
+            "PYSPARK_SUBMIT_ARGS": " ".join([*shown, "pyspark-shell"]),
+            "SPARK_WORKER_DIR": str(self.root / "work"),
+            **{f"TEST_{name.upper()}": str(value) for name, value in values.items()},
+        }
+
+    def lines(self, file: str) -> list[tuple[int, int, str]]:
+        """Returns number, process and file of each rename, or of those after which one waits."""
+        try:
+            found = (self.told / file).read_text().splitlines()
+        except FileNotFoundError:
+            return []
+        return [(int(n), int(pid), name) for n, pid, name in (each.split(" ", 2) for each in found)]
+
+    def assert_whole(self) -> None:
+        assert lasting(self.out) == lasting(self.root / "whole")
+        assert pipeline.check(self.out) == []
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Path:
+def folders(tmp_path: Path) -> Folders:
     try:
         find_java()
     except NoJavaError as error:
         pytest.skip(str(error))
-    for day in range(1, 29):
-        cluster_day(tmp_path / "history", "one", day)
-    return tmp_path / "history"
+    return Folders(tmp_path, 28)
 
 
-def by_day(out: Path) -> Path:
-    """Returns an output folder in which the cluster has a part for each day."""
-    write_layout(Place(out), {"one": Parts("day", 1)})
-    return out
+@pytest.fixture
+def random() -> Random:
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    return Random(seed)
 
 
 def wait_for(happens: Callable[[], object], seconds: float = 120) -> None:
@@ -45,18 +104,15 @@ def wait_for(happens: Callable[[], object], seconds: float = 120) -> None:
         time.sleep(0.002)
 
 
-def workers() -> list[int]:
-    """Returns the Python workers of Spark below this process."""
-    found = []
+def below(ancestor: int, word: bytes) -> Iterator[int]:
+    """Yields the processes below that one whose command line has a word."""
     for entry in Path("/proc").iterdir():
         try:
-            words = entry.joinpath("cmdline").read_bytes().split(b"\0")
-            if b"pyspark.daemon" in words and _is_below(int(entry.name), os.getpid()):
-                found.append(int(entry.name))
-        except OSError:
+            words = entry.joinpath("cmdline").read_bytes()
+            if word in words and _is_below(int(entry.name), ancestor):
+                yield int(entry.name)
+        except (OSError, ValueError):
             continue
-    # The first one is the daemon, from which the others are forked.
-    return sorted(found)[1:]
 
 
 def _is_below(pid: int, ancestor: int) -> bool:
@@ -67,33 +123,89 @@ def _is_below(pid: int, ancestor: int) -> bool:
     return False
 
 
-def test_the_driver_is_killed_and_the_next_run_repairs_the_tables(
-    source: Path, tmp_path: Path
-) -> None:
-    out = by_day(tmp_path / "out")
-    words = ("pipeline", "all", str(source), str(out), "--master", "local[2]")
-    with commands.started(*words) as process:
-        wait_for(lambda: list(out.glob("silver/v1/*/*/*/part-*.parquet")))
-        process.kill()
-        process.wait()
-    assert (out / "lock").exists()
-    pipeline.run(pipeline.plan([source], out))
-    whole = by_day(tmp_path / "whole")
-    pipeline.run(pipeline.plan([source], whole))
-    assert lasting(out) == lasting(whole)
-    assert pipeline.check(out) == []
+def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random: Random) -> None:
+    """One slot, so that nothing is renamed while the readers read. No other run begins then."""
+    step = 1 if EVERY else random.randrange(20, 28)
+    env = folders.surroundings(stops=step)
+    driver_at = random.randrange(1, 4)  # the driver is killed instead of a worker
+    killed: Counter[str] = Counter()
+    handled = 0
+    while True:
+        with commands.started(*folders.words("local[1,1000]"), env=env) as process:
+            while process.poll() is None:
+                time.sleep(0.01)
+                for _, pid, _ in folders.lines("stops")[handled:]:
+                    assert_each_row_is_seen_once(folders.out)
+                    if pid != process.pid:
+                        with pytest.raises(LockedError, match=f"process {process.pid} on"):
+                            pipeline.run(folders.plan(folders.out))
+                    handled += 1
+                    is_driver = pid == process.pid or handled == driver_at
+                    killed["driver" if is_driver else "worker"] += 1
+                    os.kill(process.pid if is_driver else pid, signal.SIGKILL)
+            assert process.stderr is not None
+            assert process.returncode in (0, -signal.SIGKILL), process.stderr.read()
+        if process.returncode == 0:
+            break
+        assert (folders.out / "lock").exists() or killed["driver"] > 1
+    print(f"killed {dict(killed)}, a stop after each {step} renames")
+    assert killed["driver"]
+    assert killed["worker"] > (190 if EVERY else 4)
+    folders.assert_whole()
 
 
-def test_a_python_worker_is_killed_and_its_task_is_made_again(source: Path, tmp_path: Path) -> None:
-    out = by_day(tmp_path / "out")
-    words = ("pipeline", "all", str(source), str(out), "--master", "local[2,4]")
-    with commands.started(*words) as process:
-        wait_for(lambda: list(out.glob("silver/v1/*/*/*/part-*.parquet")))
-        killed = workers()[:1]
-        for pid in killed:
-            os.kill(pid, signal.SIGKILL)
-        assert process.wait(120) == 0
-    assert killed
-    whole = by_day(tmp_path / "whole")
-    pipeline.run(pipeline.plan([source], whole))
-    assert lasting(out) == lasting(whole)
+@pytest.mark.parametrize("remote", [None, pytest.param("local[2]", marks=CLUSTER)])
+def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: str | None) -> None:
+    """A terminal sends it to the driver, to Java and to the workers. `remote` is Spark Connect."""
+    env: dict[str, str | None] = {**folders.surroundings(slow=0.1), "SPARK_TESTING": "1"}
+    words = folders.words("local[2]")
+    if remote is not None:
+        words, env["SPARK_REMOTE"] = words[:-2], remote
+    with commands.Terminal(*words, env=env) as terminal:
+        wait_for(lambda: len(folders.lines("renames")) > 20)
+        terminal.type("\x03")
+        began = time.monotonic()
+        assert terminal.end(60) == 130, terminal.text
+        print(f"ended after {time.monotonic() - began:.1f} s")
+        assert "Traceback" not in terminal.text
+    assert json.loads((folders.out / "lock").read_text()) == {"failed": True}
+    pipeline.run(folders.plan(folders.out), workers=1)
+    folders.assert_whole()
+
+
+@CLUSTER
+def test_executors_that_are_killed_are_replaced(folders: Folders, random: Random) -> None:
+    env = folders.surroundings("spark.task.maxFailures=100", slow=0.05)
+    killed = 0
+    with commands.started(*folders.words("local-cluster[2,1,1024]"), env=env) as process:
+        for kill in range(4):
+            count = 10 + 45 * kill + random.randrange(40)
+            wait_for(lambda n=count: len(folders.lines("renames")) >= n)  # type: ignore[misc]
+            for pid in list(below(process.pid, b"CoarseGrainedExecutorBackend"))[:1]:
+                os.kill(pid, signal.SIGKILL)
+                killed += 1
+            assert_each_row_is_seen_once(folders.out, is_still=False)
+        assert process.wait(200) == 0
+    assert killed > 2
+    folders.assert_whole()
+
+
+@CLUSTER
+def test_two_attempts_of_a_task_that_write_at_a_time_make_the_same_bytes(tmp_path: Path) -> None:
+    """Spark starts the second attempt on another host while the first one is slow."""
+    folders = Folders(tmp_path, 2)
+    conf = (
+        "spark.speculation=true",
+        "spark.speculation.task.duration.threshold=1s",
+        "spark.speculation.interval=100ms",
+        "spark.driver.host=127.0.0.1",
+    )
+    env = folders.surroundings(*conf, twice=1)
+    with spark_cluster(tmp_path / "cluster", env) as master:
+        done = commands.run(*folders.words(master), env=env, timeout=250)
+    assert done.code == 0, done.err
+    pids: dict[str, set[int]] = {}
+    for _, pid, name in folders.lines("renames"):
+        pids.setdefault(name, set()).add(pid)
+    assert any(len(found) == 2 for name, found in pids.items() if "/part-" in name)
+    folders.assert_whole()
