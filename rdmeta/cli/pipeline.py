@@ -154,14 +154,16 @@ def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None
     if name == "local":
         yield None
     else:
+        from rdmeta.errors import MissingExtraError
         from rdmeta.spark import NoJavaError, find_java
-        from rdmeta.spark.executors import session_engine
-        from rdmeta.spark.session import is_served
 
         try:
+            from rdmeta.spark.executors import session_engine
+            from rdmeta.spark.session import is_served
+
             if plan.tasks and not is_served(master):
                 find_java()
-        except NoJavaError as error:
+        except (NoJavaError, MissingExtraError) as error:
             raise BadInputError(f"{error}, or give --engine local") from error
         with session_engine(master) as engine:
             yield engine

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from recorded import cluster_day, contents
+
+from rdmeta.pipeline.lock import Lock
+from rdmeta.pipeline.place import Place
 
 
 @pytest.fixture
@@ -166,3 +170,62 @@ def test_two_commands_at_once_make_the_tables_of_one(source: Path, tmp_path: Pat
         n: c for n, c in wanted.items() if n.startswith("silver")
     }
     assert json("check", out)["faults"] == []
+
+
+def counted_java(folder: Path) -> tuple[dict[str, str], Path]:
+    """Returns an environment whose Java only leaves a file, and that file."""
+    java, started = folder / "bin/java", folder / "started"
+    java.parent.mkdir(parents=True)
+    java.write_text(f"#!/bin/sh\ntouch '{started}'\nexit 1\n")
+    java.chmod(0o755)
+    return {"JAVA_HOME": str(folder)}, started
+
+
+def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) -> None:
+    env, started = counted_java(tmp_path / "java")
+    out = tmp_path / "out"
+    pipeline("all", source, out, "--engine", "local")
+    words = ("pipeline", "all", str(source), str(out))
+    for more in ((), ("--dry-run",), ("--master", "local[2]")):
+        done = commands.run(*words, *more, env=env)
+        assert done.code == 0, done.err
+        assert not started.exists()
+    cluster_day(source, "one", 3)
+    assert commands.run(*words, "--dry-run", env=env).code == 0
+    assert not started.exists()
+    done = commands.run(*words, env=env)
+    assert started.exists()
+    assert done.code == 3
+    assert done.err.splitlines()[-1].startswith("rdmeta: Spark has not started: ")
+    pipeline("all", source, out, "--engine", "local")
+    assert json("check", out)["faults"] == []
+
+
+def test_a_run_on_spark_is_refused_before_java_starts_while_another_one_works(
+    source: Path, tmp_path: Path
+) -> None:
+    env, started = counted_java(tmp_path / "java")
+    with Lock(Place(tmp_path / "out")):
+        done = commands.run("pipeline", "all", str(source), str(tmp_path / "out"), env=env)
+    assert done.code == 2
+    assert f"process {os.getpid()} on" in done.err
+    assert not started.exists()
+
+
+def test_a_spark_connect_server_that_does_not_listen_is_named(source: Path, tmp_path: Path) -> None:
+    """It needs no Java on this machine."""
+    env = {"JAVA_HOME": str(tmp_path)}
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--master", "sc://127.0.0.1:1")
+    done = commands.run(*words, env=env)
+    assert done.code == 3
+    assert "rdmeta: sc://127.0.0.1:1: no Spark Connect server answers: " in done.err
+
+
+def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
+    source: Path, tmp_path: Path
+) -> None:
+    program = f"import sys; sys.modules['pyspark'] = None; {commands.PROGRAM}"
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"))
+    done = commands.run(*words, program=program)
+    assert done.code == 2
+    assert done.err.endswith("pip install 'rdmeta[spark]', or give --engine local\n")
