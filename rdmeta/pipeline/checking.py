@@ -12,7 +12,7 @@ from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import INPUT, LAYOUT, MANIFEST, SILVER, read_layout
-from rdmeta.pipeline.manifest import Kept, read_manifest
+from rdmeta.pipeline.manifest import Kept, read_digests, read_manifest
 from rdmeta.pipeline.place import Place, is_leftover
 
 __all__ = ["Fault", "check", "kept"]
@@ -35,12 +35,16 @@ def check(out: str | os.PathLike[str]) -> list[Fault]:
     """
     place = Place(out)
     read_layout(place)
-    if place.read(MANIFEST) is None:
+    parts = read_digests(place)
+    if parts is None:
         raise PipelineError(f"{place.where}: it has no {MANIFEST}; run rdmeta pipeline all first")
     manifest = read_manifest(place)
     faults = []
     if lock.is_marked(place):
         faults.append(Fault(place.shown(lock.NAME), "a run works on it, or did not end well"))
+    for name in sorted(parts):
+        if _sha256(place, name) != parts[name]:
+            faults.append(Fault(place.shown(name), f"its digest differs from that in {MANIFEST}"))
     there = {each.name for each in place.files()}
     for name in sorted(manifest.files):
         if name not in there:
@@ -49,7 +53,7 @@ def check(out: str | os.PathLike[str]) -> list[Fault]:
         reason = _difference(place, name, manifest.files[name])
         if reason is not None:
             faults.append(Fault(place.shown(name), reason))
-    for name in sorted(there - set(manifest.files) - _ALSO_THERE):
+    for name in sorted(there - set(manifest.files) - set(parts) - _ALSO_THERE):
         if is_leftover(name.rpartition("/")[2]):
             faults.append(Fault(place.shown(name), "a run left it unfinished"))
         elif not name.startswith(f"{SILVER}/_state/"):
@@ -64,6 +68,11 @@ def kept(place: Place, name: str) -> Kept:
         size = stream.tell()
         stream.seek(0)
         return Kept(pq.read_metadata(stream).num_rows, size, digest)
+
+
+def _sha256(place: Place, name: str) -> str:
+    with place.opened(name) as stream:
+        return sha256_of(stream)
 
 
 def _difference(place: Place, name: str, wanted: Kept) -> str | None:

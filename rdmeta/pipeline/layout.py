@@ -6,7 +6,8 @@
     OUT/silver/v1/TABLE/cluster=ID/period=P/part-I-of-N.parquet
     OUT/silver/v1/_state/cluster=ID/ORIGIN.DAY.….state  the state at a midnight within a recording
     OUT/leader_minutes/cluster=ID.parquet
-    OUT/manifest.json                                   files, rows, digests
+    OUT/manifest/cluster=ID/MONTH.json                  files, rows, digests, by cluster and month
+    OUT/manifest.json                                   the digests of these
     OUT/lock
 
 A cluster's period and number of parts follow from the history that a run finds when the cluster
@@ -27,11 +28,13 @@ __all__ = [
     "INPUT",
     "LAYOUT",
     "MANIFEST",
+    "MANIFEST_PARTS",
     "SILVER",
     "VERSION",
     "Parts",
     "bronze_file",
     "choose_parts",
+    "cluster_folder",
     "leader_minutes_file",
     "period_of",
     "read_layout",
@@ -45,6 +48,7 @@ SILVER_VERSION = 1
 SILVER = f"silver/v{SILVER_VERSION}"
 LAYOUT = "layout.json"
 MANIFEST = "manifest.json"
+MANIFEST_PARTS = "manifest"
 INPUT = "input.parquet"
 
 # Below this many rows a day, a month makes a better file than a day.

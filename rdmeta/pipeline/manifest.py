@@ -1,22 +1,34 @@
-"""`OUT/manifest.json`: the files of a finished run, and what each day was made from.
+"""`OUT/manifest.json` and its parts: the files of a finished run, and what each day was made from.
 
-It is written last. It holds no time and no number of a run, so equal tables have an equal manifest.
+Each cluster has a part for a month: `OUT/manifest/cluster=ID/2026-11.json`. So one more day writes
+little. `manifest.json` has the digests of the parts, and is written last. No part holds a time or a
+number of a run, so equal tables have an equal manifest.
+
+A run that is killed between two renames leaves parts that differ from their digests. The next run
+reads each part as it is: a part's days and files belong together, and the tables are in place.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.layout import MANIFEST
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.layout import MANIFEST, MANIFEST_PARTS, cluster_folder
+from rdmeta.pipeline.place import Place, commit
 
-__all__ = ["Kept", "Manifest", "MadeDay", "read_manifest", "write_manifest"]
+__all__ = ["Kept", "MadeDay", "Manifest", "read_digests", "read_manifest", "write_manifest"]
 
-_VERSION = 1
+_VERSION = 2
+_AT_A_TIME = 16
+_AGAIN = f"restore it, or remove {MANIFEST} and run again"
+_MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period)=(?P<month>\d{4}-\d\d)[/-]")
 
 
 @dataclass(frozen=True)
@@ -48,38 +60,107 @@ class Manifest:
     files: dict[str, Kept] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
 
-    def text(self) -> bytes:
-        """Returns the file's content."""
-        values = {"manifest": _VERSION, **asdict(self)}
-        return (json.dumps(values, indent=1, sort_keys=True) + "\n").encode()
-
 
 def read_manifest(out: Place) -> Manifest:
     """Returns the manifest of `out`, an empty one if there is none; raises PipelineError."""
-    text = out.read(MANIFEST)
-    if text is None:
-        return Manifest()
-    try:
-        found: Mapping[str, Any] = json.loads(text)
-        if found["manifest"] != _VERSION:
-            raise PipelineError(
-                f"{out.shown(MANIFEST)}: its version is {found['manifest']}, and this version of"
-                f" rdmeta reads {_VERSION}: use the rdmeta that made it"
-            )
-        return Manifest(
-            {c: {d: MadeDay(**v) for d, v in days.items()} for c, days in found["days"].items()},
-            {name: Kept(**values) for name, values in found["files"].items()},
-            dict(found["names"]),
-        )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, PipelineError):
-            raise
-        reason = f"{out.shown(MANIFEST)}: it is damaged: {error}; remove it, and run again"
-        raise PipelineError(reason) from error
+    found = Manifest()
+    whole = out.read(MANIFEST)
+    if whole is not None:
+        parts = _add(out, found, MANIFEST, whole)["parts"]
+        for name, text in _contents(out, sorted(parts)).items():
+            if text is None:
+                raise PipelineError(f"{out.shown(name)}: it is missing; {_AGAIN}")
+            _add(out, found, name, text)
+    return found
+
+
+def read_digests(out: Place) -> dict[str, str] | None:
+    """Returns the SHA-256 of each part by its name, None if there is no manifest.
+
+    Raises PipelineError.
+    """
+    whole = out.read(MANIFEST)
+    return None if whole is None else dict(_add(out, Manifest(), MANIFEST, whole)["parts"])
 
 
 def write_manifest(out: Place, manifest: Manifest) -> None:
-    """Writes the manifest; one that says the same stays as it is. Raises OSError."""
-    text = manifest.text()
-    if out.read(MANIFEST) != text:
-        out.put(MANIFEST, text)
+    """Writes the parts, and then `manifest.json`; what says the same stays as it is.
+
+    Raises OSError.
+    """
+    texts = {name: _text(part) for name, part in _parts(manifest).items()}
+    before = _contents(out, texts)
+    with ExitStack() as stack:
+        drafts = []
+        for name, text in texts.items():
+            if before[name] != text:
+                drafts.append(stack.enter_context(out.draft(name)))
+                drafts[-1].path.write_bytes(text)
+        if drafts:
+            commit(drafts)
+    digests = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
+    files = {name: vars(kept) for name, kept in manifest.files.items() if not _part_of(name)}
+    whole = _text({"names": manifest.names, "files": files, "parts": digests})
+    if out.read(MANIFEST) != whole:
+        out.put(MANIFEST, whole)
+
+
+def _contents(out: Place, names: Iterable[str]) -> dict[str, bytes | None]:
+    """Returns the contents of files, None for one that is not there; raises OSError."""
+    names = list(names)
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        return dict(zip(names, pool.map(out.read, names), strict=True))
+
+
+def _part_of(file: str) -> str | None:
+    """Returns the name of the part that has a file, None for a file of all months."""
+    found = _MONTH.search(file)
+    return found and _part(found["cluster"], found["month"])
+
+
+def _part(folder: str, month: str) -> str:
+    return f"{MANIFEST_PARTS}/{folder}/{month}.json"
+
+
+def _parts(manifest: Manifest) -> dict[str, dict[str, dict[str, Any]]]:
+    """Returns the values of each part by its name."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def part(name: str) -> dict[str, dict[str, Any]]:
+        return found.setdefault(name, {"days": {}, "files": {}})
+
+    for cluster_id, days in manifest.days.items():
+        for day, made in days.items():
+            values = part(_part(cluster_folder(cluster_id), day[:7]))
+            values["days"].setdefault(cluster_id, {})[day] = vars(made)
+    for file, kept in manifest.files.items():
+        name = _part_of(file)
+        if name is not None:
+            part(name)["files"][file] = vars(kept)
+    return dict(sorted(found.items()))
+
+
+def _text(values: Mapping[str, Any]) -> bytes:
+    found = {"manifest": _VERSION, **values}
+    return (json.dumps(found, sort_keys=True, separators=(",", ":")) + "\n").encode()
+
+
+def _add(out: Place, manifest: Manifest, name: str, text: bytes) -> Mapping[str, Any]:
+    """Adds what a part says to the manifest; returns its values, and raises PipelineError."""
+    try:
+        part: Mapping[str, Any] = json.loads(text)
+        if part["manifest"] != _VERSION:
+            raise PipelineError(
+                f"{out.shown(name)}: its version is {part['manifest']}, and this version of rdmeta"
+                f" reads {_VERSION}: name a new folder, or use the rdmeta that made it"
+            )
+        for cluster_id, days in part.get("days", {}).items():
+            made = {day: MadeDay(**values) for day, values in days.items()}
+            manifest.days.setdefault(cluster_id, {}).update(made)
+        manifest.files.update({f: Kept(**values) for f, values in part["files"].items()})
+        manifest.names.update(part.get("names", {}))
+        return {"parts": {}, **part}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        if isinstance(error, PipelineError):
+            raise
+        raise PipelineError(f"{out.shown(name)}: it is damaged: {error}; {_AGAIN}") from error
