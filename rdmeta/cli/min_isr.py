@@ -25,6 +25,7 @@ __all__ = ["Answer", "Asker"]
 
 _EVERY_S = 300.0
 _AGAIN_S = 30.0
+_SOON_S = 1.0
 _TIMEOUT_S = 30.0
 _DENIED = f"{error_name(29)}: it needs DESCRIBE_CONFIGS"
 # The kinds of change after which a name stands for a topic that was not asked for.
@@ -79,10 +80,11 @@ class Asker:
     """A thread that asks a cluster for the min ISR of its topics, as long as it is recorded.
 
     It asks for all topics of `cache` at the first `wake()` and every 5 minutes, and for new topics
-    after the `wake()` that saw them. `tell` gets the values, None where a value is unknown, and how
-    the brokers answered: known, denied or unsupported. `note` gets a line for each cause of an
-    unknown value, once. The questions go over connections of their own, so that a slow answer
-    delays no answer about metadata.
+    after the `wake()` that saw them. A broker may not know a new topic yet: it is asked again a
+    second later, as long as the cache has the topic. `tell` gets the values, None where a value is
+    unknown, and how the brokers answered: known, denied or unsupported. `note` gets a line for each
+    cause of an unknown value, once. The questions go over connections of their own, so that a slow
+    answer delays no answer about metadata.
     """
 
     def __init__(
@@ -103,6 +105,8 @@ class Asker:
         self._seen = 0
         self._since = 0
         self._due_at = 0.0
+        # Topics that the brokers did not know when they were asked.
+        self._unknown: frozenset[str] = frozenset()
         self._said: set[str] = set()
         self._thread: threading.Thread | None = None
         # The client that asks now.
@@ -135,10 +139,11 @@ class Asker:
             if names:
                 self._ask(names)
             if not self._is_closed:
-                self._woken.wait(max(0.0, self._due_at - time.monotonic()))
+                left = max(0.0, self._due_at - time.monotonic())
+                self._woken.wait(min(left, _SOON_S) if self._unknown else left)
 
     def _names(self, seen: int) -> list[str]:
-        """Returns the topics to ask for: those that are new up to a version, or all."""
+        """Returns the topics to ask for: all, or those that are new up to a version or unknown."""
         changes, since = self._cache.changes(self._since), self._since
         self._since = seen
         now = time.monotonic()
@@ -146,9 +151,11 @@ class Asker:
             self._due_at = now + self._every
             return list(self._cache.names(allow_stale=True))
         new = (each.topic for each in changes if each.version <= seen and each.kind in _NEW)
-        return list(dict.fromkeys(name for name in new if name is not None))
+        again = self._unknown.intersection(self._cache.names(allow_stale=True))
+        self._unknown = frozenset()
+        return list(dict.fromkeys([*(name for name in new if name is not None), *again]))
 
-    def _ask(self, names: Iterable[str]) -> None:
+    def _ask(self, names: Sequence[str]) -> None:
         try:
             answer = self._answer(names)
         except UnsupportedVersionError as error:
@@ -165,6 +172,7 @@ class Asker:
                 self._say(cause, line)
             hidden = (name for names in answer.unknown.values() for name in names)
             values: dict[str, int | None] = {**answer.known, **dict.fromkeys(hidden)}
+            self._unknown = frozenset(names) - values.keys()
             self._tell(values, "denied" if answer.is_denied else "known")
 
     def _answer(self, names: Iterable[str]) -> Answer:

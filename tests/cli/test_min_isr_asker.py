@@ -65,6 +65,22 @@ def test_a_look_that_saw_no_new_topic_asks_nothing(brokers: Brokers) -> None:
     assert made.told[1] == ({"clicks": 1}, "known")
 
 
+def test_a_new_topic_that_a_broker_does_not_know_yet_is_asked_for_soon_again(
+    brokers: Brokers,
+) -> None:
+    made = Asked(brokers, every=60)
+    until(lambda: made.told, "an answer is told")
+    brokers.truth.create("late")
+    fetch(made.cache, brokers.bootstrap)
+    brokers.truth.delete("late")
+    made.asker.wake(made.cache.version)
+    until(lambda: len(made.told) == 2, "it is asked for")
+    brokers.truth.create("late")
+    until(lambda: made.told[-1] == ({"late": 1}, "known"), "its value is told")
+    made.asker.close()
+    assert all(values == {} for values, _ in made.told[1:-1])
+
+
 def test_a_question_that_fails_tells_nothing_and_is_asked_again(brokers: Brokers) -> None:
     for broker in brokers:
         broker.answers[DESCRIBE_CONFIGS] = lambda _: b""
