@@ -264,7 +264,8 @@ class _DayMaker:
     def _take(self, fold: Fold, stretch: Stretch, is_whole: bool, is_counted: bool) -> None:
         """Takes the rows that a fold has made so far."""
         for table in OF_FOLD:
-            rows = pa.table(fold.take(table))
+            # pa.table() would import pandas where there is one.
+            rows = pa.RecordBatchReader.from_stream(fold.take(table)).read_all()
             if rows.num_rows == 0:
                 continue
             if stretch.is_partial:

@@ -11,7 +11,7 @@ from rdmeta.pipeline.tables import TABLES
 
 __all__ = ["VERSIONS", "MadeFile", "Period", "Result", "Task", "tables_of"]
 
-# Raise the number when the same input gives other rows, so that all parts are made again.
+# Raise a number when the same input gives other rows or bytes, so that all parts are made again.
 VERSIONS = {"silver": SILVER_VERSION, "fold": 2, "history": 1}
 
 _ONCE = ("broker_interval", "observation")

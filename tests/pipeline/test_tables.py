@@ -71,6 +71,27 @@ def test_times_are_micros_in_utc_for_every_reader(tmp_path: Path) -> None:
     assert "isAdjustedToUTC=true, timeUnit=microseconds" in str(column.logical_type)
 
 
+def test_values_that_rise_are_stored_as_differences_and_only_times_have_bounds(
+    tmp_path: Path,
+) -> None:
+    schema = SCHEMAS["partition_interval"]
+    writer = TableWriter(Place(tmp_path), "x.parquet", "partition_interval", "")
+    some = {"string": "a", "int32": 1, "bool": True, "timestamp[us, tz=UTC]": 7, "int64": 7}
+    row = {field.name: some.get(str(field.type), [1, 2]) for field in schema}
+    writer.write("2026-11-01", pa.Table.from_pylist([row] * 9, schema=schema))
+    writer.close()
+    writer.draft.commit()
+    group = pq.ParquetFile(tmp_path / "x.parquet").metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    rising = {"began_at", "ended_at", "us", "version", "offset"}
+    for column in columns:
+        name = column.path_in_schema.split(".")[0]
+        is_delta = "DELTA_BINARY_PACKED" in column.encodings
+        has_dictionary = "RLE_DICTIONARY" in column.encodings
+        assert (is_delta, has_dictionary) == (name in rising, name not in {*rising, "partial"})
+        assert (column.statistics is not None) == (name in {"began_at", "ended_at"})
+
+
 def test_a_writer_that_is_dropped_leaves_nothing(tmp_path: Path) -> None:
     writer = TableWriter(Place(tmp_path), "x.parquet", "observation", "")
     writer.write("2026-11-01", rows())
