@@ -101,26 +101,12 @@ rdmeta_err_t rdmeta_fold_out_begin(rdmeta_fold_out_t *o) {
         return err;
 }
 
-void rdmeta_fold_out_bytes(rdmeta_fold_out_t *o, int column, const void *data,
-                           size_t size, size_t item) {
-        rdmeta_arrow_column_t *c = &o->batch.columns[column];
-        const int64_t row        = o->batch.rows;
-        const int64_t used       = c->values.size_bytes;
-        const int64_t need       = used + (int64_t)size;
-
-        if (!data) {
-                rdmeta_fold_put_null(c, row);
-        } else if (need > c->values.capacity_bytes &&
-                   rdmeta_arrow_buffer_room(&c->values, 2 * need)) {
-                o->failed = 1;
-                return;
-        } else if (size) {
-                memcpy(c->values.data + used, data, size);
-                c->values.size_bytes = need;
-                o->bytes += (int64_t)size;
-        }
-        rdmeta_arrow_offsets(c)[row + 1] =
-                (int32_t)(c->values.size_bytes / (int64_t)item);
+int rdmeta_fold_out_room(rdmeta_fold_out_t *o, rdmeta_arrow_column_t *c,
+                         int64_t need) {
+        if (!rdmeta_arrow_buffer_room(&c->values, need))
+                return 1;
+        o->failed = 1;
+        return 0;
 }
 
 /* ---- rows and batches ---------------------------------------------------- */

@@ -42,10 +42,6 @@ rdmeta_err_t rdmeta_fold_out_end(rdmeta_fold_out_t *o);
 rdmeta_err_t rdmeta_fold_out_take(rdmeta_fold_out_t *o,
                                   struct ArrowArrayStream *out);
 
-/* Appends bytes to a column of texts or lists. */
-void rdmeta_fold_out_bytes(rdmeta_fold_out_t *o, int column, const void *data,
-                           size_t size, size_t item);
-
 RDMETA_INLINE void rdmeta_fold_put_null(rdmeta_arrow_column_t *c,
                                         int64_t row) {
         ArrowBitClear(c->valid.data, row);
@@ -88,16 +84,59 @@ RDMETA_INLINE void rdmeta_fold_put_bool(rdmeta_fold_out_t *o, int column,
                             o->batch.rows);
 }
 
+/* Makes room for `need` bytes in a column of texts or lists. Returns 0, and notes
+ * it, if there is no memory. */
+int rdmeta_fold_out_room(rdmeta_fold_out_t *o, rdmeta_arrow_column_t *c,
+                         int64_t need);
+
+/* Copies bytes. Most texts and lists have 8 to 32: two copies of one size, which
+ * may overlap, need no call. */
+RDMETA_INLINE void rdmeta_fold_copy(uint8_t *to, const void *from,
+                                    size_t size) {
+        const char *bytes = (const char *)from;
+
+        if (size > 32 || size < 8) {
+                memcpy(to, bytes, size);
+        } else if (size >= 16) {
+                memcpy(to, bytes, 16);
+                memcpy(to + size - 16, bytes + size - 16, 16);
+        } else {
+                memcpy(to, bytes, 8);
+                memcpy(to + size - 8, bytes + size - 8, 8);
+        }
+}
+
+/* Appends bytes to a column of texts or lists, whose items have 1 << `shift`
+ * bytes; data NULL: null. */
+RDMETA_INLINE void rdmeta_fold_put_bytes(rdmeta_fold_out_t *o, int column,
+                                         const void *data, size_t size,
+                                         int shift) {
+        rdmeta_arrow_column_t *c = &o->batch.columns[column];
+        const int64_t used       = c->values.size_bytes;
+        const int64_t need       = used + (int64_t)size;
+
+        if (!data) {
+                rdmeta_fold_put_null(c, o->batch.rows);
+        } else if (size && (need <= c->values.capacity_bytes ||
+                            rdmeta_fold_out_room(o, c, 2 * need))) {
+                rdmeta_fold_copy(c->values.data + used, data, size);
+                c->values.size_bytes = need;
+                o->bytes += (int64_t)size;
+        }
+        rdmeta_arrow_offsets(c)[o->batch.rows + 1] =
+                (int32_t)(c->values.size_bytes >> shift);
+}
+
 /* Stores a text; data NULL: null. */
 RDMETA_INLINE void rdmeta_fold_put_text(rdmeta_fold_out_t *o, int column,
                                         rdmeta_str_t s) {
-        rdmeta_fold_out_bytes(o, column, s.data, s.len, 1);
+        rdmeta_fold_put_bytes(o, column, s.data, s.len, 0);
 }
 
 /* Stores a list; ids NULL: null. */
 RDMETA_INLINE void rdmeta_fold_put_ids(rdmeta_fold_out_t *o, int column,
                                        rdmeta_ids_t ids) {
-        rdmeta_fold_out_bytes(o, column, ids.ids, 4 * (size_t)ids.count, 4);
+        rdmeta_fold_put_bytes(o, column, ids.ids, 4 * (size_t)ids.count, 2);
 }
 
 #endif /* RDMETA_FOLD_OUT_H */

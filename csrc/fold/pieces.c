@@ -1,10 +1,12 @@
 #include "fold/pieces.h"
 
 #include "arrow/text.h"
+#include "topic/diff_table.h"
 
 #include <stdio.h>
 
 #define NAME(text) {text, sizeof(text) - 1}
+#define NAME_OF(text) NAME(text),
 
 /* In the order of the reasons. */
 static const rdmeta_str_t reasons[] = {NAME("topic_absent"),
@@ -35,13 +37,21 @@ static rdmeta_fold_out_t *out_of(rdmeta_fold_t *f, int32_t table) {
 /* ---- columns that many tables have --------------------------------------- */
 
 static void put_word(rdmeta_fold_t *f, rdmeta_fold_out_t *o, int column,
-                     uint32_t word, size_t item) {
+                     uint32_t word, int shift) {
         const rdmeta_fold_word_t *w = word ? f->words.words[word] : NULL;
 
-        if (w)
-                rdmeta_fold_out_bytes(o, column, w->data, w->size, item);
-        else
-                rdmeta_fold_out_bytes(o, column, NULL, 0, item);
+        rdmeta_fold_put_bytes(o, column, w ? w->data : NULL, w ? w->size : 0,
+                              shift);
+}
+
+/* Stores the name of a source, or null. */
+static void put_source(rdmeta_fold_out_t *o, int column, int32_t source) {
+        static const rdmeta_str_t none    = {NULL, 0};
+        static const rdmeta_str_t names[] = {RDMETA_SOURCE_NAMES(NAME_OF)};
+        const int known =
+                source >= 0 && source < (int)(sizeof(names) / sizeof(*names));
+
+        rdmeta_fold_put_text(o, column, known ? names[source] : none);
 }
 
 static void put_name(rdmeta_fold_out_t *o, int column, const char *name) {
@@ -65,7 +75,7 @@ static void put_clean(rdmeta_fold_out_t *o, int column, rdmeta_str_t s) {
                 return;
         }
         rdmeta_text_copy(clean, size, s.data, s.len);
-        rdmeta_fold_out_bytes(o, column, clean, size, 1);
+        rdmeta_fold_put_bytes(o, column, clean, size, 0);
         free(clean);
 }
 
@@ -110,7 +120,7 @@ static void put_part(const rdmeta_fold_t *f, rdmeta_fold_out_t *o, int column,
         rdmeta_fold_put_text(o, column + 3, reasons[p->began_by]);
         rdmeta_fold_put_text(o, column + 4, reasons[p->ended_by]);
         rdmeta_fold_put_some64(o, column + 5, p->unseen);
-        put_name(o, column + 6, rdmeta_source_name(began->source));
+        put_source(o, column + 6, began->source);
         rdmeta_fold_put_int64(o, column + 8, began->version);
         rdmeta_fold_put_some64(o, column + 9, began->offset);
         rdmeta_fold_put_bool(o, column + 10, partial || f->partial);
@@ -131,14 +141,14 @@ rdmeta_err_t rdmeta_fold_put_partition(rdmeta_fold_t *f,
                 return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
-        put_word(f, o, 1, t->shown, 1);
-        put_word(f, o, 2, says->id, 1);
+        put_word(f, o, 1, t->shown, 0);
+        put_word(f, o, 2, says->id, 0);
         rdmeta_fold_put_int32(o, 3, (int32_t)partition);
         rdmeta_fold_put_some(o, 4, says->leader);
         rdmeta_fold_put_some(o, 5, says->epoch);
-        put_word(f, o, 7, says->isr, 4);
-        put_word(f, o, 8, says->replicas, 4);
-        put_word(f, o, 12, says->offline, 4);
+        put_word(f, o, 7, says->isr, 2);
+        put_word(f, o, 8, says->replicas, 2);
+        put_word(f, o, 12, says->offline, 2);
         rdmeta_fold_put_some(o, 13, says->min_isr);
         rdmeta_fold_put_some(o, 14, says->racks);
         put_part(f, o, 15, &p, began, 0);
@@ -156,8 +166,8 @@ rdmeta_err_t rdmeta_fold_put_topic(rdmeta_fold_t *f,
                 return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
-        put_word(f, o, 1, t->shown, 1);
-        put_word(f, o, 2, says->id, 1);
+        put_word(f, o, 1, t->shown, 0);
+        put_word(f, o, 2, says->id, 0);
         rdmeta_fold_put_int32(o, 3, (int32_t)says->partitions);
         put_part(f, o, 4, &p, &t->began, !says->listed);
         return rdmeta_fold_out_end(o);
@@ -174,8 +184,8 @@ rdmeta_err_t rdmeta_fold_put_broker(rdmeta_fold_t *f,
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_fold_put_int32(o, 1, b->id);
-        put_word(f, o, 3, b->rack, 1);
-        put_word(f, o, 4, b->host, 1);
+        put_word(f, o, 3, b->rack, 0);
+        put_word(f, o, 4, b->host, 0);
         rdmeta_fold_put_int32(o, 5, b->port);
         put_part(f, o, 8, &p, &b->began, 0);
         return rdmeta_fold_out_end(o);
@@ -196,11 +206,11 @@ rdmeta_err_t rdmeta_fold_put_config(rdmeta_fold_t *f,
         put_name(o, 1, c->broker < 0 ? "topic" : "broker");
         snprintf(number, sizeof(number), "%d", c->broker);
         if (c->broker < 0)
-                put_word(f, o, 2, c->resource, 1);
+                put_word(f, o, 2, c->resource, 0);
         else
                 put_name(o, 2, number);
-        put_word(f, o, 3, c->key, 1);
-        put_word(f, o, 4, c->value, 1);
+        put_word(f, o, 3, c->key, 0);
+        put_word(f, o, 4, c->value, 0);
         put_part(f, o, 5, &p, &c->began, 0);
         return rdmeta_fold_out_end(o);
 }
@@ -232,7 +242,7 @@ static rdmeta_err_t put_leader_change(rdmeta_fold_t *f,
         rdmeta_fold_put_int32(o, 9, elections_of(row));
         if (row->old_epoch < 0 || row->new_epoch < 0)
                 rdmeta_fold_put_null(&o->batch.columns[9], o->batch.rows);
-        put_name(o, 10, rdmeta_source_name(row->source));
+        put_source(o, 10, row->source);
         rdmeta_fold_put_some(o, 11, row->source_broker);
         rdmeta_fold_put_some64(o, 12, row->unseen);
         rdmeta_fold_put_int64(o, 14, row->version);
@@ -255,7 +265,7 @@ static rdmeta_err_t put_other_change(rdmeta_fold_t *f,
         rdmeta_fold_put_some(o, 4, row->partition);
         rdmeta_fold_put_some(o, 5, row->broker);
         rdmeta_fold_put_int64(o, 6, at);
-        put_name(o, 7, rdmeta_source_name(row->source));
+        put_source(o, 7, row->source);
         rdmeta_fold_put_some(o, 8, row->source_broker);
         rdmeta_fold_put_ids(o, 9, row->old_isr);
         rdmeta_fold_put_ids(o, 10, row->new_isr);
