@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +12,20 @@ import pyarrow.parquet as pq
 from rdmeta._change_table import COLUMNS
 from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
 
-__all__ = ["HistoryFile", "described", "opened", "opened_content", "rows_in", "rows_of_file"]
+__all__ = [
+    "HistoryFile",
+    "described",
+    "opened",
+    "opened_content",
+    "opened_stream",
+    "rows_in",
+    "rows_of_file",
+]
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# A recorder writes a file each few minutes. Early versions wrote one for all time without changes.
+_LONGEST = timedelta(days=400)
 
 
 class HistoryFile(NamedTuple):
@@ -55,6 +66,11 @@ def opened(path: Path, size: int) -> tuple[HistoryFile, dict[bytes, bytes]]:
 def opened_content(path: Path, content: bytes) -> HistoryFile:
     """Returns the file that has this content and the name of `path`; errors as of `opened`."""
     return _opened(path, pa.BufferReader(content), len(content))[0]
+
+
+def opened_stream(path: Path, stream: Any, size: int) -> HistoryFile:
+    """Returns the file of a seekable stream that has the name of `path`; errors as of `opened`."""
+    return _opened(path, stream, size)[0]
 
 
 def described(
@@ -119,6 +135,10 @@ def _footer(metadata: dict[bytes, bytes], name: FileName) -> Footer:
         raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
     if footer.observed_from > footer.observed_to:
         raise HistoryError("its observation ends before it begins")
+    if footer.observed_from < _EPOCH:
+        raise HistoryError("its observation begins before 1970")
+    if footer.observed_to - footer.observed_from > _LONGEST:
+        raise HistoryError(f"its observation lasts more than {_LONGEST.days} days")
     return footer
 
 

@@ -49,7 +49,7 @@ _NAME = re.compile(
     r"changes-(?P<cluster>.+)\.(?P<session>[0-9a-f-]{36})"
     r"\.(?P<since>\d{20})-(?P<until>\d{20})\.parquet"
 )
-_LAST_VERSION = (1 << 63) - 1
+_MOST = (1 << 63) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -94,8 +94,8 @@ class FileName(NamedTuple):
         )
         if parsed.since > parsed.until:
             raise HistoryError("its name has an end version below its begin version")
-        if parsed.until > _LAST_VERSION:
-            raise HistoryError(f"its name has a version above {_LAST_VERSION}")
+        if parsed.until > _MOST:
+            raise HistoryError(f"its name has a version above {_MOST}")
         return parsed
 
 
@@ -189,4 +189,9 @@ class Footer(NamedTuple):
 
 
 def _number(text: str | None) -> int | None:
-    return None if text is None else int(text)
+    if text is None:
+        return None
+    number = int(text)
+    if not 0 <= number <= _MOST:
+        raise ValueError(f"{number} is no number of microseconds or files")
+    return number

@@ -276,7 +276,11 @@ def test_unknown_columns_are_named(tmp_path: Path) -> None:
         {"observed_to_us": "9" * 40},
         {"observed_from_us": "-" + "9" * 18},
         {"session": "../../etc"},
+        {"observed_from_us": "-1"},
+        {"observed_to_us": "4102444800000000"},
         {"longest_gap_us": "long"},
+        {"longest_gap_us": "-1"},
+        {"compacted": str(1 << 63)},
         {"compacted": "1e9"},
     ],
 )
