@@ -9,8 +9,10 @@ call. An exception between two calls would close the stream, and leave a cut obj
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
+import stat
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -98,7 +100,8 @@ class Place:
     def files(self, below: str = "") -> Iterator[Entry]:
         """Yields all files below a folder of the place; leftovers of writers are among them.
 
-        Raises OSError if a folder cannot be read. A folder that is not there has no files.
+        Links are followed; a folder is entered once. Raises OSError if a folder cannot be read. A
+        folder that is not there has no files.
         """
         top = self.path(below)
         if self._store is None:
@@ -144,15 +147,23 @@ class Place:
                 self._store.delete_file(self.path(name))
 
     def _local_files(self, top: str) -> Iterator[Entry]:
-        for folder, folders, names in os.walk(top, onerror=_raise_unless_missing):
+        entered: set[tuple[int, int]] = set()
+        walk = os.walk(top, onerror=_raise_unless_missing, followlinks=True)
+        for folder, folders, names in walk:
+            about = _about(folder)
+            if about is None or (about.st_dev, about.st_ino) in entered:
+                folders.clear()
+                continue
+            entered.add((about.st_dev, about.st_ino))
             folders.sort()
             for name in sorted(names):
                 path = os.path.join(folder, name)
-                try:
-                    found = os.stat(path)
-                except FileNotFoundError:  # a recorder has just replaced it
+                found = _about(path)
+                # A pipe would keep its reader waiting.
+                if found is None or not stat.S_ISREG(found.st_mode):
                     continue
-                inside = os.path.relpath(path, self._root).replace(os.sep, "/")
+                # A name that is no text cannot be shown; it is no file of ours.
+                inside = os.fsencode(os.path.relpath(path, self._root)).decode(errors="replace")
                 yield Entry(inside, found.st_size, found.st_mtime_ns)
 
     def _infos(self, top: str) -> list[Any]:
@@ -173,6 +184,16 @@ class Place:
         there = self._info(self.path(name)).size
         if there != size:
             raise OSError(f"{self.shown(name)}: {there} of {size} bytes have arrived")
+
+
+def _about(path: str) -> os.stat_result | None:
+    """Returns what is at a path; None for a link to nothing, and for what has just gone away."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return None
+        raise
 
 
 def _raise_unless_missing(error: OSError) -> None:

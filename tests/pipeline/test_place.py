@@ -106,3 +106,21 @@ def test_a_uri_of_this_machine_is_a_path(tmp_path: Path) -> None:
 def test_a_uri_that_pyarrow_does_not_know_is_an_error() -> None:
     with pytest.raises(PipelineError, match="^nowhere://x: "):
         Place("nowhere://x")
+
+
+def test_files_behind_links_are_found_and_pipes_and_loops_are_not(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    Place(other).put("a.parquet", b"a")
+    place = Place(tmp_path / "in")
+    place.put("b.parquet", b"b")
+    (tmp_path / "in/day").symlink_to(other)
+    (other / "loop").symlink_to(tmp_path / "in")
+    (other / "self").symlink_to("self")
+    (other / "nothing").symlink_to("nowhere")
+    os.mkfifo(other / "pipe")
+    assert [entry.name for entry in place.files()] == ["b.parquet", "day/a.parquet"]
+
+
+def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.parquet")).write_bytes(b"")
+    assert [entry.name for entry in Place(tmp_path).files()] == ["a\ufffd.parquet"]
