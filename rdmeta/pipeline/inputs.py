@@ -9,21 +9,23 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import datetime, timedelta, timezone
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
+from rdmeta.history.opening import HistoryFile, opened_stream
+from rdmeta.history.schema import FileName, HistoryError, microseconds
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.place import Entry, Place
 
 __all__ = ["Input", "Recording", "arrange", "look", "read_inputs", "sha256_of", "write_inputs"]
 
 _CHUNK = 8 << 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# The longest time that one file may add to a recording: 400 days.
+_LONGEST_US = 400 * 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -126,57 +128,38 @@ def sha256_of(stream: Any) -> str:
 
 def _inspected(place: Place, entry: Entry) -> Input:
     """Opens a file; a damaged or foreign one is quarantined, with its reason."""
-    digest = ""
-    bare = Input(place.where, entry.name, entry.size, entry.mtime_ns, digest)
+    path = Path(entry.name)
+    bare = Input(place.where, entry.name, entry.size, entry.mtime_ns, sha256="")
     try:
         with place.opened(entry.name) as stream:
-            digest = sha256_of(stream)
-            bare = replace(bare, sha256=digest)
+            bare = replace(bare, sha256=sha256_of(stream))
             stream.seek(0)
-            name = FileName.parse(entry.name.rpartition("/")[2])
-            return _described(bare, name, pq.ParquetFile(stream))
+            return _described(bare, opened_stream(path, stream, entry.size))
     except HistoryError as error:
-        reason = str(error)
+        reason = str(error).removeprefix(f"{path}: ")
     except (pa.ArrowException, OSError) as error:
         reason = f"not a whole Parquet file: {error}"
     return replace(bare, state="quarantined", reason=reason)
 
 
-def _described(bare: Input, name: FileName, file: Any) -> Input:
-    """Returns a file with what its footer says; raises HistoryError."""
-    schema = file.schema_arrow
-    footer = Footer.parse(schema.metadata)
-    if footer.file != name:
-        raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
-    for field in schema:
-        place = CHANGE_SCHEMA.get_field_index(field.name)
-        if place >= 0 and CHANGE_SCHEMA.field(place).type != field.type:
-            raise HistoryError(
-                f"column {field.name!r} ({field.type}) does not match a change record"
-            )
-    if footer.observed_from > footer.observed_to:
-        raise HistoryError("its observation ends before it begins")
-    unknown = [field.name for field in schema if CHANGE_SCHEMA.get_field_index(field.name) < 0]
+def _described(bare: Input, file: HistoryFile) -> Input:
+    """Returns an input with what the footer of its file says."""
     return replace(
         bare,
-        cluster_id=name.cluster_id,
-        origin=name.session,
-        from_version=name.since,
-        to_version=name.until,
-        from_us=_micros(footer.observed_from),
-        to_us=_micros(footer.observed_to),
-        rows=file.metadata.num_rows,
-        continues=footer.continues,
-        ended_by=footer.ended_by,
-        label=footer.name,
-        longest_gap_us=footer.longest_gap_us,
-        unknown_columns=" ".join(unknown),
-        compacted=footer.compacted,
+        cluster_id=file.cluster_id,
+        origin=file.session,
+        from_version=file.since,
+        to_version=file.until,
+        from_us=microseconds(file.observed_from),
+        to_us=microseconds(file.observed_to),
+        rows=file.rows,
+        continues=file.continues,
+        ended_by=file.ended_by,
+        label=file.name,
+        longest_gap_us=file.longest_gap_us,
+        unknown_columns=" ".join(file.unknown_columns),
+        compacted=file.compacted,
     )
-
-
-def _micros(when: datetime) -> int:
-    return (when - _EPOCH) // timedelta(microseconds=1)
 
 
 # ---- recordings ---------------------------------------------------------------------------------
@@ -252,7 +235,9 @@ def _chain(group: list[Input], aside: Callable[[Input], object]) -> Iterator[Inp
     until, last = 0, None
     for each in sorted(group, key=lambda f: (f.from_version, -f.to_version)):
         extends = each.from_version == each.to_version == until and last is not None
-        if each.from_version == until and (each.to_version > until or last is None or extends):
+        if last is not None and not _is_in_time(each, last):
+            aside(replace(each, state="set aside", reason=f"its time contradicts {last.path}"))
+        elif each.from_version == until and (each.to_version > until or last is None or extends):
             until, last = each.to_version, each
             yield each
         elif last is not None and each.to_version <= until:
@@ -263,6 +248,11 @@ def _chain(group: list[Input], aside: Callable[[Input], object]) -> Iterator[Inp
         else:
             reason = f"the file that follows {last.path} is missing or damaged"
             aside(replace(each, state="set aside", reason=reason))
+
+
+def _is_in_time(each: Input, last: Input) -> bool:
+    """Returns whether a file's time may follow that of the file before it in its recording."""
+    return each.from_us >= last.from_us and each.to_us - last.to_us <= _LONGEST_US
 
 
 # ---- OUT/input.parquet --------------------------------------------------------------------------

@@ -212,10 +212,13 @@ class _Planner:
         if self._options.in_place:
             return bronze + found, []
         held = {each.key: each for each in bronze if each.state == "good"}
+        bad = {each.sha256: each for each in bronze if each.state == "quarantined"}
         whole = {(r.cluster_id, r.origin): r for r in arrange(bronze)[0]}
         copies: dict[str, Copy] = {}
         used = {each.name: each for each in bronze}
         for each in sorted(found, key=lambda f: (*f.key, -f.to_us, f.path)):
+            if each.state == "good" and each.sha256 in bad:  # a task could not read its copy
+                each = replace(each, state="quarantined", reason=bad[each.sha256].reason)
             if each.state != "good":
                 self._aside.append(each)
                 continue

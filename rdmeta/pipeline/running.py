@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import pyarrow as pa
+
 from rdmeta.pipeline.bronze import copied
 from rdmeta.pipeline.checking import kept
 from rdmeta.pipeline.errors import BadFileError
@@ -245,10 +247,10 @@ class _Runner:
         ]
 
     def _is_bronze(self, each: Input) -> bool:
-        return each.place == self._out.where and each.state != "quarantined"
+        return each.place == self._out.where
 
     def _kept(self, name: str) -> Kept | None:
-        """Returns what the manifest says of a file, None if the file is not there."""
+        """Returns what the manifest says of a file, None if it is not there or not Parquet."""
         before: Mapping[str, Kept] = self._plan.manifest.files
         if name in self._files:
             return self._files[name]
@@ -257,5 +259,5 @@ class _Runner:
             return before[name]
         try:
             return kept(self._out, name)
-        except FileNotFoundError:
+        except (FileNotFoundError, pa.ArrowException):
             return None

@@ -111,7 +111,8 @@ class _Maker:
             for _ in self.added(fold, stretch.earlier, number * DAY_US, (number + 1) * DAY_US):
                 for table in OF_FOLD:
                     fold.take(table)
-            fold.cut((number + 1) * DAY_US)
+            with _blaming(stretch):
+                fold.cut((number + 1) * DAY_US)
             state = bytes(fold.state())
             self._out.put(self._state_name(stretch, number + 1), state)
         return state
@@ -135,7 +136,7 @@ class _Maker:
         for file in files:
             if file.to_us < begin or (end is not None and file.from_us >= end):
                 continue
-            path = f"{file.place.rstrip('/')}/{file.name}"
+            path = _path(file)
             try:
                 for batch in _batches(file):
                     rows = _of_time(batch, file, begin, end)
@@ -256,7 +257,8 @@ class _DayMaker:
         for count in maker.added(fold, stretch.files, self._begin, after):
             rows += count
             self._take(fold, stretch, is_whole, is_counted)
-        fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
+        with _blaming(stretch):
+            fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
         self._take(fold, stretch, is_whole, is_counted)
         if is_counted or stretch.counts_from_us is None:
             maker.count(fold.stats(), rows)
@@ -285,6 +287,20 @@ class _DayMaker:
     def _write(self, table: str, rows: pa.Table) -> None:
         if table in self._writers:
             self._writers[table].write(self._day.day, rows)
+
+
+@contextlib.contextmanager
+def _blaming(stretch: Stretch) -> Iterator[None]:
+    """Raises BadFileError, which names the last file of a stretch, for an error of its fold."""
+    try:
+        yield
+    except Error as error:
+        file = (*stretch.earlier, *stretch.files)[-1]
+        raise BadFileError(_path(file), f"its times are wrong: {error}") from error
+
+
+def _path(file: File) -> str:
+    return f"{file.place.rstrip('/')}/{file.name}"
 
 
 def _batches(file: File) -> Iterator[pa.RecordBatch]:

@@ -15,10 +15,12 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from history_files import rewrite
 from processes import environment as surroundings
 from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
+from rdmeta.history.schema import FileName
 from rdmeta.pipeline import layout, processes, running
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.tables import TABLES
@@ -33,6 +35,14 @@ def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
 def rows(out: Path, table: str) -> pa.Table:
     paths = sorted(out.glob(f"silver/v1/{table}/cluster=*/*/part-*.parquet"))
     return pa.concat_tables([pq.read_table(path, partitioning=None) for path in paths])
+
+
+def with_column(path: Path, name: str, value: object) -> pa.Table:
+    """Returns a file's rows with this value in each row of a column."""
+    table = pq.read_table(path, partitioning=None)
+    place = table.schema.get_field_index(name)
+    field = table.schema.field(place)
+    return table.set_column(place, field, pa.array([value] * table.num_rows, field.type))
 
 
 def parts(made: pipeline.Made) -> set[str]:
@@ -166,6 +176,55 @@ def test_a_file_whose_pages_are_damaged_is_quarantined(tmp_path: Path, in_place:
     again = made(source, out, in_place=in_place)
     assert len(again.plan.quarantined) == len(result.plan.quarantined)
     assert tree(out) == before
+
+
+def test_a_copy_has_rows_that_agree_with_its_footer(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    cluster_day(source, "two", 1)
+    bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
+    rewrite(bad, with_column(bad, "cluster_id", "two"))
+    result = made(source, out)
+    reasons = [each.reason for each in result.plan.quarantined]
+    assert "a row has another cluster_id than its footer, one" in reasons
+    assert not list(out.glob(f"bronze/*/*/{bad.name}"))
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_file_that_no_fold_takes_is_copied_once_and_quarantined(
+    tmp_path: Path, in_place: bool
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    cluster_day(source, "two", 1)
+    bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
+    rewrite(bad, with_column(bad, "partition", 2**31 - 1))
+    result = made(source, out, in_place=in_place)
+    assert str(bad) in {each.path for each in result.plan.quarantined}
+    assert set(rows(out, "partition_interval")["cluster_id"].to_pylist()) == {"two"}
+    assert pipeline.check(out) == []
+    before = tree(out)
+    made(source, out, in_place=in_place)
+    assert tree(out) == before
+
+
+def test_a_recording_whose_times_no_fold_takes_stops_no_other_cluster(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    cluster_day(source, "two", 1)
+    first, last = sorted(source.rglob("changes-one.*"))
+    about = pq.read_schema(last).metadata
+    begin = int(about[b"rdmeta.observed_from_us"])
+    later = [begin + 350 * 86_400_000_000 * number for number in (1, 2)]
+    empty = pq.read_table(last, partitioning=None).slice(0, 0)
+    rewrite(last, empty, observed_to_us=str(later[0]))
+    name = str(FileName("one", about[b"rdmeta.session"].decode(), 7, 7))
+    shutil.copy(last, last.with_name(name))
+    times = {"observed_from_us": str(later[0]), "observed_to_us": str(later[1])}
+    rewrite(last.with_name(name), empty, since="7", **times)
+    result = made(source, out, in_place=True)
+    assert any("times are wrong" in str(each.reason) for each in result.plan.quarantined)
+    assert "two" in rows(out, "partition_interval")["cluster_id"].to_pylist()
 
 
 def test_what_does_not_fit_on_the_disk_leaves_the_tables_as_they_were(
