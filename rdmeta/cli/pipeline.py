@@ -104,6 +104,10 @@ def command(
     inputs, out = _places(action, places)
     if engine == "local" and master is not None:
         raise BadInputError("--master needs --engine spark")
+    if in_place and action == "bronze":
+        raise BadInputError("pipeline bronze makes copies, so it takes no --in-place")
+    if since is not None and until is not None and since >= until:
+        raise BadInputError(f"--since {since} is not before --until {until}")
     if action == "check":
         return _checked(out, output, messages)
     from rdmeta import pipeline

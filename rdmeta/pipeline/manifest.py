@@ -27,7 +27,7 @@ __all__ = ["Kept", "MadeDay", "Manifest", "read_digests", "read_manifest", "writ
 
 _VERSION = 2
 _AT_A_TIME = 16
-_AGAIN = f"restore it, or remove {MANIFEST} and run again"
+_AGAIN = f"restore it, or remove {MANIFEST} and run again if no input is gone"
 _MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period)=(?P<month>\d{4}-\d\d)[/-]")
 
 

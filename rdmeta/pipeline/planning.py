@@ -24,7 +24,7 @@ from rdmeta.pipeline.layout import (
     table_file,
 )
 from rdmeta.pipeline.manifest import MadeDay, Manifest, read_manifest
-from rdmeta.pipeline.place import Entry, Place, is_leftover, is_uri
+from rdmeta.pipeline.place import Entry, Place, is_leftover
 from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
 
 __all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]
@@ -414,14 +414,18 @@ def _holes(days: Iterable[Day]) -> Iterator[int]:
             until = each.counts_to_us if until is None else max(until, each.counts_to_us)
 
 
+def _local_path(where: str) -> Path | None:
+    """Returns the path of a folder of this machine, None for an object store."""
+    place = Place(where)
+    return Path(place.path()).resolve() if place.is_local else None
+
+
 def _refuse_nested(options: Options) -> None:
     """Raises PipelineError if an input lies in the output folder, or the other way round."""
-    if is_uri(options.out):
-        return
-    out = Path(options.out).resolve()
+    out = _local_path(options.out)
     for where in options.inputs:
-        if is_uri(where):
+        source = _local_path(where)
+        if out is None or source is None:
             continue
-        source = Path(where).resolve()
         if source == out or source in out.parents or out in source.parents:
             raise PipelineError(f"{where}: an input and the output folder cannot share files")

@@ -298,8 +298,14 @@ def test_a_folder_without_history_is_an_error(tmp_path: Path) -> None:
         pipeline.plan([tmp_path], tmp_path.parent / f"{tmp_path.name}-out")
     with pytest.raises(pipeline.PipelineError, match="there is no such folder"):
         pipeline.plan([tmp_path / "nowhere"], tmp_path / "out")
-    with pytest.raises(pipeline.PipelineError, match="cannot share files"):
-        pipeline.plan([tmp_path], tmp_path / "out")
+    inside = tmp_path / "out"
+    for source, out in (
+        (tmp_path, inside),
+        (tmp_path.as_uri(), inside),
+        (tmp_path, inside.as_uri()),
+    ):
+        with pytest.raises(pipeline.PipelineError, match="cannot share files"):
+            pipeline.plan([source], out)
 
 
 def test_the_tables_can_be_made_from_the_copies_alone(tmp_path: Path) -> None:
