@@ -129,7 +129,7 @@ packaging: build ## sdist and wheel, built and used outside the tree
 bench: build ## measure, print a table, write bench/results.json
 	$(PY) -m bench
 
-bench-spark: build ## the pipeline on Spark beside other engines: some hours at full size
+bench-spark: build ## the pipeline on Spark beside other engines: an hour at full size
 	$(PY) -m bench --spark $(SPARK_ARGS)
 
 bench-peers: build ## other clients beside it; installs what it needs

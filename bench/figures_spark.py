@@ -10,9 +10,9 @@ GROUP = "spark"
 OF_SPEED = Goal(factor=4 / 3)  # at least 75 % of the speed
 
 
-def _job(part: str, scale: Scale, **options: object) -> Job:
+def _job(part: str, rounds: int, **options: object) -> Job:
     given = tuple(f"--{name}={value}" for name, value in options.items())
-    return Job("spark", (part, *given, f"--rounds={scale.spark_rounds}"))
+    return Job("spark", (part, *given, f"--rounds={rounds}"))
 
 
 def _figure(
@@ -27,52 +27,73 @@ def _figure(
     return Figure(GROUP, name, unit, job, value, reference, other, goal)
 
 
+def silver_name(size: int) -> str:
+    """Returns the name of the row of so many changes to silver; others begin with it."""
+    return f"{count(size)} changes of history to silver"
+
+
 def _silver(scale: Scale) -> Iterable[Figure]:
     sizes = sorted(scale.spark_sizes)
-    job = _job("silver", scale, sizes=",".join(map(str, sizes)))
     for size in sizes:
-        name = f"{count(size)} changes of history to silver"
+        job = _job("silver", scale.spark_rounds, changes=size)
+        name = silver_name(size)
         goal = OF_SPEED if size > sizes[0] else None
-        keys = (f"spark_{size}", f"plain_{size}")
-        yield _figure(f"{name}, local[2]", "s", job, keys, "two plain processes", goal)
-        keys = (f"bytes_{size}", f"input_{size}")
-        yield _figure(f"{name}: bytes of tables", "MiB", job, keys, "bytes of history")
-        keys = (f"files_{size}", f"inputs_{size}")
-        yield _figure(f"{name}: files of tables", "files", job, keys, "files of history")
-        if size > sizes[0]:
-            keys = (f"memory_{size}", f"memory_{sizes[0]}")
-            memory = f"a Python worker's most memory, {count(size)} changes"
-            other = f"{count(sizes[0])} changes"
-            yield _figure(memory, "MiB", job, keys, other, Goal(factor=1.3))
-    keys = ("session", "first_job")
-    yield _figure("the start of a session", "s", job, keys, "its first Python job")
+        other = "two plain processes"
+        yield _figure(f"{name}, local[2]", "s", job, ("spark", "plain"), other, goal)
+        keys, other = ("cpu", "rows"), "millions of rows"
+        yield _figure(f"{name}: CPU of plain processes", "s", job, keys, other)
+        keys, other = ("bytes", "input"), "MiB of history"
+        yield _figure(f"{name}: bytes of tables", "MiB", job, keys, other)
+        keys, other = ("files", "inputs"), "files of history"
+        yield _figure(f"{name}: files of tables", "files", job, keys, other)
+        keys, other = ("tasks", "files"), "files of tables"
+        yield _figure(f"{name}: tasks", "tasks", job, keys, other)
+        if size == sizes[0]:
+            keys = ("session", "first_job")
+            yield _figure("the start of a session", "s", job, keys, "its first Python job")
+
+
+def _memory(scale: Scale) -> Iterable[Figure]:
+    first, *more = sorted(scale.spark_sizes)
+    sizes = ",".join(map(str, (first, *more)))
+    job = _job("memory", 1, sizes=sizes, changes=scale.spark_changes)
+    for size in more:
+        keys = (f"worker_{size}", f"worker_{first}")
+        name = f"a Python worker's most memory, {count(size)} changes"
+        yield _figure(name, "MiB", job, keys, f"{count(first)} changes", Goal(factor=1.3))
+    size = scale.spark_changes
+    name = f"a Python worker's most memory, {count(size)} changes, beside DuckDB"
+    keys = (f"worker_{size}", "duckdb")
+    yield _figure(name, "MiB", job, keys, "DuckDB", Goal(factor=0.1))
 
 
 def _intervals(scale: Scale) -> Iterable[Figure]:
-    job = _job("intervals", scale, changes=scale.spark_changes)
     name = f"{count(scale.spark_changes)} changes of history to intervals, two threads"
+    # The windows take minutes, so they have one round.
     others = {
-        "windows": ("Spark's windows, as before", 8),
-        "duckdb": ("DuckDB", 4),
-        "polars": ("polars", 2),
+        "windows": ("Spark's windows, as before", 8, 1),
+        "duckdb": ("DuckDB", 4, scale.spark_rounds),
+        "polars": ("polars", 2, scale.spark_rounds),
     }
-    for way, (other, times) in others.items():
-        keys = ("fold", way)
-        yield _figure(f"{name}, {way}", "s", job, keys, other, Goal(factor=1 / times))
-    keys = ("fold_memory", "duckdb_memory")
-    yield _figure(f"{name}: the most memory", "MiB", job, keys, "DuckDB", Goal(factor=0.1))
+    for way, (other, times, rounds) in others.items():
+        job = _job("intervals", rounds, peer=way, changes=scale.spark_changes)
+        goal = Goal(factor=1 / times)
+        yield _figure(f"{name}, beside {way}", "s", job, ("fold", "peer"), other, goal)
 
 
 def _executors(scale: Scale) -> Iterable[Figure]:
-    job = _job("executors", scale, changes=scale.spark_changes)
+    job = _job("executors", scale.spark_rounds, changes=scale.spark_changes)
     size = count(scale.spark_changes)
     name = f"{size} changes, the time on two executors as a part of that on one"
     keys = ("spark", "plain")
     yield _figure(name, "of 1", job, keys, "two plain processes of one", OF_SPEED)
+    for way, what in (("spark", "executor"), ("plain", "plain process")):
+        keys = (f"{way}2", f"{way}1")
+        yield _figure(f"{size} changes to silver, two: {what}", "s", job, keys, f"one {what}")
 
 
 def _day(scale: Scale) -> Iterable[Figure]:
-    job = _job("day", scale, changes=scale.spark_changes, days=scale.spark_days)
+    job = _job("day", scale.spark_rounds, changes=scale.spark_changes, days=scale.spark_days)
     name = f"one day more on {scale.spark_days}"
     yield _figure(name, "s", job, ("day", "full"), "the full run", Goal(factor=0.05))
     keys = ("day_rows", "full_rows")
@@ -81,21 +102,23 @@ def _day(scale: Scale) -> Iterable[Figure]:
 
 def _small(scale: Scale) -> Iterable[Figure]:
     sizes = {"clusters": scale.spark_clusters, "files": scale.spark_files}
-    job = _job("small", scale, **sizes)
     names = {"clusters": "clusters of 50 rows", "files": "files of one row on average"}
-    for key, size in sizes.items():
-        keys = (f"{key}_spark", f"{key}_plain")
-        name = f"{count(size)} {names[key]}"
-        yield _figure(name, "s", job, keys, "the fold in one process", Goal(factor=2))
+    for kind, size in sizes.items():
+        job = _job("small", scale.spark_rounds, kind=kind, number=size)
+        name = f"{count(size)} {names[kind]}"
+        other = "the pipeline in one process"
+        yield _figure(name, "s", job, ("spark", "plain"), other, Goal(factor=2))
+        name, other = f"{name}: one process", "the bare fold, to intervals only"
+        yield _figure(name, "s", job, ("plain", "fold"), other)
 
 
 def _year(scale: Scale) -> Iterable[Figure]:
-    job = _job("year", scale, days=scale.spark_year)
+    job = _job("year", scale.spark_rounds, days=scale.spark_year)
     name = f"a dry run of {scale.spark_year} days"
     yield _figure(name, "s", job, ("dry", "run"), "the run")
 
 
 def spark_figures(scale: Scale) -> list[Figure]:
     """Returns all figures of `make bench-spark`, in the order of the page."""
-    parts = (_silver, _intervals, _executors, _day, _small, _year)
+    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year)
     return [figure for part in parts for figure in part(scale)]

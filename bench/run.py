@@ -105,15 +105,16 @@ def again(
     runs: Mapping[Job, Sequence[Run]],
     scale: Scale,
     console: Console,
+    most: int = AGAIN,
 ) -> None:
-    """Measures missed figures again, AGAIN times at most, and replaces their rows.
+    """Measures missed figures again, `most` times at most, and replaces their rows.
 
     A busy machine may have spoilt the first time. Now only their jobs run, and each job times the
     figure and its floor by turns. The last time counts. `runs` are those of the first time: a job
     that took longer than LONG_SECONDS then is measured again once.
     """
     long = {job for job, of in runs.items() if sum(run["seconds"] for run in of) > LONG_SECONDS}
-    for time in range(1, 1 + AGAIN):
+    for time in range(1, 1 + most):
         missed = [f for f in figures if f.name in rows and rows[f.name]["ok"] is False]
         missed = [f for f in missed if time == 1 or f.job not in long]
         if not missed:
@@ -189,6 +190,9 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="the pipeline on Spark instead of all else; --only takes parts of its rows' names",
     )
     parser.add_argument("--rounds", type=int, help="rounds per process")
+    parser.add_argument(
+        "--again", type=int, default=AGAIN, help="how often a missed figure is measured again"
+    )
     parser.add_argument("--processes", type=int, help="processes per job")
     parser.add_argument(
         "--churn-minutes", type=float, help="how long memory is churned, such as 60 for an hour"
@@ -262,7 +266,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if failed and not found:
         return 2
     found = {name: {**row, "times": 1} for name, row in found.items()}
-    again(figures, found, runs, scale, console)
+    again(figures, found, runs, scale, console, args.again)
     rows = list(found.values())
     args.json.parent.mkdir(parents=True, exist_ok=True)
     names = known(scale, results.load(args.json))

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from bench.spark import sessions
-from bench.spark.histories import days_of_changes, timed
+from bench.spark.histories import days_of_changes, made_history, timed
 
 
 def measure(changes: int, rounds: int) -> dict[str, Any]:
-    """Returns the time on two as a part of that on one: spark and plain."""
-    times: dict[str, list[float]] = {}
-    with TemporaryDirectory() as folder:
-        history = Path(folder, "history")
-        days_of_changes(history, changes)
+    """Returns seconds, such as spark1 and plain2, and the time on two as a part of that on one."""
+    out: dict[str, Any] = {}
+    with made_history(days_of_changes(changes)) as history:
         for count in (1, 2):
-            times[f"plain{count}"] = [timed(history, workers=count)[0] for _ in range(rounds)]
             with sessions.local(f"local-cluster[{count},1,1024]") as session:
                 sessions.first_job(session)
                 run = partial(sessions.engine, session)
-                times[f"spark{count}"] = [timed(history, engine=run)[0] for _ in range(rounds)]
-    return {
-        way: [two / one for one, two in zip(times[f"{way}1"], times[f"{way}2"], strict=True)]
-        for way in ("spark", "plain")
-    }
+                out[f"spark{count}"] = [timed(history, engine=run)[0] for _ in range(rounds)]
+            # A session that runs would take memory and time from them.
+            out[f"plain{count}"] = [timed(history, workers=count)[0] for _ in range(rounds)]
+    for way in ("spark", "plain"):
+        pairs = zip(out[f"{way}1"], out[f"{way}2"], strict=True)
+        out[way] = [two / one for one, two in pairs]
+    return out

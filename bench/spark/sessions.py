@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from bench.build import ROOT
 from bench.figure import Missing
 from rdmeta.pipeline.running import Engine
 from rdmeta.spark import NoJavaError, build_session
@@ -25,6 +27,8 @@ def local(master: str) -> Iterator[SparkSession]:
     """Yields a session that writes nothing into the installed pyspark; Missing without Java."""
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         os.environ["SPARK_WORKER_DIR"] = folder
+        # The workers import this module, too.
+        os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
         try:
             session = build_session(master)
         except NoJavaError as error:
@@ -39,6 +43,12 @@ def engine(session: SparkSession) -> Engine:
     from rdmeta.spark.executors import spark_engine
 
     return spark_engine(session)
+
+
+def cpu_seconds() -> float:
+    """Returns the seconds of CPU that this process and its children that have ended took."""
+    used = [resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def first_job(session: SparkSession) -> float:

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 from bench.spark import sessions
-from bench.spark.histories import days_of_changes, timed
+from bench.spark.histories import days_of_changes, made_history, timed
 
 
-def measure(sizes: str, rounds: int) -> dict[str, Any]:
-    """Returns seconds by size as spark_N and plain_N, MiB as memory_N, and session, first_job.
+def measure(changes: int, rounds: int) -> dict[str, Any]:
+    """Returns seconds: session, first_job, spark, plain; and CPU seconds of plain as cpu.
 
-    Sizes rise, so that the most memory of a worker is that of the last size.
+    Also millions of rows, and files and MiB of history and of tables: inputs, input, files, bytes.
     """
-    out: dict[str, Any] = {}
+    out: dict[str, Any] = {"spark": [], "plain": [], "cpu": []}
     begin = perf_counter()
-    with sessions.local("local[2]") as session, TemporaryDirectory() as folder:
+    with sessions.local("local[2]") as session, made_history(days_of_changes(changes)) as history:
         out["session"] = [perf_counter() - begin]
         out["first_job"] = [sessions.first_job(session)]
-        for size in sorted(int(each) for each in sizes.split(",")):
-            history = Path(folder, str(size))
-            days_of_changes(history, size)
-            for _ in range(rounds):
-                seconds, made = timed(history, engine=lambda: sessions.engine(session))
-                out.setdefault(f"spark_{size}", []).append(seconds)
-                out.setdefault(f"plain_{size}", []).append(timed(history, workers=2)[0])
-                out[f"rows_{size}"] = made.rows["read"]
-                out[f"files_{size}"] = [float(len(made.files))]
-                out[f"bytes_{size}"] = [sum(kept.bytes for kept in made.files.values()) / 2**20]
-                found = [each.stat().st_size for each in history.rglob("*.parquet")]
-                out[f"input_{size}"] = [sum(found) / 2**20]
-                out[f"inputs_{size}"] = [float(len(found))]
-            out[f"memory_{size}"] = [sessions.worker_peak(session)]
+        for _ in range(rounds):
+            seconds, made = timed(history, engine=lambda: sessions.engine(session))
+            out["spark"].append(seconds)
+            before = sessions.cpu_seconds()
+            out["plain"].append(timed(history, workers=2)[0])
+            out["cpu"].append(sessions.cpu_seconds() - before)
+        sizes = [each.stat().st_size for each in history.rglob("*.parquet")]
+        out["rows"] = [made.rows["read"] / 1e6]
+        out["files"] = [float(len(made.files))]
+        out["bytes"] = [sum(kept.bytes for kept in made.files.values()) / 2**20]
+        out["inputs"] = [float(len(sizes))]
+        out["input"] = [sum(sizes) / 2**20]
+        out["tasks"] = [float(len(made.plan.tasks))]
     return out

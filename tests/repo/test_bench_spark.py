@@ -1,27 +1,84 @@
-"""The bench of the pipeline on Spark measures each part, with what is missing. No speeds."""
+"""The bench of the pipeline on Spark has every row of the plan, and its peers make the same rows.
+
+No speeds.
+"""
 
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bench.figure import QUICK, Scale
 from bench.figures import all_figures
 from bench.figures_spark import spark_figures
-from bench.spark import day, intervals, worker, year
-from bench.spark.histories import days_of_changes
+from bench.run import judged
+from bench.spark import (
+    day,
+    executors,
+    intervals,
+    memory,
+    sessions,
+    silver,
+    small,
+    worker,
+    year,
+)
+from bench.spark.__main__ import PROGRAM
+from bench.spark.histories import days_of_changes, make_history
+from rdmeta.spark import NoJavaError, find_java
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("bench") / "history"
+    plan = days_of_changes(1_000)._replace(clusters=2, topics=10, changes=3_000, toggles=10)
+    plan = plan._replace(file_every=6 * 3600.0)
+    make_history(made, 1, plan)
+    return made
+
+
+@pytest.fixture
+def java() -> None:
+    try:
+        find_java()
+    except NoJavaError as error:
+        pytest.skip(str(error))
 
 
 def test_the_rows_have_the_goals_of_the_plan() -> None:
     goals = {f.name: f.goal.text(f.unit) for f in spark_figures(Scale()) if f.goal is not None}
-    two = "10 M changes of history to intervals, two threads"
-    assert goals[f"{two}, windows"] == "<= reference / 8"
-    assert goals[f"{two}, duckdb"] == "<= reference / 4"
-    assert goals[f"{two}, polars"] == "<= 0.5 x reference"
-    assert goals[f"{two}: the most memory"] == "<= reference / 10"
-    assert goals["one day more on 100: rows decoded"] == "<= reference / 50"
+    two = "10 M changes of history to intervals, two threads, beside"
+    most = "a Python worker's most memory"
+    assert goals == {
+        "10 M changes of history to silver, local[2]": "<= 1.33333 x reference",
+        "100 M changes of history to silver, local[2]": "<= 1.33333 x reference",
+        f"{most}, 10 M changes": "<= 1.3 x reference",
+        f"{most}, 100 M changes": "<= 1.3 x reference",
+        f"{most}, 10 M changes, beside DuckDB": "<= reference / 10",
+        f"{two} windows": "<= reference / 8",
+        f"{two} duckdb": "<= reference / 4",
+        f"{two} polars": "<= 0.5 x reference",
+        "10 M changes, the time on two executors as a part of that on one": (
+            "<= 1.33333 x reference"
+        ),
+        "one day more on 100": "<= reference / 20",
+        "one day more on 100: rows decoded": "<= reference / 50",
+        "1 k clusters of 50 rows": "<= 2 x reference",
+        "100 k files of one row on average": "<= 2 x reference",
+    }
+
+
+def test_every_job_is_a_part_of_the_program_with_its_options() -> None:
+    for figure in spark_figures(Scale()):
+        part, *options = figure.job.arguments
+        names = [option.removeprefix("--").partition("=")[0] for option in options]
+        assert names == list(PROGRAM.parts[part])
 
 
 def test_no_other_bench_runs_the_long_rows_of_spark() -> None:
@@ -41,21 +98,104 @@ def test_a_dry_run_is_timed_beside_the_run() -> None:
     }
 
 
-@pytest.mark.parametrize("way", ["fold", "duckdb", "polars"])
-def test_each_way_makes_about_a_row_per_change(
-    way: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+COMPARED = ["cluster_id", "topic", "topic_id", "partition", "leader", "leader_epoch", "isr"]
+TIMES = ["began_at", "ended_at"]
+
+
+def made_by(way: str, history: Path, out: Path) -> pa.Table:
+    worker.main(way, str(history), str(out))
+    files = sorted(out.glob("*.parquet")) if out.is_dir() else [out]
+    tables = [pq.read_table(pa.OSFile(str(file))) for file in files]
+    return pa.concat_tables(tables)
+
+
+def rows_of(table: pa.Table, names: list[str]) -> list[dict[str, Any]]:
+    micros = pa.timestamp("us", "UTC")
+    for name in TIMES:
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, table[name].cast(micros).cast(pa.int64()))
+    keys = [(name, "ascending") for name in ("cluster_id", "topic", "partition", "version")]
+    rows: list[dict[str, Any]] = table.sort_by(keys).select(names).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("way", ["fold1", "duckdb", "polars"])
+def test_each_way_makes_the_rows_that_the_fold_makes(
+    way: str, history: Path, tmp_path: Path
 ) -> None:
-    days_of_changes(tmp_path / "history", 2_000)
-    worker.main(way, str(tmp_path / "history"), str(tmp_path / "out"))
-    assert 1_000 < int(capsys.readouterr().out.partition('"rows": ')[2].rstrip("}\n")) < 5_000
+    names = [*COMPARED, "replicas", "offline", *TIMES, "began_by", "ended_by", "version"]
+    fold = rows_of(made_by("fold", history, tmp_path / "fold"), names)
+    assert len(fold) > 3_000
+    assert any(row["leader"] is None for row in fold)
+    assert any(row["ended_by"] == "topic_removed" for row in fold)
+    assert rows_of(made_by(way, history, tmp_path / way), names) == fold
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_the_windows_make_the_rows_of_the_fold_without_replicas(
+    java: None, history: Path, tmp_path: Path
+) -> None:
+    """The windows begin no period for other replicas or offline replicas."""
+    rows: list[dict[str, Any]] = []
+    for row in rows_of(made_by("fold", history, tmp_path / "fold"), [*COMPARED, *TIMES]):
+        last = rows[-1] if rows else {}
+        goes_on = all(last.get(name) == row[name] for name in COMPARED)
+        if goes_on and last["ended_at"] == row["began_at"]:
+            last["ended_at"] = row["ended_at"]
+        else:
+            rows.append(row)
+    found = intervals.run_way("windows", history)
+    assert (found["rows"], found["us"]) == (
+        len(rows),
+        sum(row["ended_at"] - row["began_at"] for row in rows),
+    )
+
+
+def test_the_bench_refuses_a_peer_that_makes_something_else() -> None:
+    intervals.compare("windows", {"us": 5, "rows": 2}, {"us": 5, "rows": 1})
+    with pytest.raises(SystemExit, match="polars made 1 rows, the fold 2"):
+        intervals.compare("polars", {"us": 5, "rows": 2}, {"us": 5, "rows": 1})
 
 
 def test_a_peer_that_is_not_installed_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = tmp_path / "sitecustomize.py"
-    script.write_text("import sys\nsys.modules['polars'] = None\n", encoding="utf-8")
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}:{':'.join(sys.path)}")
-    monkeypatch.setattr(intervals, "WAYS", {"polars": worker.by_polars})
-    found = intervals.measure(500, 1)
-    assert found["missing"] == dict.fromkeys(("polars", "polars_memory"), "polars is not installed")
+    hidden(tmp_path, monkeypatch, "None")
+    found = intervals.measure("polars", 500, 1)
+    reason = "polars is not installed"
+    assert found == {"missing": {"peer": reason, "peer_memory": reason}}
+
+
+def test_the_error_of_a_peer_that_fails_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden(tmp_path, monkeypatch, "object()")
+    with pytest.raises(SystemExit, match="^polars has failed: AttributeError: .*read_parquet"):
+        intervals.measure("polars", 500, 1)
+
+
+def hidden(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
+    """Gives the bench's processes something else in the place of polars."""
+    script = folder / "sitecustomize.py"
+    script.write_text(f"import sys\nsys.modules['polars'] = {module}\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", f"{folder}:{':'.join(sys.path)}")
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_every_row_on_spark_is_measured(java: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All parts share a session here, as each start takes seconds."""
+    with sessions.local("local[2]") as session:
+        monkeypatch.setattr(sessions, "local", lambda master: nullcontext(session))
+        runs = {
+            "silver": silver.measure(1_000, 1),
+            "memory": memory.measure("1000,2000", 2_000, 1),
+            "executors": executors.measure(1_000, 1),
+            "small": small.measure("clusters", 3, 1),
+        }
+    figures = [f for f in spark_figures(QUICK) if f.job.arguments[0] in runs]
+    rows, missing = judged(figures, {f.job: [runs[f.job.arguments[0]]] for f in figures}, QUICK)
+    assert missing == {}
+    assert len(rows) == len(figures) > 10
+    assert all(row["value"] >= 0 for row in rows.values())

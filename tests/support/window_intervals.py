@@ -201,10 +201,10 @@ def _numbered(rows: DataFrame, marks: DataFrame) -> DataFrame:
     begun = F.filter("marks", lambda mark: mark <= F.col("version"))
     return (
         rows.join(F.broadcast(marks), _SESSION)
+        .where(F.array_min("marks") <= F.col("version"))
         .withColumn("segment", F.size(begun))
         .withColumn("mark", F.array_max(begun))
         .drop("marks")
-        .where(F.col("segment") > 0)
     )
 
 
