@@ -1,4 +1,4 @@
-"""Writes docs/performance.md, and the figures of the README, from bench/results.json.
+"""Writes docs/performance.md, docs/scale.md and the README's figures from bench/results.json.
 
 `make bench` and `make bench-peers` write both; `python -m bench.performance` does only that.
 """
@@ -11,6 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from bench import scale
 from bench.build import ROOT
 from bench.peers import report
 from bench.results import RESULTS, Row, digits, load
@@ -243,17 +244,18 @@ def about(path: Path) -> dict[str, Any]:
 
 
 def made() -> dict[Path, str]:
-    """Returns the two documents as they follow from bench/results.json."""
+    """Returns the three documents as they follow from bench/results.json."""
     rows = load(RESULTS)
     machine, peers = (about(RESULTS.with_suffix(f".{name}.json")) for name in ("machine", "peers"))
     return {
         PAGE: page(rows, machine, peers),
+        scale.PAGE: scale.page(rows),
         README: readme(README.read_text(encoding="utf-8"), rows),
     }
 
 
 def write() -> None:
-    """Writes both documents."""
+    """Writes the documents."""
     for path, text in made().items():
         path.write_text(text, encoding="utf-8")
 

@@ -2,9 +2,9 @@
 
 It prints one JSON object: seconds without imports and start-up, the most MiB of this process (of
 windows: without Java), rows, and the microseconds of all intervals. `fold1` has one thread; all
-others have two. The queries of DuckDB and polars are for histories as the bench makes them: one
-recording of a cluster, from a midnight on and within a day, and no equal states. They make the
-fold's columns without racks, min ISR and the columns that a log fills.
+others have two. The queries of DuckDB and polars are for the bench's histories: these have one
+recording of a cluster, which begins at a midnight and ends within the day. No two states in a row
+are equal. The queries make the fold's columns without racks, min ISR and those that a log fills.
 """
 
 from __future__ import annotations

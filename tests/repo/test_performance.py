@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from bench import build, performance, results, run
+from bench import build, performance, results, run, scale
 from bench.figure import Scale
 from bench.figures import all_figures
+from bench.figures_spark import spark_figures
 from bench.performance import PAGE, README, between, made, missed, page, signatures
 from bench.results import RESULTS
 
 ROWS = results.load(RESULTS)
 
 
-@pytest.mark.parametrize("path", [PAGE, README], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [PAGE, README, scale.PAGE], ids=lambda path: path.name)
 def test_a_document_is_up_to_date_with_the_results(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == made()[path], "python -m bench.performance"
 
@@ -115,3 +116,18 @@ def test_a_run_into_another_file_leaves_the_documents_alone(
     monkeypatch.setattr(results, "RESULTS", tmp_path / "r.json")
     assert run.main(["--only", "import"]) == 0
     assert written
+
+
+def test_the_page_of_scale_leaves_out_what_was_not_measured_and_names_it() -> None:
+    name = "100 M changes of history to silver: CPU of plain processes"
+    measured = row(name=name, value=90.0, reference=100.0)
+    text = scale.page([measured])
+    assert "| CPU time, all of it | 90 s | 0.25 hours |" in text
+    assert f"| {name} | `abc` | 2026-01-02 | a machine |" in text
+    assert "- one day more on 100\n" in text
+    assert "One day more" not in text
+
+
+def test_the_page_of_scale_rests_on_rows_that_the_bench_has() -> None:
+    names = {figure.name for figure in spark_figures(Scale())}
+    assert set(scale.facts_of([]).missing) <= names
