@@ -81,7 +81,7 @@ def test_a_part_that_a_killed_run_wrote_is_read_as_it_is(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        (None, "it is missing; restore it, or remove manifest.json and run again if no input is gone"),
+        (None, "it is missing; restore it, or remove manifest.json and run again if no input"),
         (b"", "it is damaged: "),
         (b"[]", "it is damaged: "),
         (b'{"manifest": 2}', "it is damaged: 'files'"),
