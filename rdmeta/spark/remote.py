@@ -1,4 +1,4 @@
-"""What an executor does with a pack of tasks.
+"""Makes packs of tasks on an executor of Spark.
 
 `shipped` returns a function whose code Spark sends along. So an executor without rdmeta, or with
 another version, can say so. All else is imported on the executor.

@@ -18,8 +18,9 @@ from recorded import cluster_day, large_days
 from rdmeta import pipeline
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.place import Place
-from rdmeta.spark import executors, run
+from rdmeta.spark import executors, remote, run
 from rdmeta.spark.executors import spark_engine
+from rdmeta.spark.remote import made
 
 
 @pytest.fixture
@@ -36,8 +37,8 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_executors_make_the_bytes_that_local_processes_make(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
-    made = run(pipeline.plan([source], tmp_path / "a"), spark)
-    assert len(made.plan.tasks) == 10
+    done = run(pipeline.plan([source], tmp_path / "a"), spark)
+    assert len(done.plan.tasks) == 10
     pipeline.run(pipeline.plan([source], tmp_path / "b"), workers=1)
     assert lasting(tmp_path / "a") == lasting(tmp_path / "b")
     assert pipeline.check(tmp_path / "a") == []
@@ -51,8 +52,8 @@ def test_a_damaged_input_is_quarantined_by_an_executor(
     content = bytearray(bad.read_bytes())
     content[4:600] = b"\xff" * 596
     bad.write_bytes(content)
-    made = run(pipeline.plan([source], tmp_path / "out", in_place=True), spark)
-    assert str(bad) in {each.path for each in made.plan.quarantined}
+    done = run(pipeline.plan([source], tmp_path / "out", in_place=True), spark)
+    assert str(bad) in {each.path for each in done.plan.quarantined}
     assert spark.read.parquet(f"file://{tmp_path}/out/silver/v1/observation").count() == 9
 
 
@@ -80,8 +81,8 @@ def test_relative_paths_are_those_of_the_driver(
 ) -> None:
     """The executors began in the folder in which Spark was started."""
     monkeypatch.chdir(tmp_path)
-    made = run(pipeline.plan([source.name], "out"), spark)
-    assert len(made.made) == 70
+    done = run(pipeline.plan([source.name], "out"), spark)
+    assert len(done.made) == 70
     assert pipeline.check("out") == []
 
 
@@ -135,3 +136,23 @@ def test_the_other_jobs_are_cancelled_when_one_fails(
     with pytest.raises(pipeline.PipelineError, match="it fails"):
         list(spark_engine(session)(plan.tasks))
     assert len(cancelled) == 1
+
+
+def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark would try it again on the same executor, and then show a trace."""
+
+    def failing(task: object) -> None:
+        raise MemoryError
+
+    def collected(session: object, packs: Sequence[bytes], tag: str) -> list[Any]:
+        found = [result for pack in packs for result in made(pack, "/")]
+        return [SimpleNamespace(refusal=None, result=result) for result in found]
+
+    monkeypatch.setattr(remote, "attempt", failing)
+    monkeypatch.setattr(executors, "_collected", collected)
+    plan = pipeline.plan([source], tmp_path / "out", in_place=True)
+    session: Any = SimpleNamespace(interruptTag=lambda tag: None)
+    with pytest.raises(pipeline.PipelineError, match="an executor has too little memory"):
+        list(spark_engine(session)(plan.tasks))
