@@ -29,7 +29,7 @@ class Held(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What one recording tells: its pieces, its last moment and its longest gap, both in us."""
+    """The pieces of one recording, its last moment and its longest gap, both in us."""
 
     pieces: Mapping[Key, list[Held]]
     seen_to: int
@@ -65,7 +65,7 @@ def told(pieces: Iterable[Row], seen_to: int, longest_gap: int) -> Told:
         state = tuple(str(row[name]) for name in _STATE)
         held = found.setdefault((row["topic"], row["topic_id"], row["partition"]), [])
         # A row says when its state was seen first, so the one before was surely true until then,
-        # less the time that was not seen. Of an end that no row continues, that is not known.
+        # less the time that was not seen, which is the longest gap at most.
         end = row["ended_at"]
         sure_to = end if row["ended_by"] in ("gap", "open", "midnight") else end - longest_gap
         if held and held[-1].state == state:
