@@ -10,8 +10,8 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.history", "arrow") from error
 
-from rdmeta.history.arranging import Quarantined
 from rdmeta.history.compaction import compact
+from rdmeta.history.listing import Quarantined
 from rdmeta.history.looking import Found, Recording, look
 from rdmeta.history.opening import HistoryFile
 from rdmeta.history.reader import changes, files, read, recordings

@@ -11,142 +11,178 @@ one before it ends. Some files do not count, because another file has their rows
 
 from __future__ import annotations
 
-import filecmp
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Generic, Protocol, TypeVar
 
-from rdmeta.history.opening import HistoryFile
-
-__all__ = ["Arranged", "Quarantined", "arrange", "order"]
+__all__ = ["Arranged", "arrange", "order"]
 
 
-class Quarantined(NamedTuple):
-    """A path that is set aside, with the reason; its recording, if its name tells it."""
+class Bad(Protocol):
+    """A file that does not count, with the recording that its name tells."""
 
-    path: Path
-    session: str | None
-    cluster_id: str | None
-    reason: str
+    @property
+    def path(self) -> Path | str: ...
+
+    @property
+    def cluster_id(self) -> str | None: ...
+
+    @property
+    def session(self) -> str | None: ...
 
 
-class Arranged(NamedTuple):
-    """Files that count, in the order of `order`; and others, which do not.
+class Member(Bad, Protocol):
+    """A file of a recording. All files have times of one type."""
 
-    `duplicates` are files that are there twice. `covered` are those whose rows another file has.
+    @property
+    def since(self) -> int: ...
+
+    @property
+    def until(self) -> int: ...
+
+    @property
+    def observed_from(self) -> Any: ...
+
+    @property
+    def observed_to(self) -> Any: ...
+
+    @property
+    def compacted(self) -> int | None: ...
+
+
+File = TypeVar("File", bound=Member)
+
+
+@dataclass
+class Arranged(Generic[File]):
+    """`files` count, in the order of `order`; the others do not.
+
+    `aside` are files with the reason why they are set aside. `duplicates` are files that are there
+    twice, and `covered` are those whose rows another file has; both come with that other file.
     """
 
-    files: list[HistoryFile]
-    quarantined: list[Quarantined]
-    duplicates: list[HistoryFile]
-    covered: list[HistoryFile]
+    files: list[File] = field(default_factory=list)
+    aside: list[tuple[File, str]] = field(default_factory=list)
+    duplicates: list[tuple[File, File]] = field(default_factory=list)
+    covered: list[tuple[File, File]] = field(default_factory=list)
 
 
-def order(file: HistoryFile) -> tuple[str, str, int, int]:
+def order(file: Member) -> tuple[str, str, int, int]:
     """Orders files by cluster, recording and version."""
-    return file.cluster_id, file.session, file.since, file.until
+    return file.cluster_id or "", file.session or "", file.since, file.until
 
 
-def arrange(files: Iterable[HistoryFile], bad: Iterable[Quarantined] = ()) -> Arranged:
-    """Returns what counts of `files`; `bad` are files that could not be opened."""
-    lost: dict[tuple[str | None, str | None], list[Quarantined]] = {}
+def arrange(
+    files: Iterable[File], is_same: Callable[[File, File], bool], bad: Iterable[Bad] = ()
+) -> Arranged[File]:
+    """Returns what counts of `files`; `bad` are files that could not be opened.
+
+    `is_same` compares the contents of two files of one name.
+    """
+    lost: dict[tuple[str | None, str | None], list[Bad]] = {}
     for each in bad:
         lost.setdefault((each.cluster_id, each.session), []).append(each)
-    told = Arranged([], [], [], [])
+    told: Arranged[File] = Arranged()
     for recording, group in groupby(sorted(files, key=order), key=lambda f: order(f)[:2]):
-        single = _without_copies(list(group), told)
+        known = len(told.aside)
+        single = _without_copies(list(group), is_same, told)
         chain = _uncovered(single, told)
-        aside = told.quarantined + lost.get(recording, [])
-        whole = _whole(chain, [each for each in aside if each.session == recording[1]], told)
-        told.files.extend(whole)
+        aside: list[Bad] = [file for file, _ in told.aside[known:]]
+        told.files.extend(_whole(chain, aside + lost.get(recording, []), told))
     return told
 
 
-def _without_copies(group: list[HistoryFile], told: Arranged) -> list[HistoryFile]:
+def _without_copies(
+    group: list[File], is_same: Callable[[File, File], bool], told: Arranged[File]
+) -> list[File]:
     """Returns one file of each name, unless two of them contradict each other."""
     single = []
     for _, copies in groupby(group, key=order):
-        best, *others = sorted(copies, key=_quality, reverse=True)
-        differs = [each for each in others if not _is_later(best, each) and not _same(best, each)]
+        by_path = sorted(copies, key=lambda f: str(f.path))
+        best, *others = sorted(by_path, key=_quality, reverse=True)
+        differs = [each for each in others if not _is_later(best, each) and not is_same(best, each)]
         if differs:
             for each in (best, *others):
                 other = best if each is not best else differs[0]
-                told.quarantined.append(_aside(each, f"contradicts {other.path}"))
+                told.aside.append((each, f"contradicts {other.path}"))
             continue
         single.append(best)
         for each in others:
-            (told.covered if _is_later(best, each) else told.duplicates).append(each)
+            (told.covered if _is_later(best, each) else told.duplicates).append((each, best))
     return single
 
 
-def _quality(file: HistoryFile) -> tuple[bool, float, str]:
-    return file.compacted is not None, file.observed_to.timestamp(), str(file.path)
+def _quality(file: Member) -> tuple[bool, Any]:
+    return file.compacted is not None, file.observed_to
 
 
-def _is_later(file: HistoryFile, other: HistoryFile) -> bool:
+def _is_later(file: Member, other: Member) -> bool:
     """Returns whether a file of the same name has the rows of another one, and more time."""
     if file.compacted is not None and other.compacted is None:
         return True
-    return file.since == file.until and file.observed_to > other.observed_to
+    return bool(file.since == file.until and file.observed_to > other.observed_to)
 
 
-def _same(file: HistoryFile, other: HistoryFile) -> bool:
-    if file.bytes != other.bytes:
-        return False
-    try:
-        return filecmp.cmp(file.path, other.path, shallow=False)
-    except OSError:
-        return False
-
-
-def _uncovered(group: list[HistoryFile], told: Arranged) -> list[HistoryFile]:
+def _uncovered(group: list[File], told: Arranged[File]) -> list[File]:
     """Returns the files whose rows no other file has."""
     widest = max((f for f in group if f.compacted is not None), key=lambda f: f.until, default=None)
-    left, reach = [], -1
+    left: list[File] = []
+    longest: File | None = None
     for file in sorted(group, key=lambda f: (f.since, -f.until)):
-        inside = file.until <= reach if file.since < file.until else file.until < reach
-        if file is not widest and (inside or (widest and _within(file, widest))):
-            told.covered.append(file)
+        cover = widest if widest is not None and _within(file, widest) else longest
+        if file is not widest and cover is not None and (cover is widest or _inside(file, cover)):
+            told.covered.append((file, cover))
             continue
         left.append(file)
-        reach = max(reach, file.until)
+        if longest is None or file.until > longest.until:
+            longest = file
     return left
 
 
-def _within(file: HistoryFile, widest: HistoryFile) -> bool:
+def _inside(file: Member, other: Member) -> bool:
+    """Returns whether an earlier file reaches as far; a file without versions extends its time."""
+    return file.until <= other.until if file.since < file.until else file.until < other.until
+
+
+def _within(file: Member, widest: Member) -> bool:
     return widest.since <= file.since and file.until <= widest.until
 
 
-def _whole(
-    chain: list[HistoryFile], bad: list[Quarantined], told: Arranged
-) -> Iterator[HistoryFile]:
+def _whole(chain: list[File], bad: list[Bad], told: Arranged[File]) -> Iterator[File]:
     """Yields the files from version 0 as far as they are unbroken; sets the others aside."""
-    last: HistoryFile | None = None
+    last: File | None = None
     for place, file in enumerate(chain):
-        if file.since == (last.until if last else 0):
+        if file.since == (last.until if last else 0) and _is_in_time(file, last):
             last = file
             yield file
             continue
         cause = _cause(last, file, bad)
-        told.quarantined.append(_aside(file, cause))
+        told.aside.append((file, cause))
         for behind in chain[place + 1 :]:
-            told.quarantined.append(_aside(behind, f"rests on {file.path.name}: {cause}"))
+            told.aside.append((behind, f"rests on {_name(file)}: {cause}"))
         return
 
 
-def _cause(last: HistoryFile | None, file: HistoryFile, bad: list[Quarantined]) -> str:
+def _is_in_time(file: Member, last: Member | None) -> bool:
+    return last is None or bool(file.observed_from >= last.observed_from)
+
+
+def _cause(last: Member | None, file: Member, bad: list[Bad]) -> str:
     """Returns why `file` does not continue `last`."""
     if bad:
-        names = ", ".join(sorted({each.path.name for each in bad}))
+        names = ", ".join(sorted({_name(each) for each in bad}))
         return f"rests on a file of its recording that is set aside: {names}"
     if last is None:
         return "the recording's first file, with the whole state, is missing; put it back"
+    if not _is_in_time(file, last):
+        return f"begins before the file before it in its recording: {_name(last)}"
     return (
         f"begins at version {file.since}, but the file before it in its recording ends at"
-        f" {last.until}: {last.path.name}; check that no file is missing"
+        f" {last.until}: {_name(last)}; check that no file is missing"
     )
 
 
-def _aside(file: HistoryFile, reason: str) -> Quarantined:
-    return Quarantined(file.path, file.session, file.cluster_id, reason)
+def _name(file: Bad) -> str:
+    return str(file.path).rpartition("/")[2]

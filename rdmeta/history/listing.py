@@ -9,11 +9,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from rdmeta.history.arranging import Quarantined
 from rdmeta.history.index import Stamp
 from rdmeta.history.schema import FileName, HistoryError
 
-__all__ = ["Entry", "Wanted", "bad", "listed", "listed_again"]
+__all__ = ["Entry", "Quarantined", "Wanted", "bad", "has_history_name", "listed", "listed_again"]
 
 _SUFFIX = ".parquet"
 
@@ -27,6 +26,15 @@ class Entry(NamedTuple):
     path: str
     stamp: Stamp | None
     reason: str | None = None
+
+
+class Quarantined(NamedTuple):
+    """A path that is set aside, with the reason; its recording, if its name tells it."""
+
+    path: Path
+    session: str | None
+    cluster_id: str | None
+    reason: str
 
 
 class Wanted(NamedTuple):
@@ -58,6 +66,15 @@ class Wanted(NamedTuple):
         if self.until is not None and begin >= self.until:
             return False
         return self.since is None or end >= self.since
+
+
+def has_history_name(path: str) -> bool:
+    """Returns whether a reader takes a file at a path in a directory for one of history."""
+    return path.endswith(_SUFFIX) and not any(map(_is_hidden, path.split("/")))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
 
 
 def listed(root: Path) -> list[Entry]:
@@ -105,7 +122,7 @@ def _enter(folder: str, path: str, entered: set[tuple[int, int]], found: list[En
         found.append(Entry(path or ".", None, f"cannot be read: {error.strerror}"))
         return
     for each in members:
-        if not each.name.startswith((".", "_")):
+        if not _is_hidden(each.name):
             _member(each, f"{path}/{each.name}" if path else each.name, entered, found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 import os
 from collections.abc import Iterable
 from datetime import datetime
@@ -9,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from rdmeta.history.arranging import Quarantined, arrange
+from rdmeta.history.arranging import arrange
 from rdmeta.history.index import Index
-from rdmeta.history.listing import Entry, Wanted, bad, listed, listed_again
+from rdmeta.history.listing import Entry, Quarantined, Wanted, bad, listed, listed_again
 from rdmeta.history.opening import HistoryFile, opened
 from rdmeta.history.schema import HistoryError
 
@@ -148,14 +149,24 @@ def _look(root: Path, entries: list[Entry], wanted: Wanted, known: dict[Entry, _
             index.add(path, stamp, file, metadata)
         good.append(file)
     index.save()
-    arranged = arrange(good, faults)
+    arranged = arrange(good, _is_same, faults)
+    aside = [Quarantined(f.path, f.session, f.cluster_id, why) for f, why in arranged.aside]
     return Found(
         _in_time(arranged.files, wanted),
-        faults + arranged.quarantined,
-        arranged.duplicates,
-        arranged.covered,
+        faults + aside,
+        [copy for copy, _ in arranged.duplicates],
+        [covered for covered, _ in arranged.covered],
         len(known),
     )
+
+
+def _is_same(file: HistoryFile, other: HistoryFile) -> bool:
+    if file.bytes != other.bytes:
+        return False
+    try:
+        return filecmp.cmp(file.path, other.path, shallow=False)
+    except OSError:
+        return False
 
 
 def _opened(path: Path, size: int) -> _Opened:

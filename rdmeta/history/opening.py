@@ -12,15 +12,7 @@ import pyarrow.parquet as pq
 from rdmeta._change_table import COLUMNS
 from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
 
-__all__ = [
-    "HistoryFile",
-    "described",
-    "opened",
-    "opened_content",
-    "opened_stream",
-    "rows_in",
-    "rows_of_file",
-]
+__all__ = ["HistoryFile", "described", "opened", "opened_source", "rows_in", "rows_of_file"]
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -63,14 +55,9 @@ def opened(path: Path, size: int) -> tuple[HistoryFile, dict[bytes, bytes]]:
     return _opened(path, path, size)
 
 
-def opened_content(path: Path, content: bytes) -> HistoryFile:
-    """Returns the file that has this content and the name of `path`; errors as of `opened`."""
-    return _opened(path, pa.BufferReader(content), len(content))[0]
-
-
-def opened_stream(path: Path, stream: Any, size: int) -> HistoryFile:
-    """Returns the file of a seekable stream that has the name of `path`; errors as of `opened`."""
-    return _opened(path, stream, size)[0]
+def opened_source(path: Path, source: Any, size: int) -> HistoryFile:
+    """Returns the file that a buffer or a stream has, with the name of `path`; errors as opened."""
+    return _opened(path, source, size)[0]
 
 
 def described(

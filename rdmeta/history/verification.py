@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rdmeta._change_table import COLUMNS, KINDS
-from rdmeta.history.opening import HistoryFile, opened_content, rows_in
+from rdmeta.history.opening import HistoryFile, opened_source, rows_in
 from rdmeta.history.schema import HistoryError, microseconds
 
 __all__ = ["Verified", "verify"]
@@ -51,7 +51,7 @@ def verify(path: str | os.PathLike[str], content: bytes | None = None) -> Verifi
     except OSError as error:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
     digest = hashlib.sha256(content).hexdigest()
-    file = opened_content(path, content)
+    file = opened_source(path, pa.BufferReader(content), len(content))
     try:
         rows = rows_in(pa.BufferReader(content))
         rows.validate(full=True)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-
 from rdmeta.history.schema import HistoryError
 from rdmeta.history.verification import verify
 from rdmeta.pipeline.errors import BadFileError
-from rdmeta.pipeline.inputs import Input, sha256_of
+from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.planning import Copy
 
@@ -20,20 +18,19 @@ __all__ = ["copied"]
 def copied(out: Place, copy: Copy) -> Input:
     """Copies one file into the output folder; returns the copy as an input.
 
-    The copy has the digest that the file had when the plan was made, and its rows agree with its
+    The copy has the digest that the file had when the plan was made, and each row agrees with its
     footer. Raises BadFileError for a file that is damaged or has changed since, and OSError if the
     copy cannot be written.
     """
     source = copy.source
     content = _content(source)
-    digest = sha256_of(pa.BufferReader(content))
-    if digest != source.sha256:
-        raise BadFileError(source.path, "it has changed since it was looked at")
-    path = Path(source.file_name)
+    path = Path(source.name)
     try:
-        verify(path, content)
+        verified = verify(path, content)
     except HistoryError as error:
         raise BadFileError(source.path, str(error).removeprefix(f"{path}: ")) from error
+    if verified.sha256 != source.sha256:
+        raise BadFileError(source.path, "it has changed since it was looked at")
     out.put(copy.name, content)
     entry = next(each for each in out.files(copy.name.rpartition("/")[0]) if each.name == copy.name)
     return replace(source, place=out.where, name=copy.name, mtime_ns=entry.mtime_ns)

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+from rdmeta.history.schema import microseconds
 from rdmeta.pipeline.inputs import Input, Recording
 
 __all__ = ["DAY_US", "Day", "File", "Stretch", "begin_of", "day_at", "days_of", "digest_of"]
@@ -88,7 +89,7 @@ def day_at(us: int) -> str:
 def begin_of(day: str) -> int:
     """Returns the moment at which a day begins."""
     begun = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=timezone.utc)
-    return (begun - _EPOCH) // timedelta(microseconds=1)
+    return microseconds(begun)
 
 
 def digest_of(value: object) -> str:
@@ -111,7 +112,7 @@ def days_of(recordings: Sequence[Recording], versions: object) -> list[Day]:
 
 def _essence(stretch: Stretch) -> dict[str, Any]:
     """Returns what a day's tables follow from: contents, and not where they lie."""
-    values = asdict(stretch)
+    values = dict(vars(stretch))
     for name in ("files", "earlier"):
         values[name] = [each.sha256 for each in getattr(stretch, name)]
     return values

@@ -1,13 +1,14 @@
 """The input files of a plan: what each one is, and which of them make up a recording.
 
 `look` opens a file once. A file whose size and time have not changed since the last run is known
-from `OUT/input.parquet`. `arrange` orders files into recordings, as far as they are unbroken.
+from `OUT/input.parquet`. `arrange` orders files into recordings, as far as they are unbroken. What
+a file is, and which files count, `rdmeta.history` says.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +17,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rdmeta.history.opening import HistoryFile, opened_stream
+from rdmeta.history import arranging
+from rdmeta.history.listing import has_history_name, listed
+from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError, microseconds
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.place import Entry, Place
@@ -24,8 +27,6 @@ from rdmeta.pipeline.place import Entry, Place
 __all__ = ["Input", "Recording", "arrange", "look", "read_inputs", "sha256_of", "write_inputs"]
 
 _CHUNK = 8 << 20
-# The longest time that one file may add to a recording: 400 days.
-_LONGEST_US = 400 * 86_400_000_000
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,26 @@ class Input:
         """The name that the recorder gives to such a file."""
         return str(FileName(*self.key))
 
+    @property
+    def session(self) -> str | None:
+        return self.origin
+
+    @property
+    def since(self) -> int:
+        return self.from_version
+
+    @property
+    def until(self) -> int:
+        return self.to_version
+
+    @property
+    def observed_from(self) -> int:
+        return self.from_us
+
+    @property
+    def observed_to(self) -> int:
+        return self.to_us
+
 
 @dataclass(frozen=True)
 class Recording:
@@ -97,14 +118,13 @@ class Recording:
 def look(place: Place, known: Mapping[tuple[str, str], Input], below: str = "") -> Iterator[Input]:
     """Yields each history file of a place; `known` are those of the last run, by place and name.
 
-    Names that begin with "." or "_", and names that do not end in ".parquet", are passed over.
-    Raises OSError if a folder cannot be read.
+    Names that begin with "." or "_", and names that do not end in ".parquet", are passed over. What
+    cannot be read is quarantined. Raises OSError if an object store does not answer.
     """
-    for entry in place.files(below):
-        parts = entry.name.split("/")
-        if any(part.startswith((".", "_")) for part in parts) or not entry.name.endswith(
-            ".parquet"
-        ):
+    for entry, reason in _listed(place, below):
+        if reason is not None:
+            bare = Input(place.where, entry.name, 0, 0, "", "quarantined", reason)
+            yield _named(bare)
             continue
         before = known.get((place.where, entry.name))
         same = before is not None and (before.bytes, before.mtime_ns) == (
@@ -112,10 +132,23 @@ def look(place: Place, known: Mapping[tuple[str, str], Input], below: str = "") 
             entry.mtime_ns,
         )
         if before is not None and same and before.sha256:  # without it, it could not be read
-            is_bad = before.state == "quarantined"
-            yield before if is_bad else replace(before, state="good", reason=None)
+            is_good = before.state in ("good", "quarantined")
+            yield before if is_good else replace(before, state="good", reason=None)
         else:
             yield _inspected(place, entry)
+
+
+def _listed(place: Place, below: str) -> Iterator[tuple[Entry, str | None]]:
+    """Yields the files of a place that may be history, with a reason for one that cannot be."""
+    if not place.is_local:
+        found = (each for each in place.files(below) if has_history_name(each.name))
+        yield from ((each, None) for each in found)
+        return
+    top = Path(place.path(below))
+    for path, stamp, reason in listed(top) if top.is_dir() else ():
+        name = f"{below}/{path}" if below else path
+        size, mtime_ns = (stamp.size, stamp.mtime_ns) if stamp else (0, 0)
+        yield Entry(name, size, mtime_ns), reason
 
 
 def sha256_of(stream: Any) -> str:
@@ -128,28 +161,40 @@ def sha256_of(stream: Any) -> str:
 
 def _inspected(place: Place, entry: Entry) -> Input:
     """Opens a file; a damaged or foreign one is quarantined, with its reason."""
-    path = Path(entry.name)
-    bare = Input(place.where, entry.name, entry.size, entry.mtime_ns, sha256="")
+    bare = _named(Input(place.where, entry.name, entry.size, entry.mtime_ns, ""))
+    digest, path = "", Path(entry.name)
     try:
         with place.opened(entry.name) as stream:
-            bare = replace(bare, sha256=sha256_of(stream))
+            digest = sha256_of(stream)
             stream.seek(0)
-            return _described(bare, opened_stream(path, stream, entry.size))
+            return _described(bare, digest, opened_source(path, stream, entry.size))
     except HistoryError as error:
         reason = str(error).removeprefix(f"{path}: ")
-    except (pa.ArrowException, OSError) as error:
-        reason = f"not a whole Parquet file: {error}"
-    return replace(bare, state="quarantined", reason=reason)
+    except OSError as error:
+        reason = f"cannot be read: {error}"
+    return replace(bare, sha256=digest, state="quarantined", reason=reason)
 
 
-def _described(bare: Input, file: HistoryFile) -> Input:
-    """Returns an input with what the footer of its file says."""
+def _named(bare: Input) -> Input:
+    """Returns a file with the cluster and the recording that its name tells."""
+    try:
+        name = FileName.parse(bare.name.rpartition("/")[2])
+    except HistoryError:
+        return bare
     return replace(
         bare,
-        cluster_id=file.cluster_id,
-        origin=file.session,
-        from_version=file.since,
-        to_version=file.until,
+        cluster_id=name.cluster_id,
+        origin=name.session,
+        from_version=name.since,
+        to_version=name.until,
+    )
+
+
+def _described(bare: Input, digest: str, file: HistoryFile) -> Input:
+    """Returns a file with what its footer says."""
+    return replace(
+        bare,
+        sha256=digest,
         from_us=microseconds(file.observed_from),
         to_us=microseconds(file.observed_to),
         rows=file.rows,
@@ -168,91 +213,38 @@ def _described(bare: Input, file: HistoryFile) -> Input:
 def arrange(inputs: Iterable[Input]) -> tuple[list[Recording], list[Input]]:
     """Returns the recordings that these files make up, and the files with their states.
 
-    The second of two equal files is a duplicate. Files of one recording that contradict each other
-    are set aside, and so are files that rest on one that is missing. The recordings are in the
-    order of their begin.
+    The second of two equal files is a duplicate, and so is a file whose rows another one has. Files
+    of one recording that contradict each other are set aside, and so are files that rest on one
+    that is missing. The recordings are in the order of their begin.
     """
-    ordered = sorted(inputs, key=lambda each: (*each.key, each.path))
-    states = [each for each in ordered if each.state != "good"]
-    good = [each for each in ordered if each.state == "good"]
-    found = []
-    for _, group in groupby(good, key=lambda each: each.key[:2]):
-        left = list(_not_compacted(list(group), states.append))
-        chosen = list(_without_copies(left, states.append))
-        aside: list[Input] = []
-        chain = list(_chain(chosen, aside.append))
-        states += aside
-        if chain:
-            is_cut = any(each.state == "set aside" for each in aside)
-            found.append(_recording(chain, is_cut=is_cut))
-    return sorted(found, key=lambda r: (r.cluster_id, r.from_us, r.origin)), states
+    every = list(inputs)
+    states = [each for each in every if each.state != "good"]
+    good = (each for each in every if each.state == "good")
+    found = arranging.arrange(good, lambda one, other: one.sha256 == other.sha256, states)
+    broken = {each.key[:2] for each in (*states, *(each for each, _ in found.aside))}
+    states += [replace(each, state="set aside", reason=why) for each, why in found.aside]
+    for each, other in found.duplicates:
+        states.append(replace(each, state="duplicate", reason=f"the same as {other.path}"))
+    for each, other in found.covered:
+        states.append(replace(each, state="duplicate", reason=f"{other.path} has its rows"))
+    recordings = [
+        _recording(list(chain), is_cut=key in broken)
+        for key, chain in groupby(found.files, key=lambda each: each.key[:2])
+    ]
+    return sorted(recordings, key=lambda r: (r.cluster_id, r.from_us, r.origin)), states
 
 
-def _recording(chain: list[Input], is_cut: bool) -> Recording:
+def _recording(chain: Sequence[Input], is_cut: bool) -> Recording:
     first, last = chain[0], chain[-1]
-    end = max(each.to_us for each in chain)
-    broken = is_cut and last.ended_by is None
     return Recording(
         first.cluster_id or "",
         first.origin or "",
         tuple(chain),
         first.from_us,
-        end,
+        max(each.to_us for each in chain),
         first.continues,
-        "missing" if broken else last.ended_by,
+        "missing" if is_cut and last.ended_by is None else last.ended_by,
     )
-
-
-def _not_compacted(group: list[Input], aside: Callable[[Input], object]) -> Iterator[Input]:
-    """Yields a recording's files without those of which a compaction made one."""
-    compacted = [each for each in group if each.compacted is not None]
-    widest = max(compacted, key=lambda each: each.to_version, default=None)
-    for each in group:
-        behind = widest is None or each.to_version > widest.to_version
-        if widest is None or behind or (each.compacted is not None and each.key == widest.key):
-            yield each
-        else:
-            aside(replace(each, state="duplicate", reason=f"{widest.path} has its rows"))
-
-
-def _without_copies(group: list[Input], aside: Callable[[Input], object]) -> Iterator[Input]:
-    """Yields one file for each name; of files that only extend the time, the latest one."""
-    for _, same in groupby(group, key=lambda each: each.key):
-        first, *others = sorted(same, key=lambda each: (-each.to_us, each.path))
-        differ = [each for each in others if each.sha256 != first.sha256]
-        if differ and first.from_version != first.to_version:
-            for each in (first, *others):
-                reason = f"it contradicts {(first if each is not first else differ[0]).path}"
-                aside(replace(each, state="set aside", reason=reason))
-            continue
-        yield first
-        for each in others:
-            aside(replace(each, state="duplicate", reason=f"the same as {first.path}"))
-
-
-def _chain(group: list[Input], aside: Callable[[Input], object]) -> Iterator[Input]:
-    """Yields the files from version 0 as far as they are unbroken; of two the longer one."""
-    until, last = 0, None
-    for each in sorted(group, key=lambda f: (f.from_version, -f.to_version)):
-        extends = each.from_version == each.to_version == until and last is not None
-        if last is not None and not _is_in_time(each, last):
-            aside(replace(each, state="set aside", reason=f"its time contradicts {last.path}"))
-        elif each.from_version == until and (each.to_version > until or last is None or extends):
-            until, last = each.to_version, each
-            yield each
-        elif last is not None and each.to_version <= until:
-            aside(replace(each, state="duplicate", reason=f"{last.path} has its rows"))
-        elif last is None:
-            reason = "the recording's first file, with the whole state, is missing"
-            aside(replace(each, state="set aside", reason=reason))
-        else:
-            reason = f"the file that follows {last.path} is missing or damaged"
-            aside(replace(each, state="set aside", reason=reason))
-
-
-def _is_in_time(each: Input, last: Input) -> bool:
-    """Returns whether a file's time may follow that of the file before it in its recording."""
-    return each.from_us >= last.from_us and each.to_us - last.to_us <= _LONGEST_US
 
 
 # ---- OUT/input.parquet --------------------------------------------------------------------------
