@@ -24,6 +24,7 @@ from rdmeta.pipeline.errors import BadFileError, LockedError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
 from rdmeta.pipeline.place import Place, commit, is_failing
+from rdmeta.pipeline.redaction import redacted
 from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_day
 from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
 
@@ -313,7 +314,7 @@ def _batches(file: File) -> Iterator[pa.RecordBatch]:
         names = [name for name in parquet.schema_arrow.names if name not in _KNOWN]
         for batch in parquet.iter_batches(batch_size=_BATCH, columns=names):
             rows += batch.num_rows
-            yield batch
+            yield redacted(batch)
         if rows != file.rows:
             raise ValueError(f"it has {rows} rows, and its metadata says {file.rows}")
 
