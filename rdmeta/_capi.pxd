@@ -545,6 +545,7 @@ cdef extern from "rdmeta.h" nogil:
         int64_t counts_to
         uint32_t buckets
         uint32_t bucket
+        uint32_t tables
         const void *state
         size_t state_size
         uint64_t seed

@@ -60,6 +60,7 @@ typedef struct column {
         const uint8_t *valid; /* NULL: no value is null */
         int64_t bit;
         const char *values; /* numbers; NULL: the column is not there */
+        const int32_t *codes; /* NULL: the texts are in no dictionary */
         const int32_t *offsets;
         const char *bytes; /* of texts */
         const int32_t *ids;
@@ -67,9 +68,6 @@ typedef struct column {
 
 typedef struct reader {
         column_t columns[COLUMNS];
-        rdmeta_str_t kind_name; /* the last kind, which most often comes
-                                   again */
-        int32_t kind;
 } reader_t;
 
 /* ---- checks -------------------------------------------------------------- */
@@ -82,6 +80,10 @@ static rdmeta_err_t bad(rdmeta_fold_t *f, int i, const char *what) {
 static int type_is(const struct ArrowSchema *s, rdmeta_arrow_type_t type) {
         const char *format = s->format;
 
+        if (type == RDMETA_ARROW_STRING && s->dictionary)
+                return format && !strcmp(format, "i") &&
+                       !s->dictionary->dictionary &&
+                       type_is(s->dictionary, type);
         if (!format || s->dictionary)
                 return 0;
         switch (type) {
@@ -129,14 +131,18 @@ static int offsets_are_good(const int32_t *offsets, int64_t n) {
         return !bad_ones;
 }
 
-/* Checks the ids of a column of lists, and sets c->ids. */
+/* Opens `n` lists of an array, the first of which has the place `place`. */
 static rdmeta_err_t ids_open(rdmeta_fold_t *f, column_t *c, int i,
-                             const struct ArrowArray *a, int64_t n) {
+                             const struct ArrowArray *a, int64_t place,
+                             int64_t n) {
         const struct ArrowArray *ids =
                 a->n_children == 1 && a->children ? a->children[0] : NULL;
-        const int64_t first = c->offsets[0], last = c->offsets[n];
+        const int32_t *offsets = (const int32_t *)a->buffers[1] + place;
+        const int64_t first = offsets[0], last = offsets[n];
         int64_t at;
 
+        if (!offsets_are_good(offsets, n))
+                return bad(f, i, "has offsets that go back");
         if (!rows_are_there(ids, 2, first, last - first, &at))
                 return bad(f, i, "has lists beyond its values");
         if (last > first && !ids->buffers[1])
@@ -146,41 +152,81 @@ static rdmeta_err_t ids_open(rdmeta_fold_t *f, column_t *c, int i,
         c->ids = (const int32_t *)ids->buffers[1];
         if (c->ids)
                 c->ids += ids->offset;
+        c->offsets = offsets;
         return RDMETA_OK;
 }
 
-static rdmeta_err_t column_open(rdmeta_fold_t *f, column_t *c, int i,
-                                const struct ArrowArray *a, int64_t from,
-                                int64_t n) {
-        const rdmeta_arrow_type_t type = fields[i].type;
-        const int width                = type == RDMETA_ARROW_INT32 ? 4 : 8;
-        int64_t at;
-
-        if (!rows_are_there(a, type == RDMETA_ARROW_STRING ? 3 : 2, from, n,
-                            &at))
-                return bad(f, i, "is shorter than its batch, or damaged");
-        if (n && !a->buffers[1])
-                return bad(f, i, "has no values");
-        if (n && has_null(a, at, n)) {
-                c->valid = (const uint8_t *)a->buffers[0] + at / 8;
-                c->bit   = at % 8;
-        }
-        c->values = n ? (const char *)a->buffers[1] : "";
-        if (type != RDMETA_ARROW_STRING && type != RDMETA_ARROW_IDS) {
-                c->values += n ? width * at : 0;
-                return RDMETA_OK;
-        }
-        if (!n)
-                return RDMETA_OK;
+/* Opens `n` texts of an array, the first of which has the place `at`. */
+static rdmeta_err_t texts_open(rdmeta_fold_t *f, column_t *c, int i,
+                               const struct ArrowArray *a, int64_t at,
+                               int64_t n) {
         c->offsets = (const int32_t *)a->buffers[1] + at;
         if (!offsets_are_good(c->offsets, n))
                 return bad(f, i, "has offsets that go back");
-        if (type == RDMETA_ARROW_IDS)
-                return ids_open(f, c, i, a, n);
         c->bytes = (const char *)a->buffers[2];
         if (!c->bytes && c->offsets[n])
                 return bad(f, i, "has no text");
         return RDMETA_OK;
+}
+
+/* Returns whether n rows have codes of a dictionary with `texts` texts. A null
+ * may have any code. */
+static int codes_are_good(const column_t *c, int64_t n, int64_t texts) {
+        int64_t i;
+
+        for (i = 0; i < n; i++)
+                if ((int64_t)(uint32_t)c->codes[i] >= texts &&
+                    (!c->valid || ArrowBitGet(c->valid, c->bit + i)))
+                        return 0;
+        return 1;
+}
+
+/* Opens a column of `n` codes, and the texts of its dictionary. */
+static rdmeta_err_t dictionary_open(rdmeta_fold_t *f, column_t *c, int i,
+                                    const struct ArrowArray *texts,
+                                    int64_t n) {
+        int64_t at;
+
+        if (!texts || !rows_are_there(texts, 3, 0, texts->length, &at) ||
+            (texts->length && !texts->buffers[1]))
+                return bad(f, i, "has a damaged dictionary");
+        if (has_null(texts, at, texts->length))
+                return bad(f, i, "has a null in its dictionary");
+        c->codes = (const int32_t *)(const void *)c->values;
+        if (!codes_are_good(c, n, texts->length))
+                return bad(f, i, "has codes beyond its dictionary");
+        return texts->length ? texts_open(f, c, i, texts, at, texts->length)
+                             : RDMETA_OK;
+}
+
+/* Opens n rows from `from` on. `coded`: the schema says that the column is a
+ * dictionary's. */
+static rdmeta_err_t column_open(rdmeta_fold_t *f, column_t *c, int i,
+                                const struct ArrowArray *a, int coded,
+                                int64_t from, int64_t n) {
+        const rdmeta_arrow_type_t type = fields[i].type;
+        const int is_text  = type == RDMETA_ARROW_STRING && !coded;
+        const int is_short = type == RDMETA_ARROW_INT32 || coded;
+        int64_t at;
+
+        c->values = "";
+        if (!rows_are_there(a, is_text ? 3 : 2, from, n, &at) ||
+            coded != (a->dictionary != NULL))
+                return bad(f, i, "is shorter than its batch, or damaged");
+        if (!n)
+                return RDMETA_OK;
+        if (!a->buffers[1])
+                return bad(f, i, "has no values");
+        if (has_null(a, at, n)) {
+                c->valid = (const uint8_t *)a->buffers[0] + at / 8;
+                c->bit   = at % 8;
+        }
+        if (is_text)
+                return texts_open(f, c, i, a, at, n);
+        if (type == RDMETA_ARROW_IDS)
+                return ids_open(f, c, i, a, at, n);
+        c->values = (const char *)a->buffers[1] + (is_short ? 4 : 8) * at;
+        return coded ? dictionary_open(f, c, i, a->dictionary, n) : RDMETA_OK;
 }
 
 /* Finds a column by its name; -1: it is not there. */
@@ -221,8 +267,6 @@ static rdmeta_err_t batch_open(rdmeta_fold_t *f, reader_t *r,
         int i;
 
         memset(r, 0, sizeof(*r));
-        r->kind_name.data = "";
-        r->kind           = -1;
         for (i = 0; i < COLUMNS && !err; i++) {
                 const int64_t k = find(schema, fields[i].name);
 
@@ -234,8 +278,10 @@ static rdmeta_err_t batch_open(rdmeta_fold_t *f, reader_t *r,
                         err = bad(f, i, "has another type");
                 else
                         err = column_open(f, &r->columns[i], i,
-                                          batch->children[k], batch->offset,
-                                          batch->length);
+                                          batch->children[k],
+                                          schema->children[k]->dictionary !=
+                                                  NULL,
+                                          batch->offset, batch->length);
         }
         return err;
 }
@@ -274,6 +320,8 @@ static rdmeta_str_t get_text(const reader_t *r, int i, int64_t row) {
 
         if (is_null(c, row))
                 return s;
+        if (c->codes)
+                row = c->codes[row];
         s.len  = (size_t)(c->offsets[row + 1] - c->offsets[row]);
         s.data = s.len ? c->bytes + c->offsets[row] : "";
         return s;
@@ -291,46 +339,42 @@ static rdmeta_ids_t get_ids(const reader_t *r, int i, int64_t row) {
         return ids;
 }
 
-static int32_t number_of(rdmeta_str_t name, const char *const *names,
+/* Returns the place of a name; -1: it is none of these. */
+static int32_t number_of(rdmeta_str_t name, const rdmeta_str_t *names,
                          int32_t n) {
         int32_t i;
 
-        for (i = 0; i < n; i++)
-                if (strlen(names[i]) == name.len &&
-                    !memcmp(names[i], name.data, name.len))
+        for (i = 0; name.data && i < n; i++)
+                if (names[i].len == name.len &&
+                    !memcmp(names[i].data, name.data, name.len))
                         return i;
         return -1;
 }
 
-#define TEXT(name) name,
+#define NAME(text) {text, sizeof(text) - 1},
 #define LENGTH(names) (int32_t)(sizeof(names) / sizeof((names)[0]))
 
-static int32_t kind_of(reader_t *r, rdmeta_str_t name) {
-        static const char *const names[] = {RDMETA_KIND_NAMES(TEXT)};
+static int32_t kind_of(rdmeta_str_t name) {
+        static const rdmeta_str_t names[] = {RDMETA_KIND_NAMES(NAME)};
 
-        if (name.len != r->kind_name.len ||
-            memcmp(name.data, r->kind_name.data, name.len)) {
-                r->kind      = number_of(name, names, LENGTH(names));
-                r->kind_name = name;
-        }
-        return r->kind;
+        return number_of(name, names, LENGTH(names));
 }
 
 static int32_t source_of(rdmeta_str_t name) {
-        static const char *const names[] = {RDMETA_SOURCE_NAMES(TEXT)};
+        static const rdmeta_str_t names[] = {RDMETA_SOURCE_NAMES(NAME)};
 
-        return name.data ? number_of(name, names, LENGTH(names)) : -1;
+        return number_of(name, names, LENGTH(names));
 }
 
 /* Reads what most records have. */
-static void row_get(reader_t *r, int64_t i, rdmeta_fold_row_t *row) {
+static void row_get(const reader_t *r, int64_t i, rdmeta_fold_row_t *row) {
         memset(row, 0, sizeof(*row));
         row->version       = get_int64(r, VERSION, i);
         row->at            = get_int64(r, OBSERVED_AT, i);
         row->unseen        = get_int64(r, UNSEEN_US, i);
         row->offset        = get_int64(r, OFFSET, i);
         row->name          = get_text(r, KIND, i);
-        row->kind          = row->name.data ? kind_of(r, row->name) : -1;
+        row->kind          = kind_of(row->name);
         row->source        = source_of(get_text(r, SOURCE, i));
         row->source_broker = get_int32(r, SOURCE_BROKER, i);
         row->topic         = get_text(r, TOPIC, i);
@@ -361,7 +405,7 @@ static rdmeta_err_t null_in(rdmeta_fold_t *f, int i, int64_t row) {
                                  fields[i].name, (long long)row);
 }
 
-static rdmeta_err_t take(rdmeta_fold_t *f, reader_t *r, int64_t i) {
+static rdmeta_err_t take(rdmeta_fold_t *f, const reader_t *r, int64_t i) {
         rdmeta_fold_row_t row;
 
         row_get(r, i, &row);

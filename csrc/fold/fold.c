@@ -17,6 +17,7 @@ void rdmeta_fold_conf_init(rdmeta_fold_conf_t *conf) {
         conf->counts_from = INT64_MIN;
         conf->counts_to   = INT64_MAX;
         conf->buckets     = 1;
+        conf->tables      = RDMETA_FOLD_ALL;
 }
 
 static int conf_is_good(const rdmeta_fold_conf_t *c) {
@@ -24,6 +25,7 @@ static int conf_is_good(const rdmeta_fold_conf_t *c) {
                c->origin.data && c->cluster_id.len <= RDMETA_FOLD_LABEL &&
                c->origin.len <= RDMETA_FOLD_LABEL && c->buckets > 0 &&
                c->bucket < c->buckets && c->counts_from <= c->counts_to &&
+               !(c->tables & ~(uint32_t)RDMETA_FOLD_ALL) &&
                !c->allocator.alloc == !c->allocator.free;
 }
 
@@ -67,6 +69,7 @@ static void fold_init(rdmeta_fold_t *f, const rdmeta_fold_conf_t *c) {
         f->counts_to    = c->counts_to;
         f->buckets      = c->buckets;
         f->bucket       = c->bucket;
+        f->tables       = c->tables;
         f->clock        = INT64_MIN;
         f->racks_reason = RDMETA_BY_NOTHING;
         f->racks_turn   = 1;
@@ -244,9 +247,9 @@ rdmeta_err_t rdmeta_fold_take(rdmeta_fold_t *f, int32_t table,
                               struct ArrowArrayStream *out) {
         f->error[0] = '\0';
         if (table < RDMETA_FOLD_PARTITION_INTERVAL ||
-            table > RDMETA_FOLD_CHANGE || !out)
+            table > RDMETA_FOLD_CHANGE || !out || !(f->tables >> table & 1))
                 return rdmeta_fold_wrong(f, RDMETA_ERR_ARGUMENT,
-                                         "%d is no table of a fold", table);
+                                         "%d is no table of this fold", table);
         return rdmeta_fold_out_take(
                 &f->out[table - RDMETA_FOLD_PARTITION_INTERVAL], out);
 }

@@ -30,8 +30,11 @@ static const rdmeta_str_t reasons[] = {NAME("topic_absent"),
                                        NAME("open"),
                                        NAME("gap")};
 
+/* Returns the output of a table; NULL: the fold does not make that table. */
 static rdmeta_fold_out_t *out_of(rdmeta_fold_t *f, int32_t table) {
-        return &f->out[table - RDMETA_FOLD_PARTITION_INTERVAL];
+        return f->tables >> table & 1
+                       ? &f->out[table - RDMETA_FOLD_PARTITION_INTERVAL]
+                       : NULL;
 }
 
 /* ---- columns that many tables have --------------------------------------- */
@@ -137,7 +140,7 @@ rdmeta_err_t rdmeta_fold_put_partition(rdmeta_fold_t *f,
         rdmeta_fold_out_t *o = out_of(f, RDMETA_FOLD_PARTITION_INTERVAL);
         part_t p;
 
-        if (!part_of(f, began, ended, &p))
+        if (!o || !part_of(f, began, ended, &p))
                 return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
@@ -162,7 +165,7 @@ rdmeta_err_t rdmeta_fold_put_topic(rdmeta_fold_t *f,
         rdmeta_fold_out_t *o = out_of(f, RDMETA_FOLD_TOPIC_INTERVAL);
         part_t p;
 
-        if (!part_of(f, &t->began, ended, &p))
+        if (!o || !part_of(f, &t->began, ended, &p))
                 return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
@@ -179,7 +182,7 @@ rdmeta_err_t rdmeta_fold_put_broker(rdmeta_fold_t *f,
         rdmeta_fold_out_t *o = out_of(f, RDMETA_FOLD_BROKER_INTERVAL);
         part_t p;
 
-        if (f->bucket || !part_of(f, &b->began, ended, &p))
+        if (!o || f->bucket || !part_of(f, &b->began, ended, &p))
                 return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
@@ -198,7 +201,7 @@ rdmeta_err_t rdmeta_fold_put_config(rdmeta_fold_t *f,
         char number[16];
         part_t p;
 
-        if ((c->broker >= 0 && f->bucket) ||
+        if (!o || (c->broker >= 0 && f->bucket) ||
             !part_of(f, &c->began, ended, &p))
                 return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
@@ -229,6 +232,8 @@ static rdmeta_err_t put_leader_change(rdmeta_fold_t *f,
                                       int64_t at) {
         rdmeta_fold_out_t *o = out_of(f, RDMETA_FOLD_LEADER_CHANGE);
 
+        if (!o)
+                return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
         put_clean(o, 1, row->topic);
@@ -257,6 +262,8 @@ static rdmeta_err_t put_other_change(rdmeta_fold_t *f,
                                      int64_t at) {
         rdmeta_fold_out_t *o = out_of(f, RDMETA_FOLD_CHANGE);
 
+        if (!o)
+                return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
         put_name(o, 1, rdmeta_change_kind_name(row->kind));

@@ -185,6 +185,7 @@ struct rdmeta_fold {
         rdmeta_str_t cluster_id, origin;
         int64_t counts_from, counts_to;
         uint32_t buckets, bucket;
+        uint32_t tables; /* that get rows: the sum of 1 << table */
 
         rdmeta_fold_words_t words;
         uint64_t key[RDMETA_HASH_KEYS];

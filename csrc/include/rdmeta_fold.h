@@ -72,6 +72,9 @@ enum {
         RDMETA_FOLD_CHANGE
 };
 
+/** All tables, for the configuration's `tables`. */
+enum { RDMETA_FOLD_ALL = (1 << 11) - (1 << 5) };
+
 /** Why the standing pieces end, for rdmeta_fold_end(). */
 enum {
         RDMETA_FOLD_OPEN = 0, /**< the recording had not ended */
@@ -94,6 +97,8 @@ typedef struct rdmeta_fold_conf {
          *  have rows in bucket 0. */
         uint32_t buckets; /**< 1 */
         uint32_t bucket;  /**< 0 */
+        /** The tables that the fold makes rows of: the sum of 1 << table. */
+        uint32_t tables; /**< RDMETA_FOLD_ALL */
         /** The bytes of rdmeta_fold_save(), of the same cluster, origin and
          *  bucket: the fold goes on from there. NULL: it begins empty. */
         const void *state;
@@ -138,7 +143,8 @@ RDMETA_API int32_t rdmeta_fold_visit(void *fold,
  * Takes a batch of change records. It finds columns by name. `version`,
  * `observed_at` and `kind` must be there; other columns that are missing are
  * null. Types: int32 `i`, int64 `l`, utf8 `u`, timestamp[us] `tsu:`, and
- * list<int32> `+l`. Columns of other names are passed over. Borrows both.
+ * list<int32> `+l`. A utf8 column may be a dictionary with int32 indices, which
+ * takes less time. Columns of other names are passed over. Borrows both.
  * Errors: ARGUMENT: a column is missing or has another type, or offsets,
  * lengths or buffers contradict each other. No record is taken then. MALFORMED:
  * as in rdmeta_fold_change(), or a null where there must be a value; NO_MEMORY:
@@ -171,7 +177,8 @@ RDMETA_API rdmeta_err_t rdmeta_fold_save(rdmeta_fold_t *fold, void *buf,
                                          size_t capacity, size_t *size);
 
 /** Makes a stream of the rows of `table` so far, which the fold then drops.
- *  The stream does not refer to the fold. Errors: ARGUMENT: no such table.
+ *  The stream does not refer to the fold. Errors: ARGUMENT: the fold makes no
+ *  such table.
  *  NO_MEMORY: the fold still has the rows. Threads: any, one at a time. */
 RDMETA_API rdmeta_err_t rdmeta_fold_take(rdmeta_fold_t *fold, int32_t table,
                                          struct ArrowArrayStream *out);

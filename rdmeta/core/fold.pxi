@@ -28,6 +28,13 @@ cdef int64_t fold_time(object when, str what) except? -1:
     return (when - EPOCH) // timedelta(microseconds=1)
 
 
+cdef int32_t fold_table(object name) except -1:
+    """Returns the number of a table; ValueError for another name."""
+    if name not in FOLD_TABLES:
+        raise ValueError(f"table must be one of {', '.join(FOLD_TABLES)}, not {name!r}")
+    return FOLD_TABLES[name]
+
+
 @cython.final
 cdef class FoldTable:
     """The rows that a Fold gave: an Arrow stream, which can be read once."""
@@ -95,7 +102,8 @@ cdef class Fold:
     `counts_from`. Both are a datetime with a time zone, or microseconds since 1970. With `buckets`
     only topics of one `bucket` have rows, by a hash of their names; brokers have rows in bucket 0.
     `state` is the result of `state()` of a fold with the same cluster, origin and bucket: this
-    fold goes on from there.
+    fold goes on from there. `tables` are the names of those that the fold makes rows of, None for
+    all; fewer take less time.
 
     Raises ArgumentError for a state of another fold, MalformedError for a damaged one,
     UnsupportedVersionError for one of another version, ValueError, MemoryError. One thread at a
@@ -106,7 +114,7 @@ cdef class Fold:
     cdef bint busy
 
     def __cinit__(self, str cluster_id not None, str origin not None, *, counts_from=None,
-                  counts_to=None, buckets=1, bucket=None, state=None):
+                  counts_to=None, buckets=1, bucket=None, state=None, tables=None):
         cdef rdmeta_fold_conf_t conf
         cdef bytes cluster = cluster_id.encode("utf-8", "surrogateescape")
         cdef bytes session = origin.encode("utf-8", "surrogateescape")
@@ -129,6 +137,10 @@ cdef class Fold:
             conf.bucket = <uint32_t> integer(bucket, "bucket", 0, conf.buckets - 1)
         if conf.counts_from > conf.counts_to:
             raise ValueError("counts_from lies after counts_to")
+        if tables is not None:
+            conf.tables = 0
+            for table in tables:
+                conf.tables |= <uint32_t> 1 << fold_table(table)
         if kept is not None:
             conf.state = <const char *> kept
             conf.state_size = len(kept)
@@ -164,7 +176,7 @@ cdef class Fold:
         """Takes change records in order: a batch, a table or a stream of them, as Arrow.
 
         Any object with `__arrow_c_array__` or `__arrow_c_stream__` will do. Columns are those of a
-        recording's files, found by name. `version`, `observed_at` and `kind` must be there; others
+        recording's files, found by name; texts may be dictionaries, which take less time. `version`, `observed_at` and `kind` must be there; others
         may be missing, and unknown ones are passed over. Records before the first `observed_from`
         do not count.
 
@@ -282,14 +294,13 @@ cdef class Fold:
         The tables are partition_interval, broker_interval, topic_interval, config_interval,
         leader_change and change. Any Arrow reader takes the result, once: pyarrow.table(...).
         Rows come in the order in which they ended. At a midnight and at the end they come in the
-        order of topic and partition. ValueError for another table. MemoryError.
+        order of topic and partition. ValueError for another table, ArgumentError for one that this
+        fold does not make. MemoryError.
         """
         cdef FoldTable made
         cdef rdmeta_err_t err
-        if table not in FOLD_TABLES:
-            raise ValueError(f"table must be one of {', '.join(FOLD_TABLES)}, not {table!r}")
         made = FoldTable.__new__(FoldTable, GIVEN)
-        made.table = FOLD_TABLES[table]
+        made.table = fold_table(table)
         self.begin()
         with nogil:
             err = rdmeta_fold_take(self.fold, made.table, &made.stream)

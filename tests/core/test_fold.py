@@ -471,7 +471,9 @@ def test_a_column_that_every_record_has_may_not_be_missing(name: str) -> None:
     ("name", "column"),
     [
         ("topic", pa.array(["t"] * 3, pa.large_string())),
-        ("topic", pa.array(["t"] * 3).dictionary_encode()),
+        ("topic", pa.DictionaryArray.from_arrays(pa.array([0] * 3, pa.int8()), pa.array(["t"]))),
+        ("topic", pa.array([7] * 3).dictionary_encode()),
+        ("partition", pa.array([0] * 3, pa.int32()).dictionary_encode()),
         ("partition", pa.array([0] * 3, pa.int64())),
         ("new_isr", pa.array([[1]] * 3, pa.list_(pa.int64()))),
         ("new_isr", pa.array([[1]] * 3, pa.large_list(pa.int32()))),
@@ -485,6 +487,49 @@ def test_a_column_of_another_type_is_refused_by_name(name: str, column: Any) -> 
     with pytest.raises(ArgumentError, match=f"column {name} has another type"):
         fold.add(other)
     assert fold.stats()["rows"] == 0
+
+
+def test_texts_in_a_dictionary_give_the_same_rows() -> None:
+    texts = ("kind", "source", "topic", "topic_id", "detail")
+    for seed in seeds(20):
+        rows = random_rows(seed)
+        table = as_table(rows)
+        plain = folded(rows, rows[-1]["observed_at"])
+        coded = Fold("cluster", "session")
+        for name in texts:
+            place = table.schema.get_field_index(name)
+            table = table.set_column(place, name, table[name].dictionary_encode())
+        for batch in table.to_batches(max_chunksize=7):
+            coded.add(batch.slice(0, 2))
+            coded.add(batch.slice(2))
+        assert coded.state() == folded(rows).state(), seed
+        coded.end(rows[-1]["observed_at"], "open")
+        for name in TABLES:
+            assert take(coded, name) == take(plain, name), (seed, name)
+
+
+def test_a_null_in_a_dictionary_is_refused() -> None:
+    table = as_table(recording())
+    column = pa.DictionaryArray.from_arrays(pa.array([0] * 3, pa.int32()), pa.array(["t", None]))
+    other = table.set_column(table.schema.get_field_index("topic"), "topic", column)
+    with pytest.raises(ArgumentError, match="column topic has a null in its dictionary"):
+        Fold("cluster", "session").add(other)
+
+
+def test_a_fold_makes_only_the_tables_that_are_wanted() -> None:
+    rows = random_rows(1)
+    every = folded(rows, rows[-1]["observed_at"])
+    for name in TABLES:
+        one = folded(rows, rows[-1]["observed_at"], tables=[name])
+        for other in set(TABLES) - {name}:
+            with pytest.raises(ArgumentError, match="no table of this fold"):
+                one.take(other)
+        assert take(one, name) == take(every, name)
+    none = folded(rows, tables=())
+    assert none.stats()["waiting"] == 0
+    assert none.state() == folded(rows).state()
+    with pytest.raises(ValueError, match="table must be one of"):
+        Fold("cluster", "session", tables=["topics"])
 
 
 @pytest.mark.parametrize(

@@ -170,6 +170,58 @@ static void test_a_batch_that_is_no_table_is_refused(void) {
         spoiled_free(&s);
 }
 
+static void test_a_dictionary_that_contradicts_its_codes_is_refused(void) {
+        int32_t codes[]             = {0, 1, 0};
+        int32_t offsets[]           = {0, 1, 2};
+        const void *buffers[]       = {NULL, codes};
+        const void *texts_buffers[] = {NULL, offsets, "tu"};
+        struct ArrowArray texts, *topic, old;
+        struct ArrowSchema texts_schema;
+        spoiled_t s;
+        int64_t i = 0;
+
+        spoiled_init(&s);
+        while (strcmp(s.schema.children[i]->name, "topic"))
+                i++;
+        topic           = s.batch.children[i];
+        old             = *topic;
+        texts           = old;
+        texts.buffers   = texts_buffers;
+        texts.length    = 2;
+        texts.offset    = 0;
+        texts_schema    = *s.schema.children[i];
+        topic->offset    = 0;
+        topic->buffers   = buffers;
+        topic->n_buffers = 2;
+        refused(&s, "column topic is shorter");
+        s.schema.children[i]->format     = "i";
+        s.schema.children[i]->dictionary = &texts_schema;
+        refused(&s, "column topic is shorter");
+        topic->dictionary = &texts;
+        codes[1]          = 2;
+        refused(&s, "column topic has codes beyond its dictionary");
+        codes[1] = -1;
+        refused(&s, "column topic has codes beyond its dictionary");
+        codes[1]     = 1;
+        offsets[1]   = -1;
+        refused(&s, "column topic has offsets that go back");
+        offsets[1]   = 1;
+        texts.length = -1;
+        refused(&s, "column topic has a damaged dictionary");
+        texts.length     = 0;
+        texts_buffers[1] = NULL;
+        refused(&s, "column topic has codes beyond its dictionary");
+        texts.length = 2;
+        refused(&s, "column topic has a damaged dictionary");
+        texts_buffers[1] = offsets;
+        texts_buffers[2] = NULL;
+        refused(&s, "column topic has no text");
+        s.schema.children[i]->format     = texts_schema.format;
+        s.schema.children[i]->dictionary = NULL;
+        *topic                           = old;
+        spoiled_free(&s);
+}
+
 static void test_a_slice_with_an_offset_is_read_from_there(void) {
         rdmeta_fold_t *f = fw_new(NULL);
         rdmeta_fold_stats_t stats;
@@ -192,6 +244,7 @@ int main(void) {
         RUN(test_lists_beyond_their_values_are_refused);
         RUN(test_missing_buffers_are_refused);
         RUN(test_a_batch_that_is_no_table_is_refused);
+        RUN(test_a_dictionary_that_contradicts_its_codes_is_refused);
         RUN(test_a_slice_with_an_offset_is_read_from_there);
         return 0;
 }
