@@ -84,13 +84,13 @@ RDMETA_INLINE void rdmeta_fold_put_bool(rdmeta_fold_out_t *o, int column,
                             o->batch.rows);
 }
 
-/* Makes room for `need` bytes in a column of texts or lists. Returns 0, and notes
- * it, if there is no memory. */
+/* Makes room for `need` bytes in a column of texts or lists. Returns 0, and
+ * notes it, if there is no memory. */
 int rdmeta_fold_out_room(rdmeta_fold_out_t *o, rdmeta_arrow_column_t *c,
                          int64_t need);
 
-/* Copies bytes. Most texts and lists have 8 to 32: two copies of one size, which
- * may overlap, need no call. */
+/* Copies bytes. Most texts and lists have 8 to 32: two copies of one size,
+ * which may overlap, need no call. */
 RDMETA_INLINE void rdmeta_fold_copy(uint8_t *to, const void *from,
                                     size_t size) {
         const char *bytes = (const char *)from;
