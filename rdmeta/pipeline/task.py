@@ -33,6 +33,8 @@ __all__ = ["attempt", "make"]
 _BATCH = 65_536
 # A fold knows these of a whole origin, so they are not read from each row.
 _KNOWN = ("cluster_id", "session")
+# Reading them as dictionaries takes less time.
+_TEXTS = ["source", "kind", "topic", "topic_id", "detail"]
 _OF_END: dict[str, Literal["open", "midnight"]] = {"open": "open", "midnight": "midnight"}
 
 
@@ -307,7 +309,7 @@ def _path(file: File) -> str:
 def _batches(file: File) -> Iterator[pa.RecordBatch]:
     """Yields a file's rows; raises ValueError if they are not those of the plan."""
     with Place(file.place).opened(file.name) as stream:
-        parquet = pq.ParquetFile(stream)
+        parquet = pq.ParquetFile(stream, read_dictionary=_TEXTS)
         if parquet.metadata.num_rows != file.rows:
             raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
         rows = 0
