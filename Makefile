@@ -85,6 +85,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory packaging
 	RDMETA_DAMAGE_SECONDS=60 $(PY) -m pytest -k damaged tests/net tests/client
+	RDMETA_SEEDS=100 $(PY) -m pytest tests/pipeline/test_random_fleets.py
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
 	RDMETA_KILLS=every RDMETA_LOCAL_CLUSTER=1 $(PY) -m pytest \
 		tests/spark/test_engines.py tests/spark/test_lost_workers.py

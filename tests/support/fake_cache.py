@@ -83,8 +83,7 @@ class FakeImage:
             source="poll",
         )
         records = [
-            first._replace(kind="broker_added", broker=b.id, detail=f"{b.host}:{b.port}")
-            for b in self._brokers
+            first._replace(kind="broker_added", broker=b.id, detail=shown(b)) for b in self._brokers
         ]
         for _, topic in sorted(self._topics.items()):
             row = first._replace(kind="topic_added", topic=topic.name, topic_id=topic.topic_id)
@@ -102,6 +101,12 @@ def whole(record: Change, p: Partition) -> Change:
         new_replicas=p.replicas,
         new_offline=p.offline_replicas,
     )
+
+
+def shown(broker: Broker) -> str:
+    """Returns what a change record says about a broker."""
+    rack = "" if broker.rack is None else f" rack={broker.rack}"
+    return f"{broker.host}:{broker.port}{rack}"
 
 
 class FakeCache:
@@ -147,6 +152,18 @@ class FakeCache:
     def add_broker(self, broker: int) -> None:
         self.brokers = (*self.brokers, Broker(broker, "localhost", 9092 + broker))
         self._write(kind="broker_added", broker=broker)
+
+    def set_broker(self, new: Broker) -> None:
+        """Adds a broker, or gives it another address or rack."""
+        others = tuple(b for b in self.brokers if b.id != new.id)
+        kind = "broker_added" if others == self.brokers else "broker_changed"
+        self.brokers = tuple(sorted((*others, new)))
+        self._write(kind=kind, broker=new.id, detail=shown(new))
+
+    def remove_broker(self, broker: int) -> None:
+        gone = next(b for b in self.brokers if b.id == broker)
+        self.brokers = tuple(b for b in self.brokers if b.id != broker)
+        self._write(kind="broker_removed", broker=broker, detail=shown(gone))
 
     def purge(self) -> None:
         """Forgets everything, as MetadataCache.purge does."""

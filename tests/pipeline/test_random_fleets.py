@@ -1,0 +1,183 @@
+"""Every table says what recorders knew, over midnights, crashes, gaps and clocks that differ."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID
+
+import pytest
+from fleet import Fleet, told
+from recorded import contents, large_days
+from silver_model import made_silver, model_silver, states
+
+from rdmeta import pipeline
+from rdmeta.pipeline import layout
+
+# `make nightly` takes many seeds. RDMETA_SEED=N runs one again.
+SEEDS = int(os.environ.get("RDMETA_SEEDS", "1"))
+
+
+@pytest.fixture(params=range(SEEDS))
+def seed(monkeypatch: pytest.MonkeyPatch) -> int:
+    found = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9))
+    print(f"RDMETA_SEED={found}")
+    random = Random(found)
+    monkeypatch.setattr("rdmeta.history.recording.uuid4", lambda: UUID(int=random.getrandbits(128)))
+    return found
+
+
+def made(source: Path, out: Path, **options: Any) -> Path:
+    pipeline.run(pipeline.plan([source], out, in_place=True, **options), workers=1)
+    return out
+
+
+def unordered(rows: list[Any]) -> list[str]:
+    return sorted(map(str, rows))
+
+
+def tables(out: Path) -> dict[str, bytes]:
+    """Returns all files but those that tell of the run itself."""
+    names = ("input.parquet", "manifest.json")
+    return {name: content for name, content in contents(out).items() if name not in names}
+
+
+def days_of(directory: Path) -> list[Path]:
+    """Returns the folders of days that recorders made."""
+    return sorted(directory.glob("cluster=*/day=*"))
+
+
+def move(folder: Path, source: Path, target: Path) -> None:
+    """Moves a folder of a day, as a copy from another machine brings it."""
+    there = target / folder.relative_to(source)
+    there.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(folder, there)
+
+
+def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fleet = Fleet("one", tmp_path / "history", seed)
+    large_days(monkeypatch)
+    out = made(tmp_path / "history", tmp_path / "out")
+    silver, model = made_silver(out, "one"), model_silver(tmp_path / "history", "one")
+    for table in model:
+        assert unordered(silver[table]) == unordered(model[table]), table
+    random = Random(seed)
+    edges = [at for seen in fleet.seen for at, _ in seen.looks]
+    for edge in random.sample(edges, min(len(edges), 150)):
+        for at in (edge - 1, edge, edge + random.randrange(1, 900_000_000)):
+            session, state = told(fleet.seen, at)
+            wanted = {key: (*values, session) for key, values in state.items()}
+            assert states(silver, at) == wanted, at
+
+
+def test_days_that_arrive_in_any_order_make_the_bytes_of_one_run(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, late = tmp_path / "history", tmp_path / "late"
+    for name in ("one", "two"):
+        Fleet(name, source, seed + len(name), hours=52, changes=30, recorders=2)
+    for is_large in (False, True):
+        if is_large:
+            large_days(monkeypatch)
+        whole = made(source, tmp_path / f"whole-{is_large}")
+        random = Random(seed)
+        for folder in days_of(source):
+            move(folder, source, late)
+        waiting = days_of(late)
+        random.shuffle(waiting)
+        out = tmp_path / f"out-{is_large}"
+        for folder in waiting:
+            move(folder, late, source)
+            before = tables(out) if out.exists() else {}
+            made(source, out)
+            alone = tables(made(source, tmp_path / "alone"))
+            shutil.rmtree(tmp_path / "alone")
+            assert tables(out) == alone
+            assert is_large or set(before) <= set(alone)
+        assert tables(out) == tables(whole)
+        assert pipeline.check(out) == []
+
+
+def test_runs_of_some_days_first_and_all_later_make_the_bytes_of_one_run(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "history"
+    Fleet("one", source, seed, hours=76, changes=30, recorders=2)
+    random = Random(seed)
+    if random.random() < 0.5:
+        large_days(monkeypatch)
+    if random.random() < 0.5:
+        monkeypatch.setattr(layout, "_PART_ROWS", 30)
+    whole = made(source, tmp_path / "whole")
+    days = sorted({folder.name.removeprefix("day=") for folder in days_of(source)})
+    out = tmp_path / "out"
+    for _ in range(3):
+        since, until = sorted(random.choices(days, k=2))
+        made(source, out, since=since, until=until)
+    made(source, out)
+    assert tables(out) == tables(whole)
+    assert pipeline.check(out) == []
+
+
+def test_parts_by_topic_have_the_rows_of_a_single_part(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "history"
+    Fleet("one", source, seed)
+    month = made_silver(made(source, tmp_path / "month"), "one")
+    large_days(monkeypatch)
+    days = made_silver(made(source, tmp_path / "days"), "one")
+    monkeypatch.setattr(layout, "_PART_ROWS", 30)
+    out = made(source, tmp_path / "parts")
+    assert list(out.glob("silver/v1/change/*/*/part-1-of-*.parquet"))
+    parts = made_silver(out, "one")
+    for table in parts:
+        assert unordered(parts[table]) == unordered(days[table]) == unordered(month[table]), table
+
+
+def test_days_whose_input_is_gone_stay_and_late_input_of_them_is_named(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, late = tmp_path / "history", tmp_path / "late"
+    Fleet("one", source, seed, hours=76, changes=40, recorders=2)
+    large_days(monkeypatch)
+    random = Random(seed)
+    folders = days_of(source)
+    held = [path for folder in folders for path in folder.glob("*.parquet")]
+    # Some recordings of the days that will go have not arrived yet.
+    lost = {folder.name.removeprefix("day="): folder for folder in random.sample(folders, 2)}
+    waiting = [path for path in held if path.parent in lost.values() and random.random() < 0.3]
+    for path in waiting:
+        move(path, source, late)
+    out = made(source, tmp_path / "out")
+    days = {day for day in lost if list(out.glob(f"silver/v1/*/*/period={day}/*"))}
+    before = {name: content for name, content in tables(out).items() if _is_of(name, days)}
+    for folder in lost.values():
+        shutil.rmtree(folder)
+    made(source, out)
+    for path in waiting:
+        move(late / path.relative_to(source), late, source)
+    plan = pipeline.plan([source], out, in_place=True)
+    pipeline.run(plan, workers=1)
+    now = tables(out)
+    assert {name: now.get(name) for name in before} == before
+    assert {day for _, day in plan.gone} == days
+    aside = {each.path for each in plan.quarantined}
+    for path in waiting:
+        if path.parent.name.removeprefix("day=") in days:
+            assert str(path) in aside, path
+    assert pipeline.check(out) == []
+    fresh = tables(made(source, tmp_path / "fresh"))
+    for name, content in fresh.items():
+        if name.startswith("silver/v1/") and not _is_of(name, set(lost)):
+            assert now[name] == content, name
+
+
+def _is_of(name: str, days: set[str]) -> bool:
+    return any(f"/period={day}/" in name for day in days)
