@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Past", "joined", "past_of"]
+__all__ = ["Past", "joined", "past_of", "past_of_baseline"]
 
 _KEYS = ["topic", "topic_id", "partition", "new_leader_epoch", "new_leader"]
 
@@ -19,7 +19,27 @@ Past = dict[str, dict[tuple[str, int], int]]
 def past_of(pieces: pa.Table) -> dict[tuple[str, int], int]:
     """Returns the leader epochs that stood at the midnight at which these pieces begin."""
     stood = pieces.filter(pc.equal(pieces["began_by"], "midnight"))
-    columns = (stood[name].to_pylist() for name in ("topic_id", "partition", "leader_epoch"))
+    return _epochs(stood, "leader_epoch")
+
+
+def past_of_baseline(rows: pa.RecordBatch, midnight: int) -> dict[tuple[str, int], int]:
+    """Returns the leader epochs of a recording's baseline, if it begins at that midnight.
+
+    `rows` are its first ones. A state that a change ends at the midnight itself makes no piece, so
+    that only its baseline tells it.
+    """
+    if rows.num_rows == 0 or rows["kind"][0].as_py() != "observed_from":
+        return {}
+    at_begin = pc.and_(
+        pc.equal(rows["version"], rows["version"][0]),
+        pc.equal(pc.cast(rows["observed_at"], pa.int64()), midnight),
+    )
+    is_state = pc.and_(pc.equal(rows["kind"], "topic_added"), pc.is_valid(rows["partition"]))
+    return _epochs(rows.filter(pc.and_(at_begin, is_state)), "new_leader_epoch")
+
+
+def _epochs(rows: pa.Table | pa.RecordBatch, name: str) -> dict[tuple[str, int], int]:
+    columns = (rows[each].to_pylist() for each in ("topic_id", "partition", name))
     return {
         (topic_id, partition): epoch
         for topic_id, partition, epoch in zip(*columns, strict=True)

@@ -134,8 +134,8 @@ class _Maker:
 
     def added(
         self, fold: Fold, files: tuple[File, ...], begin: int, end: int | None
-    ) -> Iterator[int]:
-        """Adds the rows of files from `begin` to before `end`, and yields after each batch."""
+    ) -> Iterator[pa.RecordBatch]:
+        """Adds the rows of files from `begin` to before `end`, and yields each batch after that."""
         for file in files:
             if file.to_us < begin or (end is not None and file.from_us >= end):
                 continue
@@ -144,7 +144,7 @@ class _Maker:
                 for batch in _batches(file):
                     rows = _of_time(batch, file, begin, end)
                     fold.add(rows)
-                    yield rows.num_rows
+                    yield rows
             except FileNotFoundError as error:
                 raise BadFileError(path, "it is gone") from error
             except (pa.ArrowException, OSError, ValueError, Error) as error:
@@ -257,8 +257,10 @@ class _DayMaker:
         fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin)
         after = self._begin + DAY_US if stretch.goes_on else None
         rows = 0
-        for count in maker.added(fold, stretch.files, self._begin, after):
-            rows += count
+        for batch in maker.added(fold, stretch.files, self._begin, after):
+            if is_whole and stretch.continues and rows == 0:
+                self._note_past(stretch, elections.past_of_baseline(batch, self._begin))
+            rows += batch.num_rows
             self._take(fold, stretch, is_whole, is_counted)
         with _blaming(stretch):
             fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
@@ -276,16 +278,16 @@ class _DayMaker:
             if stretch.is_partial:
                 rows = _as_partial(rows)
             if table == "partition_interval" and is_whole and stretch.continues:
-                self._note_past(rows, stretch)
+                self._note_past(stretch, elections.past_of(rows))
             if table == "leader_change":
                 if is_whole:
                     self._elections.append(rows.cast(SCHEMAS[table]))
             elif is_counted:
                 self._write(table, rows)
 
-    def _note_past(self, rows: pa.Table, stretch: Stretch) -> None:
+    def _note_past(self, stretch: Stretch, past: Mapping[tuple[str, int], int]) -> None:
         if len(self._day.stretches) > 1:
-            self._past.setdefault(stretch.origin, {}).update(elections.past_of(rows))
+            self._past.setdefault(stretch.origin, {}).update(past)
 
     def _write(self, table: str, rows: pa.Table) -> None:
         if table in self._writers:

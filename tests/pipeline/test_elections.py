@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from rdmeta.pipeline.elections import Past, joined, past_of
+from rdmeta.history.schema import CHANGE_SCHEMA
+from rdmeta.pipeline.elections import Past, joined, past_of, past_of_baseline
 from rdmeta.pipeline.tables import SCHEMAS
 
 EVER = (0, 10**15)
@@ -84,3 +85,14 @@ def test_the_epochs_at_midnight_are_those_of_pieces_that_began_there() -> None:
         }
     )
     assert past_of(pieces) == {("A", 0): 3}
+
+
+def test_a_change_at_midnight_itself_does_not_hide_the_epoch_of_the_baseline() -> None:
+    mark = {"kind": "observed_from", "version": 7, "observed_at": 100}
+    state = {**mark, "kind": "topic_added", "topic_id": "A", "partition": 0, "new_leader_epoch": 3}
+    moved = {**state, "kind": "leader_changed", "version": 8, "new_leader_epoch": 4}
+    rows = [mark, {**state, "partition": None}, state, moved]
+    batch = pa.RecordBatch.from_pylist(rows, schema=CHANGE_SCHEMA)
+    assert past_of_baseline(batch, 100) == {("A", 0): 3}
+    assert past_of_baseline(batch, 99) == {}
+    assert past_of_baseline(batch.slice(1), 100) == {}
