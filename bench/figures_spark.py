@@ -22,9 +22,10 @@ def _figure(
     keys: tuple[str, str],
     other: str,
     goal: Goal | None = None,
+    why: str = "",
 ) -> Figure:
     value, reference = map(series, keys)
-    return Figure(GROUP, name, unit, job, value, reference, other, goal)
+    return Figure(GROUP, name, unit, job, value, reference, other, goal, why)
 
 
 def silver_name(size: int) -> str:
@@ -95,7 +96,8 @@ def _executors(scale: Scale) -> Iterable[Figure]:
 def _day(scale: Scale) -> Iterable[Figure]:
     job = _job("day", scale.spark_rounds, changes=scale.spark_changes, days=scale.spark_days)
     name = f"one day more on {scale.spark_days}"
-    yield _figure(name, "s", job, ("day", "full"), "the full run", Goal(factor=0.05))
+    why = "A profile of it has leader_minutes at over half: it is made again from all days."
+    yield _figure(name, "s", job, ("day", "full"), "the full run", Goal(factor=0.05), why)
     keys = ("day_rows", "full_rows")
     yield _figure(f"{name}: rows decoded", "rows", job, keys, "the full run", Goal(factor=0.02))
 
@@ -108,8 +110,10 @@ def _small(scale: Scale) -> Iterable[Figure]:
         name = f"{count(size)} {names[kind]}"
         other = "the pipeline in one process"
         yield _figure(name, "s", job, ("spark", "plain"), other, Goal(factor=2))
-        name, other = f"{name}: one process", "the bare fold, to intervals only"
-        yield _figure(name, "s", job, ("plain", "fold"), other)
+        # The strictest reading of the goal: the fold makes one of seven tables, and syncs nothing.
+        name, other = f"{name}, beside a bare fold", "the fold in one process, to intervals only"
+        why = "The pipeline also takes digests, makes seven tables instead of one, and syncs each."
+        yield _figure(name, "s", job, ("spark", "fold"), other, Goal(factor=2), why)
 
 
 def _year(scale: Scale) -> Iterable[Figure]:

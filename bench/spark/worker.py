@@ -35,6 +35,12 @@ PARTS = {
     "placed": (("new_replicas",), ("replicas_changed",)),
     "lost": (("new_offline",), ("offline_changed",)),
 }
+# The fold reads these for other tables only, or knows them already.
+NOT_OF_INTERVALS = (
+    *SESSION,
+    "source_broker",
+    *(f"old_{n}" for n in ("leader", "leader_epoch", "isr", "replicas", "offline")),
+)
 STATES = (*WHOLE_KINDS, *(kind for _, kinds in PARTS.values() for kind in kinds))
 MADE = {
     "new_leader": "leader",
@@ -98,7 +104,7 @@ def by_fold(threads: int, history: str, out: str) -> float:
 
             for file in recording.files:
                 source = pq.ParquetFile(file.path)
-                names = [n for n in source.schema_arrow.names if n not in SESSION]
+                names = [n for n in source.schema_arrow.names if n not in NOT_OF_INTERVALS]
                 for batch in source.iter_batches(131_072, columns=names, use_threads=False):
                     fold.add(batch)
                     write()
