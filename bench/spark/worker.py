@@ -89,27 +89,28 @@ def by_fold(threads: int, history: str, out: str) -> float:
 
     import rdmeta
     from rdmeta import history as recorded
+    from rdmeta.pipeline.place import Place, commit
+    from rdmeta.pipeline.tables import TableWriter
 
     def one(number: int, recording: recorded.Recording) -> None:
         fold = rdmeta.Fold(recording.cluster_id, recording.session)
-        schema = pa.schema(fold.take("partition_interval"))
-        with pq.ParquetWriter(Path(out, f"{number}.parquet"), schema, compression="zstd") as writer:
+        writer = TableWriter(Place(out), f"{number}.parquet", "partition_interval", "{}")
 
-            def write() -> None:
-                made = pa.table(fold.take("partition_interval"))
-                if made.num_rows:
-                    writer.write_table(made)
-                for table in ("leader_change", "change"):
-                    fold.take(table)
+        def write() -> None:
+            writer.write("2026-11-01", pa.table(fold.take("partition_interval")))
+            for table in ("leader_change", "change"):
+                fold.take(table)
 
-            for file in recording.files:
-                source = pq.ParquetFile(file.path)
-                names = [n for n in source.schema_arrow.names if n not in NOT_OF_INTERVALS]
-                for batch in source.iter_batches(131_072, columns=names, use_threads=False):
-                    fold.add(batch)
-                    write()
-            fold.end(fold.stats()["last_at"], "open")
-            write()
+        for file in recording.files:
+            source = pq.ParquetFile(file.path)
+            names = [n for n in source.schema_arrow.names if n not in NOT_OF_INTERVALS]
+            for batch in source.iter_batches(131_072, columns=names, use_threads=False):
+                fold.add(batch)
+                write()
+        fold.end(fold.stats()["last_at"], "open")
+        write()
+        writer.close()
+        commit([writer.draft])
 
     begin = perf_counter()
     Path(out).mkdir()
