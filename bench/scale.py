@@ -187,7 +187,7 @@ def _day(facts: Facts) -> str:
     return (
         f"One day more on {SCALE.spark_days} reads {100 * rows / all_rows:.1f} % of the records and"
         f" takes {100 * day / full:.1f} % of the time of the full run: {_number(day)} s of"
-        f" {_number(full)} s. So a run each day costs about what the day holds."
+        f" {_number(full)} s."
     )
 
 
