@@ -120,7 +120,7 @@ def _year(scale: Scale) -> Iterable[Figure]:
     job = _job("year", scale.spark_rounds, days=scale.spark_year)
     name = f"a dry run of {scale.spark_year} days"
     yield _figure(name, "s", job, ("dry", "run"), "the run")
-    name = f"manifest.json of {scale.spark_year} days"
+    name = f"the manifest of {scale.spark_year} days"
     yield _figure(name, "MiB", job, ("manifest", "files"), "its files")
 
 

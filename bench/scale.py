@@ -42,7 +42,7 @@ WHY = """\
   also holds a batch of the input, and the day's changes of leader. It holds no other rows.
 - Each file has one name and is made by one task. So a task that is lost is made again, alone.
 - The driver reads the footer and the digest of each new file once. It holds one line for each file
-  in `input.parquet` and `manifest.json`.
+  in `input.parquet` and in the manifest, which is cut by cluster and month.
 - A day that has not changed is neither read nor written.
 """
 
@@ -53,8 +53,7 @@ LIMITS = """\
   and the bytes above are what passes over it.
 - Clusters of very different sizes. The longest task is the longest day of a cluster, or a part of
   10 million records of it. It bounds the time from below.
-- More than one year in one folder. `manifest.json` grows with the files, and each run writes it
-  whole. A new folder for each year keeps it small.
+- More than one year in one folder. `input.parquet` grows with the files, and each run reads it.
 """
 
 
@@ -213,12 +212,12 @@ def _small_files(facts: Facts) -> str:
 
 def _plan(facts: Facts) -> str:
     dry, run = facts.pair(f"a dry run of {SCALE.spark_year} days")
-    mib, files = facts.pair(f"manifest.json of {SCALE.spark_year} days")
+    mib, files = facts.pair(f"the manifest of {SCALE.spark_year} days")
     each = mib * 2**20 / files
     days = SCALE.spark_year * FLEET
     return (
         f"The driver plans a year of one cluster in {_number(dry)} s when it has seen none of its"
-        f" files; the run takes {_number(run)} s. `manifest.json` has {_number(each)} bytes for"
+        f" files; the run takes {_number(run)} s. The manifest has {_number(each)} bytes for"
         f" each file: with 7 files a day, a year of {FLEET} clusters has"
         f" {_number(each * 7 * days / 2**20)} MiB."
     )
