@@ -103,3 +103,11 @@ def test_no_file_that_the_pipeline_makes_has_the_value(tmp_path: Path) -> None:
     tables = [pq.read_table(each).to_pylist() for each in out.rglob("*.parquet")]
     assert len(tables) > 5
     assert "hunter2" not in str(tables)
+
+
+def test_texts_that_are_dictionaries_are_redacted() -> None:
+    rows = {"kind": ["config_changed", "leader_changed"], "detail": ["ssl.key.password=x", None]}
+    coded = pa.RecordBatch.from_pydict(rows)
+    for place, name in enumerate(coded.schema.names):
+        coded = coded.set_column(place, name, coded.column(name).dictionary_encode())
+    assert redacted(coded).column("detail").to_pylist() == ["ssl.key.password=***", None]
