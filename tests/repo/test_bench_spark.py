@@ -93,11 +93,15 @@ def test_one_day_more_reads_fewer_rows_than_the_full_run() -> None:
     assert 0 < found["day_rows"][0] < found["full_rows"][0]
 
 
-def test_a_dry_run_is_timed_beside_the_run() -> None:
-    assert {key: len(samples) for key, samples in year.measure(2, 1).items()} == {
+def test_a_dry_run_is_timed_beside_the_run_and_the_manifest_is_measured() -> None:
+    found = year.measure(2, 1)
+    assert {key: len(samples) for key, samples in found.items()} == {
         "dry": 1,
         "run": 1,
+        "manifest": 1,
+        "files": 1,
     }
+    assert found["files"][0] > 0 < found["manifest"][0]
 
 
 COMPARED = ["cluster_id", "topic", "topic_id", "partition", "leader", "leader_epoch", "isr"]
