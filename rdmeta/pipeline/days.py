@@ -25,12 +25,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class File:
-    """A file as a task reads it: a folder, the name in it, and what it must hold."""
+    """A file as a task reads it: a folder, the name in it, and what it must hold.
+
+    Its versions are those after `since` up to `until`.
+    """
 
     place: str
     name: str
     sha256: str
     rows: int
+    since: int
+    until: int
     from_us: int
     to_us: int
     longest_gap_us: int | None
@@ -190,6 +195,8 @@ def _files_of(
             each.name,
             each.sha256,
             each.rows,
+            each.since,
+            each.until,
             each.from_us,
             each.to_us,
             each.longest_gap_us,

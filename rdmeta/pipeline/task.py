@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from rdmeta._core import Fold
 from rdmeta.errors import Error
@@ -24,17 +22,12 @@ from rdmeta.pipeline.errors import BadFileError, LockedError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
 from rdmeta.pipeline.place import Place, commit, is_failing
-from rdmeta.pipeline.redaction import redacted
+from rdmeta.pipeline.reading import batches, of_time
 from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_day
 from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
 
 __all__ = ["attempt", "make"]
 
-_BATCH = 65_536
-# A fold knows these of a whole origin, so they are not read from each row.
-_KNOWN = ("cluster_id", "session")
-# Reading them as dictionaries takes less time.
-_TEXTS = ["source", "kind", "topic", "topic_id", "detail"]
 _OF_END: dict[str, Literal["open", "midnight"]] = {"open": "open", "midnight": "midnight"}
 
 
@@ -111,11 +104,12 @@ class _Maker:
                 break
         for number in range(start, day):
             fold = self.fold(stretch, state, number * DAY_US)
-            for _ in self.added(fold, stretch.earlier, number * DAY_US, (number + 1) * DAY_US):
+            end = (number + 1) * DAY_US
+            for _ in self.added(fold, stretch.origin, stretch.earlier, number * DAY_US, end):
                 for table in OF_FOLD:
                     fold.take(table)
             with _blaming(stretch):
-                fold.cut((number + 1) * DAY_US)
+                fold.cut(end)
             state = bytes(fold.state())
             self._out.put(self._state_name(stretch, number + 1), state)
         return state
@@ -133,7 +127,7 @@ class _Maker:
         )
 
     def added(
-        self, fold: Fold, files: tuple[File, ...], begin: int, end: int | None
+        self, fold: Fold, origin: str, files: tuple[File, ...], begin: int, end: int | None
     ) -> Iterator[pa.RecordBatch]:
         """Adds the rows of files from `begin` to before `end`, and yields each batch after that."""
         for file in files:
@@ -141,8 +135,8 @@ class _Maker:
                 continue
             path = _path(file)
             try:
-                for batch in _batches(file):
-                    rows = _of_time(batch, file, begin, end)
+                for batch in batches(file, self.cluster_id, origin):
+                    rows = of_time(batch, file, begin, end)
                     fold.add(rows)
                     yield rows
             except FileNotFoundError as error:
@@ -257,7 +251,7 @@ class _DayMaker:
         fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin)
         after = self._begin + DAY_US if stretch.goes_on else None
         rows = 0
-        for batch in maker.added(fold, stretch.files, self._begin, after):
+        for batch in maker.added(fold, stretch.origin, stretch.files, self._begin, after):
             if is_whole and stretch.continues and rows == 0:
                 self._note_past(stretch, elections.past_of_baseline(batch, self._begin))
             rows += batch.num_rows
@@ -306,35 +300,6 @@ def _blaming(stretch: Stretch) -> Iterator[None]:
 
 def _path(file: File) -> str:
     return f"{file.place.rstrip('/')}/{file.name}"
-
-
-def _batches(file: File) -> Iterator[pa.RecordBatch]:
-    """Yields a file's rows; raises ValueError if they are not those of the plan."""
-    with Place(file.place).opened(file.name) as stream:
-        parquet = pq.ParquetFile(stream, read_dictionary=_TEXTS)
-        if parquet.metadata.num_rows != file.rows:
-            raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
-        rows = 0
-        names = [name for name in parquet.schema_arrow.names if name not in _KNOWN]
-        for batch in parquet.iter_batches(batch_size=_BATCH, columns=names):
-            rows += batch.num_rows
-            yield redacted(batch)
-        if rows != file.rows:
-            raise ValueError(f"it has {rows} rows, and its metadata says {file.rows}")
-
-
-def _of_time(batch: pa.RecordBatch, file: File, begin: int, end: int | None) -> pa.RecordBatch:
-    """Returns the rows from `begin` to before `end`; they are in the order of time."""
-    if file.from_us >= begin and (end is None or file.to_us < end):
-        return batch
-    times = pc.cast(batch.column("observed_at"), pa.int64())
-    low = _count_before(times, begin)
-    high = batch.num_rows if end is None else _count_before(times, end)
-    return batch.slice(low, max(high - low, 0))
-
-
-def _count_before(times: pa.Array, moment: int) -> int:
-    return int(pc.sum(pc.less(times, moment), min_count=0).as_py())
 
 
 def _as_partial(rows: pa.Table) -> pa.Table:
