@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Past", "joined", "past_of", "past_of_baseline"]
+__all__ = ["Baseline", "Past", "joined", "past_of"]
 
 _KEYS = ["topic", "topic_id", "partition", "new_leader_epoch", "new_leader"]
 
@@ -22,20 +22,34 @@ def past_of(pieces: pa.Table) -> dict[tuple[str, int], int]:
     return _epochs(stood, "leader_epoch")
 
 
-def past_of_baseline(rows: pa.RecordBatch, midnight: int) -> dict[tuple[str, int], int]:
-    """Returns the leader epochs of a recording's baseline, if it begins at that midnight.
+class Baseline:
+    """Reads the leader epochs of a recording's baseline, if it begins at that midnight.
 
-    `rows` are its first ones. A state that a change ends at the midnight itself makes no piece, so
-    that only its baseline tells it.
+    A state that a change ends at the midnight itself makes no piece, so that only its baseline
+    tells it.
     """
-    if rows.num_rows == 0 or rows["kind"][0].as_py() != "observed_from":
-        return {}
-    at_begin = pc.and_(
-        pc.equal(rows["version"], rows["version"][0]),
-        pc.equal(pc.cast(rows["observed_at"], pa.int64()), midnight),
-    )
-    is_state = pc.and_(pc.equal(rows["kind"], "topic_added"), pc.is_valid(rows["partition"]))
-    return _epochs(rows.filter(pc.and_(at_begin, is_state)), "new_leader_epoch")
+
+    def __init__(self, midnight: int) -> None:
+        self._midnight = midnight
+        self._version: int | None = None
+        self.is_over = False
+
+    def epochs(self, rows: pa.RecordBatch) -> dict[tuple[str, int], int]:
+        """Returns the epochs that the recording's next rows have; the baseline may be over then."""
+        if rows.num_rows == 0 or self.is_over:
+            return {}
+        if self._version is None:
+            self._version = rows["version"][0].as_py()
+            if rows["kind"][0].as_py() != "observed_from":
+                self.is_over = True
+                return {}
+        at_begin = pc.and_(
+            pc.equal(rows["version"], self._version),
+            pc.equal(pc.cast(rows["observed_at"], pa.int64()), self._midnight),
+        )
+        self.is_over = not at_begin[-1].as_py()
+        is_state = pc.and_(pc.equal(rows["kind"], "topic_added"), pc.is_valid(rows["partition"]))
+        return _epochs(rows.filter(pc.and_(at_begin, is_state)), "new_leader_epoch")
 
 
 def _epochs(rows: pa.Table | pa.RecordBatch, name: str) -> dict[tuple[str, int], int]:

@@ -251,9 +251,11 @@ class _DayMaker:
         fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin)
         after = self._begin + DAY_US if stretch.goes_on else None
         rows = 0
+        tells_past = is_whole and stretch.continues and len(self._day.stretches) > 1
+        baseline = elections.Baseline(self._begin)
         for batch in maker.added(fold, stretch.origin, stretch.files, self._begin, after):
-            if is_whole and stretch.continues and rows == 0:
-                self._note_past(stretch, elections.past_of_baseline(batch, self._begin))
+            if tells_past and not baseline.is_over:
+                self._note_past(stretch, baseline.epochs(batch))
             rows += batch.num_rows
             self._take(fold, stretch, is_whole, is_counted)
         with _blaming(stretch):

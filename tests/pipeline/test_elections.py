@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rdmeta.history.schema import CHANGE_SCHEMA
-from rdmeta.pipeline.elections import Past, joined, past_of, past_of_baseline
+from rdmeta.pipeline.elections import Baseline, Past, joined, past_of
 from rdmeta.pipeline.tables import SCHEMAS
 
 EVER = (0, 10**15)
@@ -93,6 +93,18 @@ def test_a_change_at_midnight_itself_does_not_hide_the_epoch_of_the_baseline() -
     moved = {**state, "kind": "leader_changed", "version": 8, "new_leader_epoch": 4}
     rows = [mark, {**state, "partition": None}, state, moved]
     batch = pa.RecordBatch.from_pylist(rows, schema=CHANGE_SCHEMA)
-    assert past_of_baseline(batch, 100) == {("A", 0): 3}
-    assert past_of_baseline(batch, 99) == {}
-    assert past_of_baseline(batch.slice(1), 100) == {}
+    assert Baseline(100).epochs(batch) == {("A", 0): 3}
+    assert Baseline(99).epochs(batch) == {}
+    assert Baseline(100).epochs(batch.slice(1)) == {}
+
+
+def test_a_baseline_may_come_in_many_batches() -> None:
+    mark = {"kind": "observed_from", "version": 7, "observed_at": 100}
+    state = {**mark, "kind": "topic_added", "topic_id": "A"}
+    rows = [mark, *({**state, "partition": n, "new_leader_epoch": n} for n in range(3))]
+    rows.append({**state, "partition": 3, "new_leader_epoch": 3, "version": 8})
+    batch = pa.RecordBatch.from_pylist(rows, schema=CHANGE_SCHEMA)
+    baseline = Baseline(100)
+    found = [baseline.epochs(batch.slice(n, 1)) for n in range(len(rows))]
+    assert found == [{}, {("A", 0): 0}, {("A", 1): 1}, {("A", 2): 2}, {}]
+    assert baseline.is_over
