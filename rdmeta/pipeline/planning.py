@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from rdmeta.pipeline import lock
+from rdmeta.pipeline.adopting import days_of_parts
 from rdmeta.pipeline.days import Day, day_at, days_of
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import Input, Recording, arrange, look, read_inputs
@@ -140,11 +141,15 @@ def plan(
     return plan_of(options)
 
 
-def plan_of(options: Options, known: Known | None = None) -> Plan:
-    """Returns the plan for these options; `known` are inputs that need no look. Raises as plan."""
+def plan_of(options: Options, known: Known | None = None, is_marked: bool | None = None) -> Plan:
+    """Returns the plan for these options; `known` are inputs that need no look. Raises as plan.
+
+    `is_marked` says whether files may be newer than the manifest; by default the lock says it.
+    """
     out = Place(options.out)
     _refuse_nested(options)
-    return _Planner(options, out, {**read_inputs(out), **(known or {})}).plan()
+    marked = lock.is_marked(out) if is_marked is None else is_marked
+    return _Planner(options, out, {**read_inputs(out), **(known or {})}, marked).plan()
 
 
 def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]:
@@ -155,11 +160,12 @@ def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]
 
 
 class _Planner:
-    def __init__(self, options: Options, out: Place, known: Known) -> None:
+    def __init__(self, options: Options, out: Place, known: Known, is_marked: bool) -> None:
         self._options, self._out, self._known = options, out, known
         self._parts = read_layout(out)
         self._manifest = read_manifest(out)
-        self._is_marked = lock.is_marked(out)
+        self._is_marked = is_marked
+        self._before: Mapping[str, Mapping[str, MadeDay]] = self._manifest.days
         self._there: dict[str, Entry] = {each.name: each for each in out.files()}
         self._aside: list[Input] = []
         self._unchanged: list[str] = []
@@ -170,11 +176,13 @@ class _Planner:
         self._used_files = {(each.place, each.name): each for each in used}
         recordings, states = arrange(used)
         self._aside += states
+        if self._is_marked:
+            self._before = self._adopted()
         if not used and not self._aside:
             where = " ".join(self._options.inputs) or f"{self._out.where}/{_BRONZE}"
             raise PipelineError(f"{where}: there are no history files; record some first")
         names = {**self._manifest.names, **_labels(recordings), **self._options.names}
-        days = {c: dict(made) for c, made in self._manifest.days.items()}
+        days = {c: dict(made) for c, made in self._before.items()}
         made_days: dict[str, tuple[Day, ...]] = {}
         tasks: list[Task] = []
         if self._options.silver:
@@ -241,7 +249,7 @@ class _Planner:
         """Yields the clusters that the user chose, with their recordings, also if all are gone."""
         found = {c: list(g) for c, g in groupby(recordings, key=lambda r: r.cluster_id)}
         chosen = self._options.clusters
-        every = sorted({*found, *self._manifest.days})
+        every = sorted({*found, *self._before})
         if chosen is not None:
             unknown = chosen - set(every) - {names[c] for c in every if c in names}
             if unknown:
@@ -252,6 +260,23 @@ class _Planner:
         for cluster_id in every:
             if chosen is None or cluster_id in chosen or names.get(cluster_id) in chosen:
                 yield cluster_id, found.get(cluster_id, [])
+
+    def _adopted(self) -> Mapping[str, Mapping[str, MadeDay]]:
+        """Returns the days of the manifest, and those that only the parts of a dead run have.
+
+        A day that rests on a file which turned out to be damaged is none of them.
+        """
+        bad = {each.origin for each in self._aside if each.state == "quarantined"}
+        before = {c: dict(days) for c, days in self._manifest.days.items()}
+        for cluster_id, days in days_of_parts(self._out, self._there, self._parts).items():
+            known = before.setdefault(cluster_id, {})
+            for day, made in days.items():
+                has_more = day not in known or any(
+                    known[day].origins.get(origin, -1) < us for origin, us in made.origins.items()
+                )
+                if has_more and bad.isdisjoint(made.origins):
+                    known[day] = made
+        return before
 
     def _choose(self, cluster_id: str, recordings: Sequence[Recording]) -> None:
         """Chooses a new cluster's period and parts by its rows of each day."""
@@ -269,7 +294,7 @@ class _Planner:
 
         A day that has lost an input stays as it was made.
         """
-        before = self._manifest.days.get(cluster_id, {})
+        before = self._before.get(cluster_id, {})
         present = {each.day: each for each in now}
         wanted, made = [], {}
         for day in sorted({*present, *before}):
@@ -329,7 +354,7 @@ class _Planner:
 
     def _reason(self, cluster_id: str, period: Period, parts: Parts) -> str | None:
         """Returns why a period is to be made, None if it stays as it is."""
-        before = self._manifest.days.get(cluster_id, {})
+        before = self._before.get(cluster_id, {})
         days = [day for day in period.days if self._is_chosen(day.day)]
         if not days or all(day.is_kept for day in period.days):
             return None

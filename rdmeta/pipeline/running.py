@@ -21,6 +21,7 @@ from rdmeta.pipeline.minutes import draft_leader_minutes
 from rdmeta.pipeline.place import Draft, Place, commit, is_leftover
 from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
 from rdmeta.pipeline.processes import made_by_processes
+from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.task import attempt
 from rdmeta.pipeline.work import MadeFile, Result, Task
 
@@ -84,7 +85,7 @@ def run(
     out = Place(plan.options.out)
     with Lock(out) as held:
         if held.was_marked or read_manifest(out) != plan.manifest:
-            plan = plan_of(plan.options)
+            plan = plan_of(plan.options, is_marked=held.was_marked)
         for name in plan.leftovers:
             out.remove(name)
         write_layout(out, plan.parts)
@@ -94,6 +95,7 @@ def run(
             _remove_leftovers(out)
         write_inputs(out, made.plan.files)
         manifest = runner.manifest()
+        runner.remove_unwanted(manifest)
         write_manifest(out, manifest)
         made.files = manifest.files
     return made
@@ -136,12 +138,15 @@ class _Runner:
         self._made = Made(plan)
         self._files: dict[str, Kept] = {}
         self._trusted = True
+        self._has_failed = False
 
     def run(self, was_marked: bool) -> Made:
         """Copies and makes until no input turns out to be damaged."""
         self._trusted = not was_marked
         while self._copy() or self._make():
-            self._plan = plan_of(self._plan.options, self._known)
+            # A task that failed may have left parts that are newer than the manifest.
+            is_marked = was_marked or self._has_failed
+            self._plan = plan_of(self._plan.options, self._known, is_marked)
         self._make_minutes()
         self._made.plan = self._plan
         self._made.unchanged += len(self._plan.unchanged)
@@ -150,8 +155,7 @@ class _Runner:
     def manifest(self) -> Manifest:
         """Returns the manifest of what is in place now."""
         plan = self._plan
-        names = set(self._files)
-        names |= {each.name for each in plan.files if self._is_bronze(each)}
+        names = {each.name for each in plan.files if self._is_bronze(each)}
         for cluster_id, days in plan.days.items():
             parts = plan.parts[cluster_id]
             for period in {period_of(day, parts) for day in days}:
@@ -160,6 +164,19 @@ class _Runner:
         files = {name: self._kept(name) for name in sorted(names)}
         found = {name: each for name, each in files.items() if each is not None}
         return Manifest({c: dict(d) for c, d in plan.days.items()}, found, dict(plan.names))
+
+    def remove_unwanted(self, manifest: Manifest) -> None:
+        """Removes the parts that no manifest has, and this run or one that died has made.
+
+        They rest on an input that is damaged, or a kill left some tables of a day without others.
+        """
+        if self._trusted and not self._has_failed:
+            return
+        wanted = {*manifest.files, *self._plan.manifest.files}
+        there = [each.name for each in self._out.files(SILVER)]
+        for name in there:
+            if name not in wanted and made_from(self._out, name) is not None:
+                self._out.remove(name)
 
     def _copy(self) -> bool:
         """Makes the copies of the plan; returns whether there were any."""
@@ -193,7 +210,7 @@ class _Runner:
                 if result.path not in inputs:
                     raise result
                 self._quarantine(inputs[result.path], result.reason)
-                is_damaged = True
+                is_damaged = self._has_failed = True
                 continue
             again = list(self._made_before(result))
             for file in (*result.made, *again):

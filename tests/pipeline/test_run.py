@@ -225,6 +225,13 @@ def test_a_recording_whose_times_no_fold_takes_stops_no_other_cluster(tmp_path: 
     result = made(source, out, in_place=True)
     assert any("times are wrong" in str(each.reason) for each in result.plan.quarantined)
     assert "two" in rows(out, "partition_interval")["cluster_id"].to_pylist()
+    # The months that were made before the fold refused are not left behind.
+    assert pipeline.check(out) == []
+    cluster_day(source, "three", 1)
+    made(source, out, in_place=True)
+    assert pipeline.check(out) == []
+    made(source, tmp_path / "fresh", in_place=True)
+    assert silver(out) == silver(tmp_path / "fresh")
 
 
 def test_what_does_not_fit_on_the_disk_leaves_the_tables_as_they_were(
