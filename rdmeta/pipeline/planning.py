@@ -210,7 +210,7 @@ class _Planner:
 
     def _used(self) -> tuple[list[Input], list[Copy]]:
         """Returns the files that tell of the clusters, and those of them that are to be copied."""
-        bronze = list(look(self._out, self._known, _BRONZE))
+        bronze = [self._unrotten(each) for each in look(self._out, self._known, _BRONZE)]
         found: list[Input] = []
         for where in self._options.inputs:
             place = Place(where)
@@ -242,6 +242,16 @@ class _Planner:
             copies[name] = Copy(each, name)
             used[name] = held[each.key] = copy
         return list(used.values()), list(copies.values())
+
+    def _unrotten(self, copy: Input) -> Input:
+        """Returns a copy, quarantined if it is not the one that was made; a later one may be."""
+        before = self._known.get((copy.place, copy.name))
+        if before is None or copy.state != "good" or before.state == "quarantined":
+            return copy
+        if before.sha256 in ("", copy.sha256) or copy.to_us > before.to_us:
+            return copy
+        reason = "it has changed since it was copied: give its source as an input, or restore it"
+        return replace(copy, state="quarantined", reason=reason)
 
     def _by_cluster(
         self, recordings: Sequence[Recording], names: Mapping[str, str]

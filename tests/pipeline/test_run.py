@@ -315,6 +315,30 @@ def test_a_folder_without_history_is_an_error(tmp_path: Path) -> None:
             pipeline.plan([source], out)
 
 
+@pytest.mark.parametrize("damage", ["rewritten", "cut"])
+def test_a_copy_that_has_changed_is_made_anew_from_its_source(tmp_path: Path, damage: str) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    before = contents(out)
+    copy = next(out.glob("bronze/*/*/changes-one.*.00000000000000000000-*"))
+    good = copy.read_bytes()
+    if damage == "cut":
+        copy.write_bytes(good[:-9])
+    else:
+        rewrite(copy, with_column(copy, "unseen_us", 7))
+    alone = pipeline.run(pipeline.plan([], out))
+    assert str(copy) in {each.path for each in alone.plan.quarantined}
+    assert [day for _, day in alone.plan.gone] == ["2026-11-01"]
+    assert silver(out) == {n: c for n, c in before.items() if n.startswith("silver")}
+    again = made(source, out)
+    assert again.plan.quarantined == ()
+    assert copy.read_bytes() == good
+    assert {n: c for n, c in contents(out).items() if n != "input.parquet"} == {
+        n: c for n, c in before.items() if n != "input.parquet"
+    }
+
+
 def test_the_tables_can_be_made_from_the_copies_alone(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
