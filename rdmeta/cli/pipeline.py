@@ -68,7 +68,7 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
 @click.option("--json", "json", is_flag=True, help="Print JSON.")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only, and no progress.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only: no tables, no progress.")
 @click.pass_obj
 def command(
     messages: Messages,
@@ -128,7 +128,8 @@ def command(
         with _progress(quiet) as progress, _engine(plan, engine, master) as run_tasks:
             made = pipeline.run(plan, engine=run_tasks, progress=progress)
         plan = made.plan
-        _print_made(output, action, made)
+        if json or not quiet:
+            _print_made(output, action, made)
         _tell_unknown(made, messages)
     _tell(plan, messages)
     return UNMET if strict and (plan.quarantined or plan.gone) else FINE

@@ -22,7 +22,7 @@ from rdmeta.history.listing import has_history_name, listed
 from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError, microseconds
 from rdmeta.pipeline.layout import INPUT
-from rdmeta.pipeline.place import Entry, Place
+from rdmeta.pipeline.place import Entry, Place, as_text, is_text
 
 __all__ = ["Input", "Recording", "arrange", "look", "read_inputs", "sha256_of", "write_inputs"]
 
@@ -147,6 +147,8 @@ def _listed(place: Place, below: str) -> Iterator[tuple[Entry, str | None]]:
     top = Path(place.path(below))
     for path, stamp, reason in listed(top) if top.is_dir() else ():
         name = f"{below}/{path}" if below else path
+        if not is_text(name):
+            name, reason = as_text(name), "its path is not UTF-8: rename it"
         size, mtime_ns = (stamp.size, stamp.mtime_ns) if stamp else (0, 0)
         yield Entry(name, size, mtime_ns), reason
 

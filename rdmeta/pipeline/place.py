@@ -26,7 +26,17 @@ from pyarrow import fs
 
 from rdmeta.pipeline.errors import PipelineError
 
-__all__ = ["Draft", "Entry", "Place", "commit", "is_failing", "is_leftover", "is_uri"]
+__all__ = [
+    "Draft",
+    "Entry",
+    "Place",
+    "as_text",
+    "commit",
+    "is_failing",
+    "is_leftover",
+    "is_text",
+    "is_uri",
+]
 
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 _AT_A_TIME = 8
@@ -48,6 +58,20 @@ def is_failing(error: OSError) -> bool:
     return error.errno is not None or "AWS Error" in str(error)
 
 
+def is_text(path: str) -> bool:
+    """Returns whether a path is UTF-8; Python has the other bytes of a path as surrogates."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def as_text(path: str) -> str:
+    """Returns a path with a mark for each byte that is not UTF-8; no file may have that name."""
+    return os.fsencode(path).decode(errors="replace")
+
+
 class Entry(NamedTuple):
     """A file of a place: its path in it with "/", its size in bytes and its time in ns."""
 
@@ -59,11 +83,13 @@ class Entry(NamedTuple):
 class Place:
     """A folder, by its path or by a URI of `pyarrow.fs`. It need not exist.
 
-    Raises PipelineError for a URI that pyarrow does not know.
+    Raises PipelineError for a path that is not UTF-8, and for a URI that pyarrow does not know.
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
         self.where = os.fspath(where)
+        if not is_text(self.where):
+            raise PipelineError(f"{as_text(self.where)}: its path is not UTF-8: rename it")
         self._store: Any = None
         self._root = self.where
         if is_uri(self.where):
@@ -163,7 +189,7 @@ class Place:
                 if found is None or not stat.S_ISREG(found.st_mode):
                     continue
                 # A name that is no text cannot be shown; it is no file of ours.
-                inside = os.fsencode(os.path.relpath(path, self._root)).decode(errors="replace")
+                inside = as_text(os.path.relpath(path, self._root))
                 yield Entry(inside, found.st_size, found.st_mtime_ns)
 
     def _infos(self, top: str) -> list[Any]:

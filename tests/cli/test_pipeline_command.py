@@ -57,6 +57,22 @@ def test_the_text_has_a_line_for_each_table_and_count(source: Path, tmp_path: Pa
     assert done.err == ""
 
 
+def test_a_quiet_run_prints_nothing_but_what_was_asked_for(source: Path, tmp_path: Path) -> None:
+    words = ("all", source, tmp_path / "out", "--engine", "local", "-q")
+    assert pipeline(*words, "--dry-run").out != ""
+    done = pipeline(*words)
+    assert (done.out, done.err) == ("", "")
+    assert json(*words)["unchanged"] == 7
+
+
+def test_a_path_that_is_not_utf_8_is_an_error(source: Path, tmp_path: Path) -> None:
+    other = os.fsdecode(os.fsencode(tmp_path) + b"/\xff")
+    shutil.copytree(source, other)
+    for places in ((other, str(tmp_path / "out")), (str(source), other)):
+        done = pipeline("all", *places, "--engine", "local", code=2)
+        assert done.err.startswith(f"rdmeta: {tmp_path}/\ufffd: its path is not UTF-8")
+
+
 def test_a_dry_run_says_what_would_be_made_and_why_and_writes_nothing(
     source: Path, tmp_path: Path
 ) -> None:

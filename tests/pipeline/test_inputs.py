@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from recorded import cluster_day, tree
 
+from rdmeta import pipeline
 from rdmeta.pipeline.inputs import Input, arrange, look, read_inputs, write_inputs
 from rdmeta.pipeline.place import Place
 
@@ -175,3 +179,35 @@ def test_a_damaged_table_of_inputs_counts_as_none(tmp_path: Path) -> None:
     out = Place(tmp_path)
     out.put("input.parquet", b"PAR1")
     assert read_inputs(out) == {}
+
+
+def test_a_name_that_is_not_utf_8_sets_one_file_aside(tmp_path: Path) -> None:
+    cluster_day(tmp_path, "one", 1)
+    folder = os.fsencode(tmp_path) + b"/\xff"
+    os.mkdir(folder)
+    Path(os.fsdecode(folder + b"/changes.parquet")).touch()
+    found = {each.name: each for each in look(Place(tmp_path), {})}
+    assert found["\ufffd/changes.parquet"].reason == "its path is not UTF-8: rename it"
+    assert sorted(each.state for each in found.values()) == ["good", "good", "quarantined"]
+    write_inputs(Place(tmp_path / "out"), found.values())
+    assert len(read_inputs(Place(tmp_path / "out"))) == 3
+
+
+def test_a_folder_that_cannot_be_read_is_set_aside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_day(tmp_path / "open", "one", 1)
+    cluster_day(tmp_path / "closed", "two", 1)
+    scandir = os.scandir
+
+    def refused(path: str) -> Any:
+        if str(path) == str(tmp_path / "closed"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    result = pipeline.run(pipeline.plan([tmp_path], f"{tmp_path}-out", in_place=True))
+    assert [(f.name, f.reason) for f in result.plan.quarantined] == [
+        ("closed", "cannot be read: Permission denied")
+    ]
+    assert {task.cluster_id for task in result.plan.tasks} == {"one"}
