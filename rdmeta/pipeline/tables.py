@@ -7,6 +7,7 @@ however the rows come.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from rdmeta.pipeline.place import Draft, Place
 
-__all__ = ["OF_FOLD", "SCHEMAS", "TABLES", "TableWriter", "made_from", "rows_of_day"]
+__all__ = ["OF_FOLD", "SCHEMAS", "TABLES", "TableWriter", "made_from", "rows_of_days"]
 
 FoldTable: TypeAlias = Literal[
     "partition_interval",
@@ -188,10 +189,15 @@ def made_from(place: Place, name: str) -> str | None:
         return None
 
 
-def rows_of_day(place: Place, name: str, day: str) -> pa.Table:
-    """Returns the rows that a part has of a day; raises OSError."""
+def rows_of_days(place: Place, name: str, days: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    """Yields each of these days with the rows that a part has of it; the part is read once.
+
+    Raises OSError.
+    """
     with place.opened(name) as stream:
         file = pq.ParquetFile(stream)
         counts: dict[str, int] = json.loads(file.metadata.metadata[_ROWS])
-        before = sum(rows for each, rows in counts.items() if each < day)
-        return file.read().slice(before, counts.get(day, 0))
+        rows = file.read()
+    for day in days:
+        before = sum(count for each, count in counts.items() if each < day)
+        yield day, rows.slice(before, counts.get(day, 0))

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
 from rdmeta.pipeline.place import Place, commit, is_failing
 from rdmeta.pipeline.reading import batches, of_time
-from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_day
+from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_days
 from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
 
 __all__ = ["attempt", "make"]
@@ -81,10 +82,11 @@ class _Maker:
             for table, name in stale.items():
                 writers[table] = TableWriter(self._out, name, table, footer)
                 stack.callback(writers[table].drop)
-            for day in period.days:
-                if day.day in kept or day.is_kept:
-                    self._copy(day.day, names, writers)
-                else:
+            for is_copied, group in groupby(period.days, lambda d: d.is_kept or d.day in kept):
+                if is_copied:
+                    self._copy([day.day for day in group], names, writers)
+                    continue
+                for day in group:
                     _DayMaker(self, day, writers).make()
             self._commit(writers)
 
@@ -181,9 +183,12 @@ class _Maker:
         days: dict[str, str] = found.pop("days", {})
         return days if found == self._footer(period) else {}
 
-    def _copy(self, day: str, names: Mapping[str, str], writers: Mapping[str, TableWriter]) -> None:
+    def _copy(
+        self, days: Sequence[str], names: Mapping[str, str], writers: Mapping[str, TableWriter]
+    ) -> None:
         for table, writer in writers.items():
-            writer.write(day, rows_of_day(self._out, names[table], day))
+            for day, rows in rows_of_days(self._out, names[table], days):
+                writer.write(day, rows)
 
     def _commit(self, writers: Mapping[str, TableWriter]) -> None:
         sizes = {table: writer.close() for table, writer in writers.items()}

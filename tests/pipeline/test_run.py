@@ -23,7 +23,8 @@ from rdmeta import pipeline
 from rdmeta.history.schema import FileName
 from rdmeta.pipeline import layout, processes, running
 from rdmeta.pipeline.errors import BadFileError
-from rdmeta.pipeline.tables import TABLES
+from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.tables import TABLES, rows_of_days
 from rdmeta.pipeline.task import attempt, make
 from rdmeta.pipeline.work import Result, Task
 
@@ -113,9 +114,17 @@ def test_a_month_takes_the_days_that_have_not_changed_from_its_part(
         cluster_day(source, "one", day)
     made(source, out)
     cluster_day(source, "one", 4)
+    read: list[str] = []
+
+    def opened(place: Place, name: str, days: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+        read.append(name)
+        return rows_of_days(place, name, days)
+
+    monkeypatch.setattr("rdmeta.pipeline.task.rows_of_days", opened)
     second = made(source, out)
     assert parts(second) == {"2026-11"}
     assert second.rows["read"] == 13
+    assert len(read) == len(set(read)) == 7  # each part once, not once for each day
     made(source, tmp_path / "fresh")
     name = layout.table_file("partition_interval", "one", "2026-11", 0, 1)
     assert (out / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes()

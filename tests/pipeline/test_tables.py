@@ -10,7 +10,7 @@ import pytest
 
 from rdmeta.pipeline import tables
 from rdmeta.pipeline.place import Place
-from rdmeta.pipeline.tables import SCHEMAS, TableWriter, made_from, rows_of_day
+from rdmeta.pipeline.tables import SCHEMAS, TableWriter, made_from, rows_of_days
 
 COUNT = 1000
 
@@ -58,10 +58,10 @@ def test_a_part_says_what_it_was_made_from_and_has_the_rows_of_each_day(tmp_path
     assert made_from(place, "y.parquet") is None
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
     assert made_from(place, "cut.parquet") is None
-    day = rows_of_day(place, "x.parquet", "2026-11-02")
-    assert day.num_rows == 500
-    assert day["seen_from"].cast(pa.int64())[0].as_py() == 500
-    assert rows_of_day(place, "x.parquet", "2026-11-03").num_rows == 0
+    days = ["2026-11-01", "2026-11-02", "2026-11-03"]
+    of_days = dict(rows_of_days(place, "x.parquet", days))
+    assert [of_days[day].num_rows for day in days] == [500, 500, 0]
+    assert of_days["2026-11-02"]["seen_from"].cast(pa.int64())[0].as_py() == 500
 
 
 def test_times_are_micros_in_utc_for_every_reader(tmp_path: Path) -> None:
