@@ -5,6 +5,7 @@
     OUT/input.parquet                                   a row for each input file
     OUT/silver/v1/TABLE/cluster=ID/period=P/part-I-of-N.parquet
     OUT/silver/v1/_state/cluster=ID/ORIGIN.DAY.….state  the state at a midnight within a recording
+    OUT/silver/v1/_state/cluster=ID/leader_sums.state   what leader_minutes is made from
     OUT/leader_minutes/cluster=ID.parquet
     OUT/manifest/cluster=ID/MONTH.json                  files, rows, digests, by cluster and month
     OUT/manifest.json                                   the digests of these
@@ -36,6 +37,7 @@ __all__ = [
     "choose_parts",
     "cluster_folder",
     "leader_minutes_file",
+    "leader_sums_file",
     "period_of",
     "read_layout",
     "state_file",
@@ -91,6 +93,11 @@ def state_file(cluster_id: str, origin: str, day: str, key: str, bucket: int, bu
 def leader_minutes_file(cluster_id: str) -> str:
     """Returns the name of a cluster's part of leader_minutes."""
     return f"leader_minutes/{cluster_folder(cluster_id)}.parquet"
+
+
+def leader_sums_file(cluster_id: str) -> str:
+    """Returns the name of the sums of which a cluster's leader_minutes is made."""
+    return f"{SILVER}/_state/{cluster_folder(cluster_id)}/leader_sums.state"
 
 
 def period_of(day: str, parts: Parts) -> str:

@@ -240,18 +240,26 @@ class _Runner:
     def _make_minutes(self) -> None:
         """Makes leader_minutes of the clusters whose intervals differ."""
         with contextlib.ExitStack() as stack:
-            drafts: dict[str, Draft] = {}
+            made: list[str] = []
+            drafts: list[Draft] = []
             for cluster_id in self._plan.days:
                 names = self._intervals(cluster_id)
                 minutes = leader_minutes_file(cluster_id)
                 is_made = self._trusted and minutes in self._plan.manifest.files
                 if not is_made or any(name in self._files for name in names):
-                    drafts[minutes] = draft_leader_minutes(self._out, cluster_id, names)
-                    stack.callback(drafts[minutes].drop)
+                    parts = {name: self._digest(name) for name in names}
+                    for draft in draft_leader_minutes(self._out, cluster_id, parts):
+                        stack.callback(draft.drop)
+                        drafts.append(draft)
+                    made.append(minutes)
             if drafts:
-                commit(list(drafts.values()))
-            for name in drafts:
+                commit(drafts)
+            for name in made:
                 self._files[name] = kept(self._out, name)
+
+    def _digest(self, name: str) -> str:
+        """Returns the digest of a part that is there; raises OSError."""
+        return (self._kept(name) or kept(self._out, name)).sha256
 
     def _intervals(self, cluster_id: str) -> list[str]:
         """Returns the names of the parts of a cluster's partition_interval."""
