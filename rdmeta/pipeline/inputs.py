@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -279,7 +279,9 @@ def read_inputs(out: Place) -> dict[tuple[str, str], Input]:
             return {}
         with out.opened(INPUT) as stream:
             table = pq.read_table(stream).select(_SCHEMA.names).rename_columns(_PLAIN.names)
-        found = (Input(**row) for row in table.cast(_PLAIN).to_pylist())
+        # The columns are in the order of the fields.
+        columns = (column.to_pylist() for column in table.cast(_PLAIN).columns)
+        found = (Input(*values) for values in zip(*columns, strict=True))
         return {(each.place, each.name): each for each in found}
     except (pa.ArrowException, OSError, KeyError, TypeError):
         return {}
@@ -290,8 +292,11 @@ def write_inputs(out: Place, inputs: Iterable[Input]) -> None:
     found = {(each.place, each.name): each for each in inputs}
     if found == read_inputs(out):
         return
-    rows = [asdict(found[key]) for key in sorted(found)]
+    rows = [found[key] for key in sorted(found)]
+    columns = [
+        pa.array([getattr(each, plain.name) for each in rows], plain.type).cast(field.type)
+        for plain, field in zip(_PLAIN, _SCHEMA, strict=True)
+    ]
     with out.draft(INPUT) as draft:
-        table = pa.Table.from_pylist(rows, schema=_PLAIN).rename_columns(_SCHEMA.names)
-        pq.write_table(table.cast(_SCHEMA), draft.path, compression="zstd")
+        pq.write_table(pa.table(columns, schema=_SCHEMA), draft.path, compression="zstd")
         draft.commit()
