@@ -42,7 +42,9 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
         rows = 0
         versions = _Ascending("version", file.since, file.until)
         times = _Ascending("observed_at", file.from_us, file.to_us)
-        for batch in parquet.iter_batches(batch_size=_BATCH, columns=names):
+        # To hand few rows to threads takes longer than to read them.
+        is_large = file.rows > _BATCH
+        for batch in parquet.iter_batches(batch_size=_BATCH, columns=names, use_threads=is_large):
             if rows == 0:
                 _require_begin(file, batch)
             versions.check(batch)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
@@ -29,6 +29,8 @@ from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, table
 
 __all__ = ["attempt", "make"]
 
+# A task takes what a fold has made after so many rows: many files have few.
+_TAKEN = 65_536
 _OF_END: dict[str, Literal["open", "midnight"]] = {"open": "open", "midnight": "midnight"}
 
 
@@ -105,18 +107,23 @@ class _Maker:
                 start = number
                 break
         for number in range(start, day):
-            fold = self.fold(stretch, state, number * DAY_US)
+            fold = self.fold(stretch, state, number * DAY_US, tables=())
             end = (number + 1) * DAY_US
             for _ in self.added(fold, stretch.origin, stretch.earlier, number * DAY_US, end):
-                for table in OF_FOLD:
-                    fold.take(table)
+                pass
             with _blaming(stretch):
                 fold.cut(end)
             state = bytes(fold.state())
             self._out.put(self._state_name(stretch, number + 1), state)
         return state
 
-    def fold(self, stretch: Stretch, state: bytes | None, begin: int) -> Fold:
+    def fold(
+        self,
+        stretch: Stretch,
+        state: bytes | None,
+        begin: int,
+        tables: Iterable[str] = OF_FOLD,
+    ) -> Fold:
         """Returns a fold of an origin for this task's topics, which counts from `begin` on."""
         task = self._task
         return Fold(
@@ -126,6 +133,7 @@ class _Maker:
             buckets=task.buckets,
             bucket=task.bucket,
             state=state,
+            tables=tables,
         )
 
     def added(
@@ -255,14 +263,16 @@ class _DayMaker:
         maker = self._maker
         fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin)
         after = self._begin + DAY_US if stretch.goes_on else None
-        rows = 0
+        rows = taken = 0
         tells_past = is_whole and stretch.continues and len(self._day.stretches) > 1
         baseline = elections.Baseline(self._begin)
         for batch in maker.added(fold, stretch.origin, stretch.files, self._begin, after):
             if tells_past and not baseline.is_over:
                 self._note_past(stretch, baseline.epochs(batch))
             rows += batch.num_rows
-            self._take(fold, stretch, is_whole, is_counted)
+            if rows - taken >= _TAKEN:
+                self._take(fold, stretch, is_whole, is_counted)
+                taken = rows
         with _blaming(stretch):
             fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
         self._take(fold, stretch, is_whole, is_counted)

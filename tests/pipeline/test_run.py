@@ -25,7 +25,7 @@ from rdmeta.pipeline import layout, processes, running
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.tables import TABLES, rows_of_days
-from rdmeta.pipeline.task import attempt, make
+from rdmeta.pipeline.task import _DayMaker, attempt, make
 from rdmeta.pipeline.work import Result, Task
 
 
@@ -531,3 +531,24 @@ def test_a_task_that_is_made_again_after_its_worker_died_counts_as_made(tmp_path
     pipeline.run(pipeline.plan([source], tmp_path / "whole"), workers=1)
     minutes = "leader_minutes/cluster=one.parquet"
     assert (out / minutes).read_bytes() == (tmp_path / "whole" / minutes).read_bytes()
+
+
+@pytest.mark.parametrize(("batch", "takes"), [(65_536, 1), (5, 3)])
+def test_the_rows_of_many_small_files_are_taken_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, takes: int
+) -> None:
+    cluster_day(tmp_path / "history", "one", 1)
+    assert len(list((tmp_path / "history").rglob("*.parquet"))) == 2
+    made(tmp_path / "history", tmp_path / "before")
+    taken: list[object] = []
+    take = _DayMaker._take
+
+    def counted(maker: _DayMaker, *args: Any) -> None:
+        taken.append(args)
+        take(maker, *args)
+
+    monkeypatch.setattr(_DayMaker, "_take", counted)
+    monkeypatch.setattr("rdmeta.pipeline.task._BATCH", batch)
+    made(tmp_path / "history", tmp_path / "out")
+    assert len(taken) == takes
+    assert silver(tmp_path / "out") == silver(tmp_path / "before")
