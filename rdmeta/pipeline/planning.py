@@ -224,9 +224,12 @@ class _Planner:
         whole = {(r.cluster_id, r.origin): r for r in arrange(bronze)[0]}
         copies: dict[str, Copy] = {}
         used = {each.name: each for each in bronze}
+        others = _contradictions(found)
         for each in sorted(found, key=lambda f: (*f.key, -f.to_us, f.path)):
             if each.state == "good" and each.sha256 in bad:  # a task could not read its copy
                 each = replace(each, state="quarantined", reason=bad[each.sha256].reason)
+            elif each.path in others and each.key not in held:
+                each = replace(each, state="set aside", reason=f"contradicts {others[each.path]}")
             if each.state != "good":
                 self._aside.append(each)
                 continue
@@ -399,6 +402,24 @@ class _Planner:
         for key in sorted(set(self._known) - there):
             if key[0] in places:
                 yield replace(self._known[key], state="gone", reason="it is not there any more")
+
+
+def _contradictions(found: Iterable[Input]) -> dict[str, str]:
+    """Returns the files that another one of the same versions contradicts, with that one's path.
+
+    A file without versions only extends the time, and a compaction has the rows of its files.
+    """
+    same: dict[tuple[str, str, int, int], list[Input]] = {}
+    for each in found:
+        if each.state == "good" and each.from_version < each.to_version and not each.compacted:
+            same.setdefault(each.key, []).append(each)
+    return {
+        each.path: other.path
+        for files in same.values()
+        for each in files
+        for other in files
+        if other.sha256 != each.sha256
+    }
 
 
 def _not_copied(

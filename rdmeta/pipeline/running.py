@@ -200,6 +200,7 @@ class _Runner:
     def _make(self) -> bool:
         """Makes the tasks of the plan; returns whether an input was damaged."""
         tasks = [replace(task, token=self._token) for task in self._plan.tasks]
+        self._made.unchanged = 0  # a round before this one ended by a damaged file
         if not tasks:
             return False
         self._progress.begin("make", len(tasks), sum(task.rows for task in tasks), 0)
@@ -212,23 +213,24 @@ class _Runner:
                 self._quarantine(inputs[result.path], result.reason)
                 is_damaged = self._has_failed = True
                 continue
-            again = list(self._made_before(result))
+            left = [name for name in result.unchanged if name not in self._files]
+            again = list(self._made_before(left))
             for file in (*result.made, *again):
                 self._files[file.name] = Kept(file.rows, file.bytes, file.sha256)
             self._made.made += [*result.made, *again]
-            self._made.unchanged += 0 if is_damaged else len(result.unchanged) - len(again)
+            self._made.unchanged += len(left) - len(again)
             for what, rows in result.rows.items():
                 self._made.rows[what] = self._made.rows.get(what, 0) + rows
             self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
         return is_damaged
 
-    def _made_before(self, result: Result) -> Iterator[MadeFile]:
+    def _made_before(self, unchanged: Sequence[str]) -> Iterator[MadeFile]:
         """Yields the unchanged parts of a task that an attempt of this run made before it was lost.
 
         Spark makes a task again when its worker dies, and may make one twice at a time.
         """
         before = self._plan.manifest.files
-        for name in result.unchanged if self._trusted else ():
+        for name in unchanged if self._trusted else ():
             there = kept(self._out, name)
             if there != before.get(name):
                 yield MadeFile(name, there.rows, there.bytes, there.sha256)

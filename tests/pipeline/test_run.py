@@ -180,6 +180,9 @@ def test_a_file_whose_pages_are_damaged_is_quarantined(tmp_path: Path, in_place:
     bad.write_bytes(content)
     result = made(source, out, in_place=in_place)
     assert str(bad) in {each.path for each in result.plan.quarantined}
+    names = [each.name for each in result.made]
+    assert len(names) == len(set(names)) == 7
+    assert result.unchanged == 0
     assert set(rows(out, "partition_interval")["cluster_id"].to_pylist()) == {"two"}
     before = tree(out)
     again = made(source, out, in_place=in_place)
@@ -369,7 +372,10 @@ def test_one_file_twice_is_counted_as_a_duplicate(tmp_path: Path) -> None:
     assert silver(out) == silver(tmp_path / "fresh")
 
 
-def test_files_that_contradict_each_other_are_both_set_aside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_place", [False, True])
+def test_files_that_contradict_each_other_are_both_set_aside(
+    tmp_path: Path, in_place: bool
+) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source / "a", "one", 1)
     cluster_day(source / "a", "two", 1)
@@ -377,11 +383,31 @@ def test_files_that_contradict_each_other_are_both_set_aside(tmp_path: Path) -> 
     (source / "b").mkdir()
     table = pq.read_table(first)
     pq.write_table(table.slice(0, table.num_rows - 1), source / "b" / first.name)
-    result = made(source, out, in_place=True)
+    result = made(source, out, in_place=in_place)
     aside = {each.path: each.reason or "" for each in result.plan.quarantined}
-    assert "contradicts" in aside[str(first)]
-    assert "contradicts" in aside[str(source / "b" / first.name)]
+    assert aside[str(first)] == f"contradicts {source / 'b' / first.name}"
+    assert aside[str(source / "b" / first.name)] == f"contradicts {first}"
     assert set(rows(out, "observation")["cluster_id"].to_pylist()) == {"two"}
+    (source / "b" / first.name).unlink()
+    made(source, out, in_place=in_place)
+    assert set(rows(out, "observation")["cluster_id"].to_pylist()) == {"one", "two"}
+
+
+def test_a_copy_that_tables_were_made_of_stays_when_another_file_contradicts_it(
+    tmp_path: Path,
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source / "b", "one", 1)
+    first = next((source / "b").rglob("changes-one.*.00000000000000000000-*"))
+    made(source, out)
+    before = rows(out, "partition_interval")
+    (source / "a").mkdir()
+    table = pq.read_table(first)
+    pq.write_table(table.slice(0, table.num_rows - 1), source / "a" / first.name)
+    (aside,) = made(source, out).plan.quarantined
+    assert aside.path == str(source / "a" / first.name)
+    assert str(aside.reason).startswith("it contradicts ")
+    assert rows(out, "partition_interval").equals(before)
 
 
 @pytest.mark.usefixtures("by_day")
