@@ -115,7 +115,7 @@ def command(
     plan = pipeline.plan(
         inputs,
         out,
-        clusters=None if clusters is None else [c for c in clusters.split(",") if c],
+        clusters=_chosen(clusters),
         since=since,
         until=until,
         names=_names(names),
@@ -142,6 +142,16 @@ def _places(action: str, places: Sequence[str]) -> tuple[Sequence[str], str]:
         wanted = {"check": "OUT", "silver": "[IN...] OUT"}.get(action, "IN... OUT")
         raise BadInputError(f"pipeline {action} takes {wanted}, not {len(places)} words")
     return places[:-1], places[-1]
+
+
+def _chosen(clusters: str | None) -> Sequence[str] | None:
+    """Returns the clusters of a list with commas, None for all; raises BadInputError."""
+    if clusters is None:
+        return None
+    found = [each for each in clusters.split(",") if each]
+    if not found:
+        raise BadInputError("--clusters needs the id or the name of a cluster")
+    return found
 
 
 def _names(path: str | None) -> Mapping[str, str]:

@@ -83,11 +83,14 @@ class Entry(NamedTuple):
 class Place:
     """A folder, by its path or by a URI of `pyarrow.fs`. It need not exist.
 
-    Raises PipelineError for a path that is not UTF-8, and for a URI that pyarrow does not know.
+    Raises PipelineError for a path that is empty or not UTF-8, and for a URI that pyarrow does not
+    know.
     """
 
     def __init__(self, where: str | os.PathLike[str]) -> None:
         self.where = os.fspath(where)
+        if not self.where:
+            raise PipelineError("the name of a folder is empty")
         if not is_text(self.where):
             raise PipelineError(f"{as_text(self.where)}: its path is not UTF-8: rename it")
         self._store: Any = None

@@ -103,6 +103,11 @@ def test_a_uri_of_this_machine_is_a_path(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(place)).path("a") == place.path("a")
 
 
+def test_an_empty_name_is_no_folder() -> None:
+    with pytest.raises(PipelineError, match="the name of a folder is empty"):
+        Place("")
+
+
 def test_a_uri_that_pyarrow_does_not_know_is_an_error() -> None:
     with pytest.raises(PipelineError, match="^nowhere://x: "):
         Place("nowhere://x")
