@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +15,13 @@ import commands
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from processes import environment
 from recorded import cluster_day, contents
 
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.place import Place
+
+RENAMES = Path(__file__).parents[1] / "support/renames"
 
 
 @pytest.fixture
@@ -186,6 +193,71 @@ def test_two_commands_at_once_make_the_tables_of_one(source: Path, tmp_path: Pat
         n: c for n, c in wanted.items() if n.startswith("silver")
     }
     assert json("check", out)["faults"] == []
+
+
+_TWO_PROCESSES = """
+import os
+from rdmeta.pipeline import running
+running._FEW_TASKS = 0
+os.cpu_count = lambda: 2
+"""
+
+
+@pytest.mark.parametrize("program", ["", _TWO_PROCESSES], ids=["alone", "two processes"])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+def test_a_signal_ends_a_run_without_a_word_and_the_next_one_goes_on(
+    number: int, code: int, program: str, source: Path, tmp_path: Path
+) -> None:
+    cluster_day(source, "two", 1)
+    out, told = tmp_path / "out", tmp_path / "told"
+    told.mkdir()
+    words = ("all", str(source), str(out), "--engine", "local")
+    paths = os.pathsep.join((str(RENAMES), environment()["PYTHONPATH"]))
+    env = {"PYTHONPATH": paths, "TEST_RENAMES": str(told), "TEST_SLOW": "0.2"}
+    started = commands.started(
+        "pipeline", *words, "--json", env=env, program=program + commands.PROGRAM
+    )
+    with started as process:
+        until = time.monotonic() + 60
+        while "/silver/" not in renames(told):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        process.send_signal(number)
+        said, err = process.communicate(timeout=30)
+    assert (process.returncode, said, err) == (code, "", "")
+    workers = {int(line.split()[1]) for line in renames(told).splitlines()} - {process.pid}
+    assert bool(workers) == bool(program)
+    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    assert (out / "lock").read_text() == '{"failed": true}\n'
+    assert not (out / "manifest.json").exists()
+    assert json(*words)["tables"]["observation"]["rows"] == 3
+    assert json("check", out)["faults"] == []
+
+
+def renames(told: Path) -> str:
+    path = told / "renames"
+    return path.read_text() if path.exists() else ""
+
+
+def test_the_tables_are_made_also_if_stdout_cannot_be_written(source: Path, tmp_path: Path) -> None:
+    for to, code, said in (("/dev/full", 2, "No space left on device"), ("&-", 2, "is closed")):
+        out = tmp_path / to[-4:]
+        words = commands.command("pipeline", "all", str(source), str(out), "--engine", "local")
+        line = f"{shlex.join(words)} >{to}"
+        env = commands.surroundings()
+        done = subprocess.run(line, shell=True, env=env, capture_output=True, check=False)  # noqa: S602
+        assert done.returncode == code
+        assert said in done.stderr.decode()
+        assert json("check", out)["faults"] == []
+
+
+def test_a_folder_that_cannot_be_written_is_named(source: Path, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    done = pipeline("all", source, file, "--json", "--engine", "local", code=2)
+    assert (done.out, done.err) == ("", f"rdmeta: {file}/layout.json: Not a directory\n")
+    done = pipeline("all", source, "/proc/tables", "--json", "--engine", "local", code=2)
+    assert (done.out, done.err) == ("", "rdmeta: /proc/tables: No such file or directory\n")
 
 
 def counted_java(folder: Path) -> tuple[dict[str, str], Path]:
