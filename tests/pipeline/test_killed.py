@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import commands
 import pytest
 from processes import environment
 from readers import assert_each_row_is_seen_once, lasting
@@ -22,7 +23,9 @@ from recorded import cluster_day, contents
 
 from rdmeta import pipeline
 
-PROGRAM = str(Path(__file__).parents[1] / "support/killed_run.py")
+SUPPORT = Path(__file__).parents[1] / "support"
+PROGRAM = str(SUPPORT / "killed_run.py")
+HOOK = SUPPORT / "renames"
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +108,31 @@ def test_a_run_killed_at_a_random_moment_is_repaired_by_the_next(
         assert_each_row_is_seen_once(work)
         pipeline.run(pipeline.plan([source], work), workers=1)
         assert lasting(work) == wanted
+
+
+def test_all_readers_see_each_row_once_while_a_run_works(
+    before: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """The run sleeps after each rename, so that readers come between many of them."""
+    source, _, whole = before
+    out, told = tmp_path / "out", tmp_path / "told"
+    told.mkdir()
+    paths = os.pathsep.join((str(HOOK), environment()["PYTHONPATH"]))
+    env = {"PYTHONPATH": paths, "TEST_RENAMES": str(told), "TEST_SLOW": "0.05"}
+    words = ("pipeline", "all", str(source), str(out), "--engine", "local")
+    seen = set()
+    with commands.started(*words, env=env) as process:
+        while process.poll() is None:
+            seen.add(len(list(out.glob("silver/v1/*/*/*/*.parquet"))))
+            assert_each_row_is_seen_once(out, is_still=False)
+    assert process.returncode == 0
+    assert len(seen) > 2
+    assert_each_row_is_seen_once(out)
+    assert silver(out) == silver(whole)
+
+
+def silver(out: Path) -> dict[str, bytes]:
+    return {name: c for name, c in lasting(out).items() if name.startswith("silver")}
 
 
 def test_a_second_run_is_refused_while_the_first_one_works(
