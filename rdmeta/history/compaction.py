@@ -36,9 +36,9 @@ def compact(directory: str | os.PathLike[str]) -> list[Path]:
     and readers prefer it to the files that it was made of. These are removed once it is on the
     disk. A crash at any moment leaves all rows there once for each reader; the next call goes on.
 
-    Each file is verified first. A recording stays as it is if it has not ended, if a file of it is
-    damaged or missing, or if it has columns that this version does not know. A warning in the
-    log `rdmeta.history` names a damaged file. Recorders and readers may be at work meanwhile.
+    Each file is verified first. A recording that has not ended stays as it is. So does one of which
+    a file is damaged or missing, and one with columns that this version does not know. A warning in
+    the log `rdmeta.history` names a damaged file. Recorders and readers may be at work meanwhile.
     Raises HistoryError if another compaction of `directory` is at work, and OSError if a file
     cannot be written or removed.
     """

@@ -45,7 +45,7 @@ class Recording(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What lies below a directory. Only `files` are history that a reader may use.
+    """The files below a directory. Only `files` are history that a reader may use.
 
     `quarantined` are paths with a fault, and files that rest on such a path or on a missing one.
     `duplicates` are copies of other files. `covered` are files whose rows are in a longer file,

@@ -1,8 +1,8 @@
 """The input files of a plan: what each one is, and which of them make up a recording.
 
 `look` opens a file once. A file whose size and time have not changed since the last run is known
-from `OUT/input.parquet`. `arrange` orders files into recordings, as far as they are unbroken. What
-a file is, and which files count, `rdmeta.history` says.
+from `OUT/input.parquet`. `arrange` orders files into recordings, as far as they are unbroken.
+`rdmeta.history` says what a file is, and which files count.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ class Recording:
 def look(place: Place, known: Mapping[tuple[str, str], Input], below: str = "") -> Iterator[Input]:
     """Yields each history file of a place; `known` are those of the last run, by place and name.
 
-    Names that begin with "." or "_", and names that do not end in ".parquet", are passed over. What
-    cannot be read is quarantined. Raises OSError if an object store does not answer.
+    Names that begin with "." or "_", and names that do not end in ".parquet", are passed over. A
+    file that cannot be read is quarantined. Raises OSError if an object store does not answer.
     """
     for entry, reason in _listed(place, below):
         if reason is not None:
