@@ -10,12 +10,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from rdmeta.pipeline.layout import SILVER, Parts, table_file
 from rdmeta.pipeline.manifest import MadeDay
 from rdmeta.pipeline.place import Place
-from rdmeta.pipeline.tables import made_from, rows_of_day
+from rdmeta.pipeline.tables import made_from, rows_of_days
 from rdmeta.pipeline.work import VERSIONS, tables_of
 
 __all__ = ["days_of_parts"]
@@ -41,9 +42,9 @@ def days_of_parts(
         buckets = parts[cluster_id].buckets
         if name != table_file(_OF_DAYS, cluster_id, period, 0, buckets):
             continue
-        for day, digest in _whole_days(out, cluster_id, period, buckets).items():
-            made = MadeDay(digest, _origins(out, name, day))
-            found.setdefault(cluster_id, {})[day] = made
+        digests = _whole_days(out, cluster_id, period, buckets)
+        for day, rows in rows_of_days(out, name, sorted(digests)):
+            found.setdefault(cluster_id, {})[day] = MadeDay(digests[day], _origins(rows))
     return found
 
 
@@ -67,8 +68,7 @@ def _footer(out: Place, name: str) -> dict[str, Any]:
     return footer if footer.get("versions") == VERSIONS else {}
 
 
-def _origins(out: Place, name: str, day: str) -> dict[str, int]:
+def _origins(rows: pa.Table) -> dict[str, int]:
     """Returns until when each origin told of a day, as the manifest has it."""
-    rows = rows_of_day(out, name, day)
     times = pc.cast(rows["seen_to"], "int64").to_pylist()
     return dict(zip(rows["origin"].to_pylist(), times, strict=True))
