@@ -43,6 +43,38 @@ compact(directory)
 """
 
 
+def test_the_new_file_is_on_the_disk_before_the_old_ones_are_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = record(tmp_path, changes=3)
+    seen: list[tuple[str, str]] = []
+    fsync, replace, unlink = os.fsync, os.replace, Path.unlink
+
+    def synced(descriptor: int) -> None:
+        seen.append(("sync", os.readlink(f"/proc/self/fd/{descriptor}")))
+        fsync(descriptor)
+
+    def replaced(source: Path, target: Path) -> None:
+        seen.append(("rename", str(source)))
+        replace(source, target)
+
+    def unlinked(path: Path, missing_ok: bool = False) -> None:
+        seen.append(("remove", str(path)))
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    monkeypatch.setattr(Path, "unlink", unlinked)
+    compact(tmp_path)
+    begin = next(n for n, (what, _) in enumerate(seen) if what == "sync" and "tmp" in seen[n][1])
+    temporary, folder = seen[begin][1], str(old[0].parent)
+    wanted = [("sync", temporary), ("rename", temporary), ("sync", folder)]
+    removed = sorted(("remove", str(path)) for path in old)
+    assert seen[begin : begin + 3] == wanted
+    assert sorted(seen[begin + 3 : begin + 3 + len(old)]) == removed
+    assert seen[begin + 3 + len(old)] == ("sync", folder)
+
+
 def test_a_recording_that_has_ended_becomes_one_file(tmp_path: Path) -> None:
     old = record(tmp_path, changes=4)
     rows, (before,) = read(tmp_path), recordings(tmp_path)

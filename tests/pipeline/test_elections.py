@@ -69,6 +69,12 @@ def test_without_topic_id_or_epoch_only_the_origin_that_counts_tells() -> None:
     assert brief(*rows, counts={"a": (0, 5), "b": None}) == [("a", 1, 1)]
 
 
+def test_a_change_that_the_last_observation_of_an_origin_saw_counts() -> None:
+    last = change("a", 5, topic_id=None)
+    assert brief(last, counts={"a": (2, 5), "b": None}) == [("a", 5, 1)]
+    assert brief(last, counts={"a": (2, 4), "b": None}) == []
+
+
 def test_a_change_that_another_origin_had_at_midnight_is_past() -> None:
     past = {"a": {("A" * 22, 0): 5}}
     assert brief(change("b", 1), change("b", 2, epoch=6), past=past) == [("b", 2, 1)]

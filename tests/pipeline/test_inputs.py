@@ -120,6 +120,15 @@ def test_a_file_that_has_not_changed_is_not_opened_again(
     assert [each.state for each in looked(tmp_path, first)] == ["quarantined", "good"]
 
 
+def test_a_file_of_the_same_size_and_another_time_is_opened_again(tmp_path: Path) -> None:
+    cluster_day(tmp_path, "one", 1)
+    first = looked(tmp_path)
+    path = Path(first[0].path)
+    path.write_bytes(bytes(first[0].bytes))
+    os.utime(path, ns=(0, first[0].mtime_ns + 1))
+    assert [each.state for each in looked(tmp_path, first)] == ["quarantined", "good"]
+
+
 def test_foreign_files_are_quarantined_with_their_reason(tmp_path: Path) -> None:
     cluster_day(tmp_path, "one", 1)
     whole = sorted(tmp_path.rglob("*.parquet"))[0]

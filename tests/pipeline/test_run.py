@@ -296,6 +296,33 @@ def test_a_part_that_is_missing_is_made_again(tmp_path: Path) -> None:
     assert contents(out) == before
 
 
+def test_a_part_of_another_size_is_made_again(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    before = contents(out)
+    part = out / layout.table_file("change", "one", "2026-11", 0, 1)
+    part.write_bytes(part.read_bytes()[:-1])
+    assert "is not the file that was made" in pipeline.plan([source], out).tasks[0].reason
+    assert [each.name for each in made(source, out).made] == [str(part.relative_to(out))]
+    assert contents(out) == before
+
+
+def test_a_file_that_changes_between_plan_and_copy_is_set_aside_until_the_next_run(
+    tmp_path: Path,
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    plan = pipeline.plan([source], out)
+    first = next(source.rglob("*.00000000000000000000-*"))
+    rewrite(first, pq.read_table(first, partitioning=None), name="production")
+    (bad,) = (f for f in pipeline.run(plan).plan.quarantined if f.path == str(first))
+    assert bad.reason == "it has changed since it was looked at"
+    assert not list(out.glob(f"bronze/*/*/{first.name}"))
+    assert made(source, out).plan.quarantined == ()
+    assert rows(out, "partition_interval").num_rows > 0
+
+
 def test_only_the_clusters_and_days_that_were_asked_for_are_made(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     for day in (1, 2, 3):
