@@ -65,11 +65,13 @@ def _drafts(out: Place, tables: Mapping[str, pa.Table]) -> list[Draft]:
     drafts: list[Draft] = []
     try:
         for name, table in tables.items():
-            drafts.append(out.draft(name))
+            draft = out.draft(name)
+            drafts.append(draft)
             is_checked = table.schema.metadata is not None  # damaged sums would show nowhere else
-            pq.write_table(
-                table, drafts[-1].path, compression="zstd", write_page_checksum=is_checked
-            )
+            with draft.naming():
+                pq.write_table(
+                    table, draft.path, compression="zstd", write_page_checksum=is_checked
+                )
     except BaseException:
         for draft in drafts:
             draft.drop()

@@ -267,21 +267,38 @@ class Draft:
         trace: TracebackType | None,
     ) -> None:
         self.drop()
+        if isinstance(error, OSError):
+            with self.naming():
+                raise error
+
+    @contextlib.contextmanager
+    def naming(self) -> Iterator[None]:
+        """Gives an OSError of the block, such as that of a full disk, the name of the file."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is not None or error.errno is None:
+                raise
+            reason = os.strerror(error.errno)
+            raise OSError(error.errno, reason, self._place.shown(self._name)) from error
 
     def _sync(self) -> None:
         if self._place.is_local:
-            _sync_path(self.path)
+            with self.naming():
+                _sync_path(self.path)
 
     def _name_it(self) -> None:
-        if self._place.is_local:
-            os.replace(self.path, self._place.path(self._name))
-        else:
-            self._place._upload(self.path, self._name)
-            self.path.unlink()
+        with self.naming():
+            if self._place.is_local:
+                os.replace(self.path, self._place.path(self._name))
+            else:
+                self._place._upload(self.path, self._name)
+                self.path.unlink()
 
     def _sync_folder(self) -> None:
         if self._place.is_local:
-            _sync_path(self.path.parent)
+            with self.naming():
+                _sync_path(self.path.parent)
 
 
 def commit(drafts: Sequence[Draft]) -> None:

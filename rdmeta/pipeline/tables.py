@@ -6,8 +6,10 @@ however the rows come.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -112,15 +114,12 @@ class TableWriter:
         self._waiting: list[Any] = []
         self._days: dict[str, int] = {}
         self._count = 0
-        self._writer = pq.ParquetWriter(
-            self.draft.path,
-            schema.with_metadata({_MADE_FROM: footer.encode()}),
-            compression="zstd",
-            version="2.6",
-            data_page_version="1.0",
-            store_schema=True,
-            **_encodings(schema),
-        )
+        try:
+            with self.draft.naming():
+                self._writer = _writer(self.draft.path, schema, footer)
+        except BaseException:
+            self.draft.drop()
+            raise
 
     def write(self, day: str, rows: pa.Table) -> None:
         """Adds rows of a day, which is not before that of earlier rows.
@@ -142,20 +141,35 @@ class TableWriter:
         if self._count:
             self._flush(self._count)
         self._writer.add_key_value_metadata({_ROWS.decode(): json.dumps(self._days)})
-        self._writer.close()
+        with self.draft.naming():
+            self._writer.close()
         return self.draft.path.stat().st_size
 
     def drop(self) -> None:
         """Removes the file if it has no name yet."""
-        self._writer.close()
+        with contextlib.suppress(OSError):  # the disk may be full
+            self._writer.close()
         self.draft.drop()
 
     def _flush(self, count: int) -> None:
         rows = pa.concat_tables(self._waiting)
         group = rows.slice(0, count).combine_chunks()
-        self._writer.write_table(group, row_group_size=_ROW_GROUP)
+        with self.draft.naming():
+            self._writer.write_table(group, row_group_size=_ROW_GROUP)
         self._waiting = [rows.slice(count)]
         self._count = rows.num_rows - count
+
+
+def _writer(path: Path, schema: pa.Schema, footer: str) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        path,
+        schema.with_metadata({_MADE_FROM: footer.encode()}),
+        compression="zstd",
+        version="2.6",
+        data_page_version="1.0",
+        store_schema=True,
+        **_encodings(schema),
+    )
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:

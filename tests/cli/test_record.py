@@ -19,6 +19,7 @@ import commands
 import pyarrow.parquet as pq
 import pytest
 from broker import DESCRIBE_CONFIGS, Brokers, Fault
+from small_disk import filled, small_disk
 from waiting import until
 
 import rdmeta
@@ -182,6 +183,33 @@ def test_rows_that_no_file_can_take_wait_for_one(
     assert len(history.recordings(directory)) == 1
     found = [kind for kind in kinds(directory, "clicks") if kind in ("topic_added", "topic_absent")]
     assert (found[0], found[-1]) == ("topic_added", "topic_absent")
+
+
+def test_rows_of_a_full_disk_wait_for_space(
+    cluster: rdmeta.EmbeddedCluster, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk") as directory:
+        with commands.started(*words(cluster, directory, *FAST)) as process:
+            first_line(process)
+            assert process.stderr is not None
+            said = filter(other_lines, iter(process.stderr.readline, ""))
+            with filled(directory):
+                cluster.create_topic("clicks")
+                assert next(said) == (
+                    f"rdmeta: {directory}: a file cannot be written: No space left on device; the"
+                    " rows stay in memory, and each answer brings another attempt\n"
+                )
+                assert not history.look(directory).quarantined
+            assert "rdmeta: recording goes on\n" in said
+            process.terminate()
+            process.communicate(timeout=30)
+        assert len(history.recordings(directory)) == 1
+        assert "topic_added" in kinds(directory, "clicks")
+        with filled(directory):
+            done = commands.run(*words(cluster, directory, *FAST, "--for", "0.5"))
+        assert done.code == 2
+        assert "No space left on device; its rows are lost\n" in done.err
+        assert "Traceback" not in done.err
 
 
 def test_rows_that_are_lost_at_the_end_are_told(
