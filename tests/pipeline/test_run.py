@@ -308,19 +308,18 @@ def test_a_part_of_another_size_is_made_again(tmp_path: Path) -> None:
     assert contents(out) == before
 
 
-def test_a_file_that_changes_between_plan_and_copy_is_set_aside_until_the_next_run(
-    tmp_path: Path,
-) -> None:
+def test_a_file_that_changes_between_plan_and_copy_is_looked_at_again(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
     plan = pipeline.plan([source], out)
     first = next(source.rglob("*.00000000000000000000-*"))
     rewrite(first, pq.read_table(first, partitioning=None), name="production")
-    (bad,) = (f for f in pipeline.run(plan).plan.quarantined if f.path == str(first))
-    assert bad.reason == "it has changed since it was looked at"
-    assert not list(out.glob(f"bronze/*/*/{first.name}"))
-    assert made(source, out).plan.quarantined == ()
+    result = pipeline.run(plan)
+    assert result.plan.quarantined == ()
+    (copy,) = out.glob(f"bronze/*/*/{first.name}")
+    assert copy.read_bytes() == first.read_bytes()
     assert rows(out, "partition_interval").num_rows > 0
+    assert pipeline.check(out) == []
 
 
 def test_only_the_clusters_and_days_that_were_asked_for_are_made(tmp_path: Path) -> None:
@@ -586,9 +585,9 @@ def test_a_task_that_is_made_again_after_its_worker_died_counts_as_made(tmp_path
     assert (out / minutes).read_bytes() == (tmp_path / "whole" / minutes).read_bytes()
 
 
-@pytest.mark.parametrize(("batch", "takes"), [(65_536, 1), (5, 3)])
+@pytest.mark.parametrize(("taken_rows", "takes"), [(65_536, 1), (5, 3)])
 def test_the_rows_of_many_small_files_are_taken_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, takes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken_rows: int, takes: int
 ) -> None:
     cluster_day(tmp_path / "history", "one", 1)
     assert len(list((tmp_path / "history").rglob("*.parquet"))) == 2
@@ -601,7 +600,7 @@ def test_the_rows_of_many_small_files_are_taken_at_once(
         take(maker, *args)
 
     monkeypatch.setattr(_DayMaker, "_take", counted)
-    monkeypatch.setattr("rdmeta.pipeline.task._BATCH", batch)
+    monkeypatch.setattr("rdmeta.pipeline.task._TAKEN", taken_rows)
     made(tmp_path / "history", tmp_path / "out")
     assert len(taken) == takes
     assert silver(tmp_path / "out") == silver(tmp_path / "before")
