@@ -69,12 +69,14 @@ def joined(rows: pa.Table, counts: Mapping[str, tuple[int, int] | None], past: P
     number of origins. Otherwise only the origin that counts tells of it. A change whose epoch
     another origin had at the midnight before is past: the day before has it.
     """
-    # One origin's rows lie in this order already.
-    order = ("observed_at", "origin", "version") if len(counts) > 1 else ("observed_at", "version")
-    ordered = rows.sort_by([(name, "ascending") for name in order])
+    # One origin's rows lie in this order already. A day has many rows, so it makes no copy of them.
+    order = [(name, "ascending") for name in ("observed_at", "origin", "version")]
+    ordered = rows.sort_by(order) if len(counts) > 1 else rows
     same = pc.and_(pc.is_valid(ordered["topic_id"]), pc.is_valid(ordered["new_leader_epoch"]))
     ordered = ordered.append_column("same", same)
-    ordered = ordered.filter(pc.or_(ordered["same"], _counted(ordered, counts)))
+    wanted = pc.or_(same, _counted(ordered, counts))
+    if not pc.all(wanted).as_py():
+        ordered = ordered.filter(wanted)
     if past:
         ordered = _without_past(ordered, past)
     if len(counts) == 1 and not _has_repeats(ordered):
