@@ -9,8 +9,8 @@ from bench.figure import Figure, Goal, Job, Scale, count, series
 GROUP = "spark"
 OF_SPEED = Goal(factor=4 / 3)  # at least 75 % of the speed
 OF_MEMORY = (
-    "A day of the smallest size does not fill one row group of its tables. A day of the others does,"
-    " and a task holds its changes of leader until the day's end, to count each once."
+    "A day of the smallest size does not fill one row group of its tables. A larger day does, and a"
+    " task holds its changes of leader until the day's end, to count each once."
 )
 
 
