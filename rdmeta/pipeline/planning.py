@@ -248,13 +248,22 @@ class _Planner:
 
     def _unrotten(self, copy: Input) -> Input:
         """Returns a copy, quarantined if it is not the one that was made; a later one may be."""
-        before = self._known.get((copy.place, copy.name))
-        if before is None or copy.state != "good" or before.state == "quarantined":
-            return copy
-        if before.sha256 in ("", copy.sha256) or copy.to_us > before.to_us:
+        if copy.state != "good" or not self._has_changed(copy):
             return copy
         reason = "it has changed since it was copied: give its source as an input, or restore it"
         return replace(copy, state="quarantined", reason=reason)
+
+    def _has_changed(self, copy: Input) -> bool:
+        """Returns whether a copy differs from what a run put there."""
+        made = self._manifest.files.get(copy.name)
+        # The manifest knows the digest of a copy with versions, however the user spells the folder.
+        # Other copies may get more time, and a run that died may have put a better one there.
+        if made is not None and copy.from_version < copy.to_version and not self._is_marked:
+            return made.sha256 != copy.sha256
+        before = self._known.get((copy.place, copy.name))
+        if before is None or before.state == "quarantined" or copy.to_us > before.to_us:
+            return False
+        return before.sha256 not in ("", copy.sha256)
 
     def _by_cluster(
         self, recordings: Sequence[Recording], names: Mapping[str, str]

@@ -377,6 +377,31 @@ def test_a_copy_that_has_changed_is_made_anew_from_its_source(tmp_path: Path, da
     }
 
 
+@pytest.mark.parametrize("how", ["moved", "touched", "without input.parquet"])
+def test_a_copy_that_has_changed_is_noticed_also_if_its_last_look_is_not_known(
+    tmp_path: Path, how: str
+) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    before = contents(out)
+    copy = next(out.glob("bronze/*/*/changes-one.*.00000000000000000000-*"))
+    rewrite(copy, with_column(copy, "unseen_us", 7))
+    if how == "moved":
+        out = out.rename(tmp_path / "elsewhere")
+    elif how == "touched":
+        assert pipeline.run(pipeline.plan([], out)).plan.quarantined
+        os.utime(copy)
+    else:
+        (out / "input.parquet").unlink()
+    assert pipeline.plan([], out).tasks == ()
+    assert made(source, out).plan.quarantined == ()
+    assert pipeline.check(out) == []
+    after = contents(out)
+    del before["input.parquet"], after["input.parquet"]
+    assert after == before
+
+
 def test_the_tables_can_be_made_from_the_copies_alone(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
