@@ -255,7 +255,7 @@ def test_a_folder_that_cannot_be_written_is_named(source: Path, tmp_path: Path) 
     file = tmp_path / "file"
     file.write_text("")
     done = pipeline("all", source, file, "--json", "--engine", "local", code=2)
-    assert (done.out, done.err) == ("", f"rdmeta: {file}/layout.json: Not a directory\n")
+    assert (done.out, done.err) == ("", f"rdmeta: {file}/lock: Not a directory\n")
     done = pipeline("all", source, "/proc/tables", "--json", "--engine", "local", code=2)
     assert (done.out, done.err) == ("", "rdmeta: /proc/tables: No such file or directory\n")
 
