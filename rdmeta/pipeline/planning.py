@@ -20,6 +20,7 @@ from rdmeta.pipeline.layout import (
     Parts,
     bronze_file,
     choose_parts,
+    leader_minutes_file,
     period_of,
     read_layout,
     table_file,
@@ -67,7 +68,9 @@ class Plan:
 
     `unchanged` counts the parts of tables that stay as they are. `files` are all inputs with their
     states, `manifest` is the one that is there, and `days` are those that the next one will have.
-    `leftovers` are unfinished files of a run that died.
+    `leftovers` are unfinished files of a run that died. `lost_minutes` are parts of leader_minutes
+    that are not there, or are not the ones that were made. `is_news` says that a file has another
+    state than in OUT/input.parquet.
     """
 
     options: Options
@@ -82,6 +85,8 @@ class Plan:
     manifest: Manifest
     is_marked: bool
     leftovers: tuple[str, ...]
+    lost_minutes: frozenset[str]
+    is_news: bool
 
     @property
     def quarantined(self) -> tuple[Input, ...]:
@@ -193,12 +198,13 @@ class _Planner:
                 wanted, days[cluster_id] = self._merged(cluster_id, now)
                 tasks += self._tasks(cluster_id, wanted)
         present = {c for c, made in days.items() if made} | {r.cluster_id for r in recordings}
+        files = tuple(self._states(recordings, copies))
         return Plan(
             self._options,
             tuple(copies),
             tuple(tasks),
             tuple(self._unchanged),
-            tuple(self._states(recordings, copies)),
+            files,
             self._parts,
             {c: made for c, made in days.items() if made},
             made_days,
@@ -206,6 +212,8 @@ class _Planner:
             self._manifest,
             self._is_marked,
             tuple(name for name in self._there if is_leftover(name.rpartition("/")[2])),
+            frozenset(name for name in map(leader_minutes_file, days) if self._is_lost(name)),
+            any(self._known.get((each.place, each.name)) != each for each in files),
         )
 
     def _used(self) -> tuple[list[Input], list[Copy]]:
@@ -387,12 +395,16 @@ class _Planner:
         if changed:
             return f"the input of {changed[0]} differs"
         for name in files_of_period(cluster_id, period.name, parts):
-            there, made = self._there.get(name), self._manifest.files.get(name)
-            if there is None:
+            if name not in self._there:
                 return f"{name} is missing"
-            if made is None or made.bytes != there.size:
+            if name not in self._manifest.files or self._is_lost(name):
                 return f"{name} is not the file that was made"
         return "the run before did not end well" if self._is_marked else None
+
+    def _is_lost(self, name: str) -> bool:
+        """Returns whether a file that a run made is missing, or has another size."""
+        there, made = self._there.get(name), self._manifest.files.get(name)
+        return made is not None and (there is None or there.size != made.bytes)
 
     def _states(self, recordings: Sequence[Recording], copies: Sequence[Copy]) -> Iterator[Input]:
         """Yields every input once, with its state."""

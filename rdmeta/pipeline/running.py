@@ -124,6 +124,8 @@ def _remove_leftovers(out: Place) -> None:
 def _has_nothing_to_do(plan: Plan) -> bool:
     if plan.copies or plan.tasks or plan.leftovers or plan.is_marked:
         return False
+    if plan.lost_minutes or plan.is_news:
+        return False
     before = plan.manifest
     return plan.days == before.days and plan.names == before.names and bool(before.files)
 
@@ -248,6 +250,7 @@ class _Runner:
                 names = self._intervals(cluster_id)
                 minutes = leader_minutes_file(cluster_id)
                 is_made = self._trusted and minutes in self._plan.manifest.files
+                is_made = is_made and minutes not in self._plan.lost_minutes
                 if not is_made or any(name in self._files for name in names):
                     parts = {name: self._digest(name) for name in names}
                     for draft in draft_leader_minutes(self._out, cluster_id, parts):

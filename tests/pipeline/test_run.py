@@ -308,6 +308,19 @@ def test_a_part_of_another_size_is_made_again(tmp_path: Path) -> None:
     assert contents(out) == before
 
 
+@pytest.mark.parametrize("damage", ["missing", "cut"])
+def test_leader_minutes_that_are_lost_are_made_again(tmp_path: Path, damage: str) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    before = contents(out)
+    minutes = out / layout.leader_minutes_file("one")
+    minutes.unlink() if damage == "missing" else minutes.write_bytes(b"PAR1")
+    made(source, out)
+    assert contents(out) == before
+    assert pipeline.check(out) == []
+
+
 def test_a_file_that_changes_between_plan_and_copy_is_looked_at_again(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
@@ -588,6 +601,23 @@ def test_the_table_of_inputs_says_which_files_are_gone(tmp_path: Path) -> None:
     found = pq.read_table(out / "input.parquet").to_pylist()
     states = {(row["name"].split("/")[0], row["state"]) for row in found}
     assert states == {("a", "gone"), ("b", "good"), ("c", "good")}
+
+
+def test_the_table_of_inputs_has_a_bad_file_that_comes_alone(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    (source / "foreign.parquet").write_bytes(b"foreign")
+    made(source, out)
+    found = {row["name"]: row for row in pq.read_table(out / "input.parquet").to_pylist()}
+    assert found["foreign.parquet"]["state"] == "quarantined"
+    (source / "foreign.parquet").unlink()
+    made(source, out)
+    found = {row["name"]: row for row in pq.read_table(out / "input.parquet").to_pylist()}
+    assert found["foreign.parquet"]["state"] == "gone"
+    before = tree(out)
+    made(source, out)
+    assert tree(out) == before
 
 
 def test_a_task_that_is_made_again_after_its_worker_died_counts_as_made(tmp_path: Path) -> None:
