@@ -378,9 +378,23 @@ class _Planner:
     def _of_chain(
         self, cluster_id: str, chain: Sequence[Period], parts: Parts, reason: str
     ) -> Iterator[Task]:
+        digests = {
+            name: self._manifest.files[name].sha256
+            for period in chain
+            if len(period.days) > 1  # the days that have not changed are copied from these
+            for name in files_of_period(cluster_id, period.name, parts)
+            if name in self._manifest.files
+        }
         for bucket in range(parts.buckets):
-            periods = tuple(chain)
-            yield Task(self._out.where, cluster_id, bucket, parts.buckets, periods, reason)
+            yield Task(
+                self._out.where,
+                cluster_id,
+                bucket,
+                parts.buckets,
+                tuple(chain),
+                reason,
+                digests=digests,
+            )
 
     def _reason(self, cluster_id: str, period: Period, parts: Parts) -> str | None:
         """Returns why a period is to be made, None if it stays as it is."""

@@ -19,7 +19,7 @@ from rdmeta._core import Fold
 from rdmeta.errors import Error
 from rdmeta.pipeline import elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
-from rdmeta.pipeline.errors import BadFileError, LockedError
+from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
 from rdmeta.pipeline.place import Place, commit, is_failing
@@ -38,7 +38,8 @@ def make(task: Task) -> Result:
     """Makes what differs; a part takes its name when all parts of its period are whole.
 
     Raises BadFileError for an input that is damaged or has changed, LockedError if another run has
-    taken over the output folder, and OSError.
+    taken over the output folder, PipelineError for a part that is damaged and whose input is gone,
+    and OSError.
     """
     result = Result(task.cluster_id)
     maker = _Maker(task, result)
@@ -79,6 +80,8 @@ class _Maker:
         if not stale:
             return
         kept = {day for day in days if all(days[day] == each.get(day) for each in there)}
+        if not all(self._is_whole(name, footer) for name in stale.values()):
+            kept = set()
         with contextlib.ExitStack() as stack:
             writers = {}
             for table, name in stale.items():
@@ -191,12 +194,34 @@ class _Maker:
         days: dict[str, str] = found.pop("days", {})
         return days if found == self._footer(period) else {}
 
+    def _is_whole(self, name: str, footer: str) -> bool:
+        """Returns whether a part is the one of the manifest, or one that another attempt made."""
+        wanted = self._task.digests.get(name)
+        if wanted is None:
+            return True
+        try:
+            with self._out.opened(name) as stream:
+                if sha256_of(stream) == wanted:
+                    return True
+        except FileNotFoundError:
+            return False
+        return made_from(self._out, name) == footer
+
     def _copy(
         self, days: Sequence[str], names: Mapping[str, str], writers: Mapping[str, TableWriter]
     ) -> None:
         for table, writer in writers.items():
-            for day, rows in rows_of_days(self._out, names[table], days):
-                writer.write(day, rows)
+            try:
+                for day, rows in rows_of_days(self._out, names[table], days):
+                    writer.write(day, rows)
+            except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+                is_missing = isinstance(error, FileNotFoundError)
+                if isinstance(error, OSError) and is_failing(error) and not is_missing:
+                    raise
+                raise PipelineError(
+                    f"{self._out.shown(names[table])}: it is missing or damaged, and input of"
+                    f" {days[0]} is gone: restore it, or name a new folder"
+                ) from error
 
     def _commit(self, writers: Mapping[str, TableWriter]) -> None:
         sizes = {table: writer.close() for table, writer in writers.items()}

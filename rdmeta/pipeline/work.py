@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rdmeta.pipeline.days import Day, File
@@ -29,7 +29,8 @@ class Period:
 class Task:
     """The periods that one process makes in order, and the part of the topics that it takes.
 
-    `out` is the output folder. `token` is that of the run that holds its lock.
+    `out` is the output folder. `token` is that of the run that holds its lock. `digests` are the
+    SHA-256 of the parts of months by name, as the manifest has them.
     """
 
     out: str
@@ -39,6 +40,7 @@ class Task:
     periods: tuple[Period, ...]
     reason: str
     token: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:

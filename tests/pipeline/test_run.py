@@ -130,6 +130,50 @@ def test_a_month_takes_the_days_that_have_not_changed_from_its_part(
     assert (out / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes()
 
 
+def damage_part(out: Path, damage: str) -> Path:
+    """Deletes a part of a month, or turns bits of its pages: its size and its footer stay."""
+    part = out / layout.table_file("partition_interval", "one", "2026-11", 0, 1)
+    if damage == "missing":
+        part.unlink()
+        return part
+    content = bytearray(part.read_bytes())
+    content[60:400] = bytes(255 - byte for byte in content[60:400])
+    part.write_bytes(content)
+    return part
+
+
+@pytest.mark.parametrize("damage", ["missing", "turned bits"])
+def test_days_of_a_damaged_part_are_made_from_their_input(tmp_path: Path, damage: str) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    damage_part(out, damage)
+    cluster_day(source, "one", 2)
+    made(source, out)
+    made(source, tmp_path / "fresh")
+    assert silver(out) == silver(tmp_path / "fresh")
+    assert pipeline.check(out) == []
+
+
+@pytest.mark.parametrize("damage", ["missing", "turned bits"])
+def test_a_damaged_part_is_named_if_input_of_it_is_gone(tmp_path: Path, damage: str) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source / "a", "one", 1)
+    made(source, out, in_place=True)
+    shutil.copytree(out, tmp_path / "kept")
+    shutil.rmtree(source / "a")
+    part = damage_part(out, damage)
+    cluster_day(source / "b", "one", 2)
+    for _ in range(2):
+        with pytest.raises(pipeline.PipelineError, match="input of 2026-11-01 is gone") as caught:
+            made(source, out, in_place=True)
+        assert str(part) in str(caught.value)
+    shutil.copy(tmp_path / "kept" / part.relative_to(out), part)
+    made(source, out, in_place=True)
+    assert rows(out, "observation").num_rows == 2
+    assert pipeline.check(out) == []
+
+
 @pytest.mark.parametrize("in_place", [False, True])
 def test_input_that_is_gone_takes_nothing_away(tmp_path: Path, in_place: bool) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
