@@ -21,6 +21,14 @@ __all__ = ["command"]
 
 _ACTIONS = ("bronze", "silver", "all", "check")
 _LISTED = 20
+# What an action does with all there is, and the options that would limit or change it.
+_WHOLE = {
+    "bronze": ("copies all input", ("in_place", "clusters", "since", "until")),
+    "check": (
+        "compares all files",
+        ("in_place", "clusters", "since", "until", "names", "master", "dry_run"),
+    ),
+}
 
 
 def _day(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -104,8 +112,7 @@ def command(
     inputs, out = _places(action, places)
     if engine == "local" and master is not None:
         raise BadInputError("--master needs --engine spark")
-    if in_place and action == "bronze":
-        raise BadInputError("pipeline bronze makes copies, so it takes no --in-place")
+    _refuse_unused(action, click.get_current_context().params)
     if since is not None and until is not None and since >= until:
         raise BadInputError(f"--since {since} is not before --until {until}")
     if action == "check":
@@ -122,10 +129,11 @@ def command(
         in_place=in_place or action == "silver",
         silver=action != "bronze",
     )
+    by = "local" if action == "bronze" else engine  # copies need no Spark
     if dry_run:
         _print_plan(output, action, plan)
     else:
-        with _progress(quiet) as progress, _engine(plan, engine, master) as run_tasks:
+        with _progress(quiet) as progress, _engine(plan, by, master) as run_tasks:
             made = pipeline.run(plan, engine=run_tasks, progress=progress)
         plan = made.plan
         if json or not quiet:
@@ -133,6 +141,15 @@ def command(
         _tell_unknown(made, messages)
     _tell(plan, messages)
     return UNMET if strict and (plan.quarantined or plan.gone) else FINE
+
+
+def _refuse_unused(action: str, options: Mapping[str, object]) -> None:
+    """Raises BadInputError for an option that the action would pass over."""
+    what, unused = _WHOLE.get(action, ("", ()))
+    for name in unused:
+        if options[name]:
+            option = name.replace("_", "-")
+            raise BadInputError(f"pipeline {action} {what}, so it takes no --{option}")
 
 
 def _places(action: str, places: Sequence[str]) -> tuple[Sequence[str], str]:
