@@ -19,9 +19,9 @@ from uuid import uuid4
 from rdmeta.history.opening import HistoryFile, described
 from rdmeta.history.schema import HistoryError
 
-__all__ = ["Index", "Stamp"]
+__all__ = ["NAME", "Index", "Stamp"]
 
-_NAME = ".rdmeta-index.json"
+NAME = ".rdmeta-index.json"
 _FORMAT = 1
 _SETTLED_NS = 2_000_000_000
 _PREFIX = b"rdmeta."
@@ -40,7 +40,7 @@ class Index:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._path = root / _NAME
+        self._path = root / NAME
         self._entries = _entries(self._path)
         self._kept: dict[str, Any] = {}
         self._is_new = False
@@ -85,7 +85,7 @@ class Index:
         """Writes the index if it has changed; a directory where that fails keeps the old one."""
         if not self._is_new and self._kept.keys() == self._entries.keys():
             return
-        temporary = self._path.with_name(f"{_NAME}.{uuid4().hex}.tmp")
+        temporary = self._path.with_name(f"{NAME}.{uuid4().hex}.tmp")
         content = json.dumps({"format": _FORMAT, "files": self._kept}, separators=(",", ":"))
         try:
             temporary.write_text(content, encoding="utf-8")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rdmeta.history import index
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import sha256_of
@@ -54,9 +55,10 @@ def check(out: str | os.PathLike[str]) -> list[Fault]:
         if reason is not None:
             faults.append(Fault(place.shown(name), reason))
     for name in sorted(there - set(manifest.files) - set(parts) - _ALSO_THERE):
-        if is_leftover(name.rpartition("/")[2]):
+        last = name.rpartition("/")[2]
+        if is_leftover(last):
             faults.append(Fault(place.shown(name), "a run left it unfinished"))
-        elif not name.startswith(f"{SILVER}/_state/"):
+        elif last != index.NAME and not name.startswith(f"{SILVER}/_state/"):
             faults.append(Fault(place.shown(name), "the manifest does not have it"))
     return faults
 

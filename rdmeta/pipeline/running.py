@@ -157,7 +157,7 @@ class _Runner:
     def manifest(self) -> Manifest:
         """Returns the manifest of what is in place now."""
         plan = self._plan
-        names = {each.name for each in plan.files if self._is_bronze(each)}
+        names = {e.name for e in plan.files if self._is_bronze(e) and e.state != "gone"}
         for cluster_id, days in plan.days.items():
             parts = plan.parts[cluster_id]
             for period in {period_of(day, parts) for day in days}:
