@@ -17,6 +17,8 @@ from rdmeta.pipeline.days import Day, day_at, days_of
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import Input, Recording, arrange, look, read_inputs
 from rdmeta.pipeline.layout import (
+    MANIFEST,
+    SILVER,
     Parts,
     bronze_file,
     choose_parts,
@@ -169,9 +171,13 @@ class _Planner:
         self._options, self._out, self._known = options, out, known
         self._parts = read_layout(out)
         self._manifest = read_manifest(out)
-        self._is_marked = is_marked
         self._before: Mapping[str, Mapping[str, MadeDay]] = self._manifest.days
         self._there: dict[str, Entry] = {each.name: each for each in out.files()}
+        # Without a manifest only the parts tell of days whose input is gone.
+        has_lost_it = MANIFEST not in self._there and any(
+            name.startswith(f"{SILVER}/") for name in self._there
+        )
+        self._is_marked = is_marked or has_lost_it
         self._aside: list[Input] = []
         self._unchanged: list[str] = []
         self._used_files: dict[tuple[str, str], Input] = {}

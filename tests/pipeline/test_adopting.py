@@ -91,6 +91,19 @@ def test_a_day_that_only_some_tables_have_is_removed_when_its_input_is_gone(
     assert pipeline.check(out) == []
 
 
+def test_days_whose_input_is_gone_stay_when_the_manifest_is_lost(
+    days: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    made(days, out)
+    before = silver(out)
+    shutil.rmtree(days / "day-1")
+    (out / "manifest.json").unlink()
+    assert made(days, out).plan.gone == (("one", "2026-11-01"),)
+    assert silver(out) == before
+    assert pipeline.check(out) == []
+
+
 def test_a_run_looks_at_the_parts_that_stay_only_if_the_run_before_did_not_end_well(
     days: Path, tmp_path: Path
 ) -> None:
