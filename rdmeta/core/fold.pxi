@@ -30,6 +30,8 @@ cdef int64_t fold_time(object when, str what) except? -1:
 
 cdef int32_t fold_table(object name) except -1:
     """Returns the number of a table; ValueError for another name."""
+    if name == "controller":
+        raise ValueError("a fold makes no table controller: only a metadata log tells of controllers")
     if name not in FOLD_TABLES:
         raise ValueError(f"table must be one of {', '.join(FOLD_TABLES)}, not {name!r}")
     return FOLD_TABLES[name]

@@ -655,6 +655,8 @@ def test_arguments_are_checked() -> None:
         fold.end(0, "why")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="table must be one of"):
         fold.take("nothing")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="only a metadata log tells of controllers"):
+        fold.take("controller")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="an Arrow batch, table or stream, not list"):
         fold.add([])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="16383 bytes"):
