@@ -35,7 +35,7 @@ def _day(context: click.Context, option: click.Parameter, value: str | None) -> 
     if value is None:
         return None
     try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", value):
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
             datetime.strptime(value, "%Y-%m-%d")
             return value
     except ValueError:

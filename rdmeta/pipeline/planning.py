@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.adopting import days_of_parts
-from rdmeta.pipeline.days import Day, day_at, days_of
+from rdmeta.pipeline.days import Day, begin_of, day_at, days_of
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import Input, Recording, arrange, look, read_inputs
 from rdmeta.pipeline.layout import (
@@ -133,8 +133,15 @@ def plan(
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
     Raises PipelineError if there is nothing to read, for an input that lies in OUT, and for an OUT
-    of another version; and OSError.
+    of another version; TypeError for one text in the place of several, ValueError for `since` and
+    `until` that are no days; and OSError.
     """
+    for name, values in (("inputs", inputs), ("clusters", clusters)):
+        if isinstance(values, (str, os.PathLike)):
+            raise TypeError(f"{name} must be a list, such as [{os.fspath(values)!r}]")
+    for name, day in (("since", since), ("until", until)):
+        if day is not None and not _is_day(day):
+            raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
     options = Options(
         tuple(os.fspath(each) for each in inputs),
         os.fspath(out),
@@ -443,6 +450,13 @@ class _Planner:
         for key in sorted(set(self._known) - there):
             if key[0] in places:
                 yield replace(self._known[key], state="gone", reason="it is not there any more")
+
+
+def _is_day(text: str) -> bool:
+    try:
+        return day_at(begin_of(text)) == text
+    except ValueError:
+        return False
 
 
 def _contradictions(found: Iterable[Input]) -> dict[str, str]:

@@ -140,6 +140,12 @@ def test_check_names_each_file_that_differs(source: Path, tmp_path: Path) -> Non
     assert faults[str(parts[0])] == "it is missing"
 
 
+def test_a_day_in_other_digits_is_refused(source: Path, tmp_path: Path) -> None:
+    day = "".join(chr(ord(each) + 0xFEE0) if each.isdigit() else each for each in "2026-11-01")
+    done = pipeline("all", source, tmp_path / "out", "--since", day, "--engine", "local", code=2)
+    assert "--since needs a day such as 2026-11-22" in done.err
+
+
 def test_names_of_clusters_select_them(source: Path, tmp_path: Path) -> None:
     cluster_day(source, "two", 1)
     names = tmp_path / "names"

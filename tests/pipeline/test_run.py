@@ -411,6 +411,21 @@ def test_a_folder_without_history_is_an_error(tmp_path: Path) -> None:
             pipeline.plan([source], out)
 
 
+def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    for inputs in (str(source), source):
+        with pytest.raises(TypeError, match="inputs must be a list"):
+            pipeline.plan(inputs, out)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"clusters must be a list, such as \['one'\]"):
+        pipeline.plan([source], out, clusters="one")
+    for day in ("2026-11-1", "2026-02-30", "today", ""):
+        with pytest.raises(ValueError, match="must be a day such as 2026-11-22"):
+            pipeline.plan([source], out, since=day)
+        with pytest.raises(ValueError, match="must be a day such as 2026-11-22"):
+            pipeline.plan([source], out, until=day)
+
+
 @pytest.mark.parametrize("damage", ["rewritten", "cut"])
 def test_a_copy_that_has_changed_is_made_anew_from_its_source(tmp_path: Path, damage: str) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
