@@ -419,7 +419,13 @@ def test_ctrl_c_at_any_moment_leaves_a_process_that_ends(brokers: Brokers) -> No
             assert process.stdout.readline() == "go\n"
             time.sleep(0.1 + rng.random() * 0.2)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=30)
+            try:
+                out, err = process.communicate(timeout=8)
+            except subprocess.TimeoutExpired:
+                # Python drops an interrupt that comes within a finalizer. A client that hung in
+                # close() would end by the second one with a traceback.
+                process.send_signal(signal.SIGINT)
+                out, err = process.communicate(timeout=30)
         assert (out, process.returncode) == ("interrupted []\n", 0), err
 
 
