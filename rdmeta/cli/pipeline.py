@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +19,7 @@ __all__ = ["command"]
 
 _ACTIONS = ("bronze", "silver", "all", "check")
 _LISTED = 20
-# What an action does with all there is, and the options that would limit or change it.
+# For an action that leaves no file out: what it does, and the options that it refuses.
 _WHOLE = {
     "bronze": ("copies all input", ("in_place", "clusters", "since", "until")),
     "check": (
@@ -34,12 +32,10 @@ _WHOLE = {
 def _day(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     if value is None:
         return None
-    try:
-        if re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
-            datetime.strptime(value, "%Y-%m-%d")
-            return value
-    except ValueError:
-        pass
+    from rdmeta.pipeline.days import is_day
+
+    if is_day(value):
+        return value
     raise click.UsageError(f"{option.opts[-1]} needs a day such as 2026-11-22", context)
 
 

@@ -17,7 +17,17 @@ from typing import Any
 from rdmeta.history.schema import microseconds
 from rdmeta.pipeline.inputs import Input, Recording
 
-__all__ = ["DAY_US", "Day", "File", "Stretch", "begin_of", "day_at", "days_of", "digest_of"]
+__all__ = [
+    "DAY_US",
+    "Day",
+    "File",
+    "Stretch",
+    "begin_of",
+    "day_at",
+    "days_of",
+    "digest_of",
+    "is_day",
+]
 
 DAY_US = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -95,6 +105,14 @@ def begin_of(day: str) -> int:
     """Returns the moment at which a day begins."""
     begun = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=timezone.utc)
     return microseconds(begun)
+
+
+def is_day(text: str) -> bool:
+    """Returns whether a text is a day such as 2026-11-22."""
+    try:
+        return day_at(begin_of(text)) == text
+    except ValueError:
+        return False
 
 
 def digest_of(value: object) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.adopting import days_of_parts
-from rdmeta.pipeline.days import Day, begin_of, day_at, days_of
+from rdmeta.pipeline.days import Day, day_at, days_of, is_day
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import Input, Recording, arrange, look, read_inputs
 from rdmeta.pipeline.layout import (
@@ -140,7 +140,7 @@ def plan(
         if isinstance(values, (str, os.PathLike)):
             raise TypeError(f"{name} must be a list, such as [{os.fspath(values)!r}]")
     for name, day in (("since", since), ("until", until)):
-        if day is not None and not _is_day(day):
+        if day is not None and not is_day(day):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
     options = Options(
         tuple(os.fspath(each) for each in inputs),
@@ -450,13 +450,6 @@ class _Planner:
         for key in sorted(set(self._known) - there):
             if key[0] in places:
                 yield replace(self._known[key], state="gone", reason="it is not there any more")
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return day_at(begin_of(text)) == text
-    except ValueError:
-        return False
 
 
 def _contradictions(found: Iterable[Input]) -> dict[str, str]:

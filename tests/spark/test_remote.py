@@ -19,7 +19,7 @@ from rdmeta._version import __version__
 from rdmeta.pipeline.work import Result, Task
 from rdmeta.spark.remote import made, shipped
 
-# What Spark's worker does with the function, where rdmeta is as `{rdmeta}` says.
+# Spark's worker runs the function like this; `{rdmeta}` is the code that sets up rdmeta there.
 EXECUTOR = """
 import pickle, sys
 import pyarrow as pa
