@@ -17,7 +17,16 @@ import pyarrow.parquet as pq
 
 from rdmeta.pipeline.place import Draft, Place
 
-__all__ = ["OF_FOLD", "SCHEMAS", "TABLES", "TableWriter", "made_from", "rows_of_days"]
+__all__ = [
+    "OF_FOLD",
+    "SCHEMAS",
+    "TABLES",
+    "TableWriter",
+    "made_from",
+    "parquet_writer",
+    "rows_of_days",
+    "schema_of",
+]
 
 FoldTable: TypeAlias = Literal[
     "partition_interval",
@@ -39,9 +48,12 @@ _ROWS = b"rdmeta.rows_of_days"
 
 _TYPES = {"str": pa.string(), "i32": pa.int32(), "i64": pa.int64(), "bool": pa.bool_()}
 _TYPES |= {"ids": _IDS, "time": _TIME}
+_TYPES |= {"f64": pa.float64(), "strs": pa.list_(pa.string()), "f64s": pa.list_(pa.float64())}
+_HOLE = pa.struct([("reason", pa.string()), ("minutes", pa.float64())])
+_TYPES |= {"holes": pa.list_(_HOLE)}
 
 
-def _schema(columns: str) -> pa.Schema:
+def schema_of(columns: str) -> pa.Schema:
     """Returns a schema of `name type` pairs; a type that ends in "?" may be null."""
     fields = []
     for column in columns.split(","):
@@ -57,34 +69,34 @@ _SPAN = (
 _SEEN = ", unseen_us i64?, origin str, version i64, offset i64?"
 
 SCHEMAS: dict[str, pa.Schema] = {
-    "partition_interval": _schema(
+    "partition_interval": schema_of(
         "cluster_id str, topic str, topic_id str?, partition i32, leader i32?, leader_epoch i32?,"
         " partition_epoch i32?, isr ids?, replicas ids?, adding ids?, removing ids?, elr ids?,"
         " offline ids?, min_isr i32?, racks i32?" + _SPAN
     ),
-    "broker_interval": _schema(
+    "broker_interval": schema_of(
         "cluster_id str, broker i32, broker_epoch i64?, rack str?, host str, port i32,"
         " fenced bool?, shutting_down bool?" + _SPAN
     ),
-    "topic_interval": _schema("cluster_id str, topic str, topic_id str?, partitions i32" + _SPAN),
-    "config_interval": _schema(
+    "topic_interval": schema_of("cluster_id str, topic str, topic_id str?, partitions i32" + _SPAN),
+    "config_interval": schema_of(
         "cluster_id str, resource_type str, resource str, key str, value str" + _SPAN
     ),
-    "leader_change": _schema(
+    "leader_change": schema_of(
         "cluster_id str, topic str, topic_id str?, partition i32, observed_at time,"
         " old_leader i32?, new_leader i32?, old_leader_epoch i32?, new_leader_epoch i32?,"
         " elections i32?, source str?, source_broker i32?"
         + _SEEN
         + ", recordings i32, partial bool"
     ),
-    "change": _schema(
+    "change": schema_of(
         "cluster_id str, kind str, topic str?, topic_id str?, partition i32?, broker i32?,"
         " observed_at time, source str?, source_broker i32?, old_isr ids?, new_isr ids?,"
         " old_replicas ids?, new_replicas ids?, old_offline ids?, new_offline ids?, detail str?"
         + _SEEN
         + ", partial bool"
     ),
-    "observation": _schema(
+    "observation": schema_of(
         "cluster_id str, origin str, seen_from time, seen_to time, counts_from time?,"
         " counts_to time?, ended_by str, longest_gap_us i64?, partial bool"
     ),
@@ -116,7 +128,7 @@ class TableWriter:
         self._count = 0
         try:
             with self.draft.naming():
-                self._writer = _writer(self.draft.path, schema, footer)
+                self._writer = parquet_writer(self.draft.path, schema, footer)
         except BaseException:
             self.draft.drop()
             raise
@@ -160,7 +172,8 @@ class TableWriter:
         self._count = rows.num_rows - count
 
 
-def _writer(path: Path, schema: pa.Schema, footer: str) -> pq.ParquetWriter:
+def parquet_writer(path: Path, schema: pa.Schema, footer: str) -> pq.ParquetWriter:
+    """Returns a writer of a file that says what it was made from; the caller closes it."""
     return pq.ParquetWriter(
         path,
         schema.with_metadata({_MADE_FROM: footer.encode()}),
@@ -181,9 +194,9 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     times = [field.name for field in schema if field.type == _TIME]
     rising = [*times, *(name for name in _RISING if name in schema.names)]
     repeated = [
-        f"{field.name}.list.element" if field.type == _IDS else field.name
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
         for field in schema
-        if field.name not in rising
+        if field.name not in rising and field.type != _TYPES["holes"]
     ]
     return {
         "use_dictionary": repeated,

@@ -1,0 +1,77 @@
+"""Runs the SQL of measures in DuckDB.
+
+The caller gives a connection the tables of silver. `prepare` adds the views that the measures
+share, and `rows` runs one measure.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rdmeta.errors import MissingExtraError
+from rdmeta.pipeline.gold.measures import MEASURES, text_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["connected", "prepare", "rows"]
+
+_MEMORY_SHARE = 0.6
+
+
+def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
+    """Returns a DuckDB in memory whose times are in UTC; the caller closes it.
+
+    `beside` is the number of processes that work at a time. They share the CPUs and the memory.
+    Raises MissingExtraError without DuckDB.
+    """
+    try:
+        import duckdb
+    except ImportError as error:
+        raise MissingExtraError.of("gold tables", "gold") from error
+    share = min(beside, os.cpu_count() or 1)
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    connection = duckdb.connect(
+        ":memory:",
+        config={
+            "threads": max(1, (os.cpu_count() or 1) // share),
+            "memory_limit": f"{int(pages * _MEMORY_SHARE / share) >> 20}MiB",
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        },
+    )
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def prepare(
+    connection: duckdb.DuckDBPyConnection, *, min_isr: int | None = None, flap_seconds: int = 600
+) -> None:
+    """Creates the views of the prelude over the tables of silver.
+
+    `min_isr` counts for partitions whose min ISR silver does not know. `flap_seconds` is the
+    longest time for which a broker that flaps is out of an ISR.
+    """
+    known = "NULL::INTEGER" if min_isr is None else f"{int(min_isr)}::INTEGER"
+    connection.execute(f"SET VARIABLE min_isr = {known}")
+    connection.execute(f"SET VARIABLE flap_us = {int(flap_seconds) * 1_000_000}::BIGINT")
+    connection.execute(text_of("prelude"))
+
+
+def rows(connection: duckdb.DuckDBPyConnection, name: str, where: str = "true") -> pa.Table:
+    """Returns the rows of a measure that match `where`, in the order of its key.
+
+    The table has exactly the measure's schema.
+    """
+    measure = MEASURES[name]
+    columns = ", ".join(measure.schema.names)
+    order = ", ".join(f"{each} NULLS FIRST" for each in measure.order)
+    query = f"SELECT {columns} FROM (\n{text_of(name)}\n) WHERE {where} ORDER BY {order}"
+    found = connection.sql(query).to_arrow_table().cast(measure.schema)
+    for field in measure.schema:
+        if not field.nullable and found[field.name].null_count:
+            raise ValueError(f"{name}: column {field.name} has nulls")
+    return found
