@@ -1,0 +1,61 @@
+-- The racks of the brokers that were listed on a day. A broker that is away for a part of the day
+-- stays registered, so its rack counts. Without the rack of each broker nothing is known.
+CREATE OR REPLACE VIEW day_racks AS
+SELECT
+    cluster_id,
+    date_trunc('day', began_at) AS day,
+    count(DISTINCT rack) AS day_racks,
+    count(*) = count(rack) AS racks_are_known
+FROM broker_interval
+GROUP BY ALL;
+
+-- Each interval of a partition, with what is at risk in it. A flag is null if silver cannot tell.
+CREATE OR REPLACE VIEW state AS
+WITH counted AS (
+    SELECT
+        *,
+        len(replicas) - coalesce(len(adding), 0) AS eff,
+        adding IS NOT NULL AS eff_is_exact,
+        len(isr) AS in_sync,
+        coalesce(min_isr, getvariable('min_isr')) AS min_isr_used
+    FROM partition_interval
+),
+
+flagged AS (
+    SELECT
+        counted.*,
+        leader IS NULL AS leaderless,
+        in_sync < eff AS under_replicated,
+        in_sync < least(min_isr_used, eff) AS under_min_isr,
+        in_sync = least(min_isr_used, eff) AS at_min_isr,
+        in_sync = 1 AND eff > 1 AS single_copy,
+        leader IS DISTINCT FROM replicas[1]
+        AND NOT coalesce(list_contains(adding, replicas[1]), false) AS not_preferred,
+        len(adding) > 0 OR len(removing) > 0 AS reassigning,
+        CASE WHEN racks_are_known THEN racks < least(eff, day_racks) END AS rack_unsafe
+    FROM counted
+    LEFT JOIN day_racks
+        ON
+            counted.cluster_id = day_racks.cluster_id
+            AND date_trunc('day', counted.began_at) = day_racks.day
+)
+
+-- A partition whose full ISR is the min ISR is so by configuration, and not for a while.
+SELECT
+    *,
+    coalesce(leaderless, false)
+    OR coalesce(under_replicated, false)
+    OR coalesce(under_min_isr, false)
+    OR coalesce(single_copy, false)
+    OR coalesce(not_preferred, false)
+    OR coalesce(reassigning, false)
+    OR coalesce(rack_unsafe, false) AS is_at_risk
+FROM flagged;
+
+-- The hours that a span of time touches.
+CREATE OR REPLACE MACRO hours(began, ended) AS
+    range(date_trunc('hour', began), ended, INTERVAL 1 HOUR);
+
+-- The microseconds of a span that lie in the hour which begins at `hour`.
+CREATE OR REPLACE MACRO us_in_hour(began, ended, hour) AS
+    epoch_us(least(ended, hour + INTERVAL 1 HOUR)) - epoch_us(greatest(began, hour));
