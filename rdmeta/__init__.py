@@ -20,6 +20,7 @@ from rdmeta._core import (
     Fold,
     decode_metadata_response,
     encode_metadata_request,
+    partitions_for,
 )
 from rdmeta._version import __version__
 from rdmeta.cache import (
@@ -161,6 +162,7 @@ __all__ = [
     "health",
     "metrics",
     "operation_names",
+    "partitions_for",
 ]
 
 # These names are imported on first use: their modules load more slowly than the cache itself.

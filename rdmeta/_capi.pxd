@@ -301,6 +301,26 @@ cdef extern from "rdmeta.h" nogil:
                                  const void *key, size_t len, int64_t mono_us)
     uint32_t rdmeta_murmur2(const void *key, size_t len)
 
+    # Keys
+    enum:
+        RDMETA_PARTITIONER_MURMUR2
+        RDMETA_PARTITIONER_CRC32
+        RDMETA_ANY_PARTITION
+
+    ctypedef struct rdmeta_keys_t:
+        const void *offsets
+        const uint8_t *data
+        const uint8_t *validity
+        int64_t first
+        int32_t offset_width
+        int32_t reserved
+
+    uint32_t rdmeta_crc32(const void *data, size_t len)
+    int32_t rdmeta_key_partition(int32_t partitioner, const void *key, size_t len,
+                                 int32_t partitions)
+    rdmeta_err_t rdmeta_key_partitions(int32_t partitioner, const rdmeta_keys_t *keys, size_t n,
+                                       const int32_t *partitions, size_t step, int32_t *out)
+
     # Images
     ctypedef struct rdmeta_image_t:
         pass

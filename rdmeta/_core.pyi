@@ -4,7 +4,7 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from os import PathLike
-from typing import Any, Literal, NoReturn, Protocol, TypeVar, final, overload
+from typing import Any, Literal, NoReturn, Protocol, SupportsIndex, TypeVar, final, overload
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -47,6 +47,7 @@ class Names:
     def address(self) -> int: ...
 
 _Names = Iterable[str] | Names | _ArrowArray | _ArrowStream
+_Keys = Iterable[Buffer | None] | _ArrowArray | _ArrowStream
 _Numbers = Iterable[int] | Buffer | _ArrowArray | _ArrowStream
 
 NO_LEADER: int
@@ -74,6 +75,22 @@ def encode_metadata_request(
 def decode_metadata_response(
     body: Buffer, version: int, *, tolerate_trailing: bool = False
 ) -> dict[str, Any]: ...
+@overload
+def partitions_for(
+    keys: _Keys,
+    partitions: SupportsIndex | _Numbers,
+    partitioner: str = "murmur2",
+    *,
+    out: None = None,
+) -> array[int]: ...
+@overload
+def partitions_for(
+    keys: _Keys,
+    partitions: SupportsIndex | _Numbers,
+    partitioner: str = "murmur2",
+    *,
+    out: _B,
+) -> _B: ...
 def _brokers_in(body: Buffer, version: int, /) -> tuple[Broker, ...]: ...
 
 class _Clock(Protocol):

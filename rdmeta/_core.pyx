@@ -53,6 +53,7 @@ if hasattr(sys, "_is_gil_enabled") and not sys._is_gil_enabled():
 include "core/values.pxi"
 include "core/arrow_columns.pxi"
 include "core/leaders.pxi"
+include "core/keys.pxi"
 include "core/walk.pxi"
 include "core/reader_pool.pxi"
 include "core/arrow_tables.pxi"

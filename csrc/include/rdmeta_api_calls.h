@@ -106,7 +106,10 @@
         F(rdmeta_fold_save) \
         F(rdmeta_fold_take) \
         F(rdmeta_fold_stats) \
-        F(rdmeta_fold_error)
+        F(rdmeta_fold_error) \
+        F(rdmeta_crc32) \
+        F(rdmeta_key_partition) \
+        F(rdmeta_key_partitions)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -308,6 +311,12 @@
         (rdmeta_api->rdmeta_fold_stats(__VA_ARGS__))
 #define rdmeta_fold_error(...) \
         (rdmeta_api->rdmeta_fold_error(__VA_ARGS__))
+#define rdmeta_crc32(...) \
+        (rdmeta_api->rdmeta_crc32(__VA_ARGS__))
+#define rdmeta_key_partition(...) \
+        (rdmeta_api->rdmeta_key_partition(__VA_ARGS__))
+#define rdmeta_key_partitions(...) \
+        (rdmeta_api->rdmeta_key_partitions(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

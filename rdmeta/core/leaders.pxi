@@ -80,10 +80,12 @@ cdef class Numbers:
     """An int32 array of partition ids, from a list, a buffer or an Arrow column."""
 
     cdef int32_t *items
+    cdef str rows  # what there is one number for, in errors
 
-    def __cinit__(self, partitions, size_t n):
+    def __cinit__(self, partitions, size_t n, str rows="topics"):
         cdef size_t i = 0
         cdef Column column
+        self.rows = rows
         self.items = <int32_t *> PyMem_Malloc(sizeof(int32_t) * (n or 1))
         if self.items is NULL:
             raise MemoryError
@@ -111,11 +113,11 @@ cdef class Numbers:
     def __dealloc__(self):
         PyMem_Free(self.items)
 
-    cdef int check_counts(self, size_t topics, size_t partitions) except -1:
-        """ValueError if there are not as many partitions as topics."""
-        if topics != partitions:
-            raise ValueError("topics and partitions must have the same length: there are"
-                             f" {topics} topics, but {partitions} partitions")
+    cdef int check_counts(self, size_t rows, size_t partitions) except -1:
+        """ValueError if there are not as many partitions as rows."""
+        if rows != partitions:
+            raise ValueError(f"{self.rows} and partitions must have the same length: there are"
+                             f" {rows} {self.rows}, but {partitions} partitions")
         return 0
 
     cdef int copy(self, object partitions, size_t n) except -1:

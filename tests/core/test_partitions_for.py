@@ -1,0 +1,130 @@
+"""Partitions of many keys: beside one key at a time, zlib, and librdkafka's own producer."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from array import array
+from typing import Any
+
+import frames
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from frames import P, T
+
+import rdmeta
+from rdmeta.embedded import EmbeddedCluster
+
+SEED = random.randrange(2**32)
+TYPES = (pa.binary(), pa.large_binary(), pa.binary_view())
+STRINGS = (pa.string(), pa.large_string(), pa.string_view())
+
+
+def some_keys(n: int) -> list[bytes | None]:
+    print(f"seed {SEED}")
+    random_ = random.Random(SEED)
+    return [random_.choice([None, b"", random_.randbytes(random_.randrange(40))]) for _ in range(n)]
+
+
+def one_by_one(keys: list[bytes | None], partitions: int, partitioner: str) -> list[int]:
+    """Returns the partitions by zlib's CRC-32, or by a cache's partition_for()."""
+    if partitioner == "crc32":
+        return [zlib.crc32(key) % partitions if key else -1 for key in keys]
+    cache = rdmeta.MetadataCache()
+    topic = T("orders", [P(i) for i in range(partitions)])
+    cache.apply(frames.response(12, [topic]), 12, rdmeta.ALL)
+    return [-1 if key is None else cache.partition_for("orders", key) for key in keys]
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "crc32"])
+def test_a_list_of_keys_has_the_partitions_of_its_keys(partitioner: str) -> None:
+    keys = some_keys(300)
+    found = rdmeta.partitions_for(keys, 12, partitioner)
+    assert found == array("i", one_by_one(keys, 12, partitioner))
+
+
+@pytest.mark.parametrize("partitioner", ["murmur2", "crc32"])
+@pytest.mark.parametrize("kind", TYPES, ids=str)
+def test_a_column_of_any_layout_has_the_partitions_of_its_keys(
+    kind: pa.DataType, partitioner: str
+) -> None:
+    keys = some_keys(300)
+    column = pa.array(keys, kind)
+    wanted = one_by_one(keys, 12, partitioner)
+    assert list(rdmeta.partitions_for(column, 12, partitioner)) == wanted
+    assert list(rdmeta.partitions_for(column[7:250], 12, partitioner)) == wanted[7:250]
+    chunked = pa.chunked_array([column[:3], column[3:3], column[3:]])
+    assert list(rdmeta.partitions_for(chunked, 12, partitioner)) == wanted
+
+
+@pytest.mark.parametrize("kind", STRINGS, ids=str)
+def test_a_string_is_the_key_of_its_utf8(kind: pa.DataType) -> None:
+    texts = ["21", "", None, "größe", "a-little-bit-longer-string"]
+    wanted = one_by_one([text if text is None else text.encode() for text in texts], 7, "murmur2")
+    assert list(rdmeta.partitions_for(pa.array(texts, kind), 7)) == wanted
+    assert list(rdmeta.partitions_for(pl.Series(texts), 7)) == wanted
+
+
+@pytest.mark.parametrize("numbers", [list, np.array, pa.array, lambda given: array("q", given)])
+def test_each_key_may_have_its_own_number_of_partitions(numbers: Any) -> None:
+    keys = [b"abc", b"abc", None, b"abc", b"abc"]
+    counts = numbers([3, 5, 3, rdmeta.UNKNOWN_TOPIC, 0])
+    wanted = [479470107 % 3, 479470107 % 5, -1, rdmeta.UNKNOWN_TOPIC, rdmeta.NO_PARTITION]
+    chunks = pa.chunked_array([pa.array(keys[:2]), pa.array(keys[2:])])
+    assert list(rdmeta.partitions_for(keys, counts)) == wanted
+    assert list(rdmeta.partitions_for(pa.array(keys), counts)) == wanted
+    assert list(rdmeta.partitions_for(chunks, counts)) == wanted
+    views = chunks.cast(pa.binary_view())
+    assert list(rdmeta.partitions_for(views, counts)) == wanted
+
+
+def test_the_result_may_be_an_array_of_numpy() -> None:
+    out = np.zeros(2, np.int32)
+    assert rdmeta.partitions_for([b"21", b"abc"], 12, out=out) is out
+    assert out.tolist() == [(-973932308 & 0x7FFFFFFF) % 12, 479470107 % 12]
+    assert rdmeta.partitions_for([], np.int64(12)) == array("i")
+    assert rdmeta.partitions_for(pa.array([], pa.binary()), 12) == array("i")
+
+
+@pytest.mark.parametrize(
+    ("keys", "partitions", "partitioner", "error", "text"),
+    [
+        (b"abc", 3, "murmur2", TypeError, "an Arrow column or an iterable"),
+        ([b"a", "b"], 3, "murmur2", TypeError, "key must be bytes"),
+        (pa.array([1, 2]), 3, "murmur2", TypeError, "binary or strings, not Arrow's format 'l'"),
+        (pa.array(["a"]).dictionary_encode(), 3, "murmur2", TypeError, "dictionary-encoded"),
+        ([b"a"], 3, "random", ValueError, "'murmur2' or 'crc32', not 'random'"),
+        ([b"a"], 3, 0, TypeError, "partitioner must be a str"),
+        ([b"a"], [1, 2], "crc32", ValueError, "there are 1 keys, but 2 partitions"),
+        ([b"a"], 2**31, "crc32", ValueError, "partitions"),
+        ([b"a"], "3", "crc32", TypeError, "partitions"),
+    ],
+)
+def test_a_wrong_argument_is_refused(
+    keys: Any, partitions: Any, partitioner: Any, error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        rdmeta.partitions_for(keys, partitions, partitioner)
+
+
+@pytest.mark.parametrize("option", ["murmur2_random", "consistent_random"])
+def test_librdkafkas_producer_puts_the_keys_there(option: str) -> None:
+    keys = [key for key in some_keys(400) if key]
+    landed: dict[bytes, int] = {}
+
+    def delivered(error: object, message: Any) -> None:
+        assert error is None
+        landed[message.key()] = message.partition()
+
+    with EmbeddedCluster(brokers=1) as cluster:
+        cluster.create_topic("orders", partitions=12)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap, "partitioner": option})
+        for key in keys:
+            producer.produce("orders", b"", key, on_delivery=delivered)
+        assert producer.flush(30) == 0
+    partitioner = "crc32" if option == "consistent_random" else "murmur2"
+    found = rdmeta.partitions_for(pa.array(keys), 12, partitioner)
+    assert [landed[key] for key in keys] == list(found)
