@@ -35,7 +35,8 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     code = run(sys.argv[1:])
-    gc.freeze()  # the exit does not search for garbage either
+    if "duckdb" not in sys.modules:  # DuckDB prints all that the exit does not free
+        gc.freeze()  # the exit does not search for garbage either
     sys.exit(code)
 
 

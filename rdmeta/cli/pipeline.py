@@ -17,14 +17,23 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_ACTIONS = ("bronze", "silver", "all", "check")
+_ACTIONS = ("bronze", "silver", "gold", "all", "check")
 _LISTED = 20
+_FLAP_SECONDS = 600
 # For an action that leaves no file out: what it does, and the options that it refuses.
 _WHOLE = {
-    "bronze": ("copies all input", ("in_place", "clusters", "since", "until")),
+    "bronze": (
+        "copies all input",
+        ("in_place", "clusters", "since", "until", "min_isr", "flap_seconds"),
+    ),
+    "silver": ("makes no gold", ("min_isr", "flap_seconds")),
+    "gold": ("makes the months that differ from silver", ("in_place", "since", "until")),
     "check": (
         "compares all files",
-        ("in_place", "clusters", "since", "until", "names", "master", "dry_run"),
+        (
+            *("in_place", "clusters", "since", "until", "names", "master", "dry_run"),
+            *("min_isr", "flap_seconds"),
+        ),
     ),
 }
 
@@ -46,7 +55,7 @@ Examples:
   rdmeta pipeline check tables
 """
 )
-@click.argument("action", type=click.Choice(_ACTIONS), metavar="bronze|silver|all|check")
+@click.argument("action", type=click.Choice(_ACTIONS), metavar="bronze|silver|gold|all|check")
 @click.argument("places", nargs=-1, metavar="[IN...] OUT")
 @click.option("--in-place", is_flag=True, help="Read the input where it lies, and copy nothing.")
 @click.option("--clusters", metavar="ID|NAME,...", help="Make the tables of these clusters only.")
@@ -69,6 +78,18 @@ Examples:
     metavar="URL",
     help="Spark's master, or sc://HOST:PORT; every core of this machine if absent.",
 )
+@click.option(
+    "--min-isr",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Gold: the min ISR where none was recorded. Without it such minutes are unknown.",
+)
+@click.option(
+    "--flap-seconds",
+    metavar="S",
+    type=click.IntRange(1),
+    help="Gold: a broker that is back in an ISR within this time has flapped.  [default: 600]",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
 @click.option("--json", "json", is_flag=True, help="Print JSON.")
@@ -85,6 +106,8 @@ def command(
     names: str | None,
     engine: str,
     master: str | None,
+    min_isr: int | None,
+    flap_seconds: int | None,
     dry_run: bool,
     strict: bool,
     json: bool,
@@ -96,7 +119,8 @@ def command(
     bronze IN... OUT   copies the input to OUT/bronze, checked.
     silver IN... OUT   makes the tables from the input where it lies.
     silver OUT         makes them from the copies in OUT/bronze.
-    all IN... OUT      does both, copies and tables.
+    gold OUT           makes the measures, by month, from silver in OUT.
+    all IN... OUT      does all three: copies, tables and measures.
     check OUT          compares all files with OUT/manifest.json; exit code 1
                        if one differs.
 
@@ -123,7 +147,10 @@ def command(
         until=until,
         names=_names(names),
         in_place=in_place or action == "silver",
-        silver=action != "bronze",
+        silver=action in ("silver", "all"),
+        gold=action in ("gold", "all"),
+        min_isr=min_isr,
+        flap_seconds=flap_seconds or _FLAP_SECONDS,
     )
     by = "local" if action == "bronze" else engine  # copies need no Spark
     if dry_run:
@@ -151,8 +178,8 @@ def _refuse_unused(action: str, options: Mapping[str, object]) -> None:
 def _places(action: str, places: Sequence[str]) -> tuple[Sequence[str], str]:
     """Returns the inputs and the output folder; raises BadInputError."""
     least = 2 if action in ("bronze", "all") else 1
-    if len(places) < least or (action == "check" and len(places) > 1):
-        wanted = {"check": "OUT", "silver": "[IN...] OUT"}.get(action, "IN... OUT")
+    if len(places) < least or (action in ("check", "gold") and len(places) > 1):
+        wanted = {"check": "OUT", "gold": "OUT", "silver": "[IN...] OUT"}.get(action, "IN... OUT")
         raise BadInputError(f"pipeline {action} takes {wanted}, not {len(places)} words")
     return places[:-1], places[-1]
 
@@ -189,7 +216,7 @@ def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None
             from rdmeta.spark.executors import session_engine
             from rdmeta.spark.session import is_served
 
-            if plan.tasks and not is_served(master):
+            if (plan.tasks or plan.months) and not is_served(master):
                 find_java()
         except (NoJavaError, MissingExtraError) as error:
             raise BadInputError(f"{error}, or give --engine local") from error
@@ -199,7 +226,7 @@ def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None
 
 # ---- progress -----------------------------------------------------------------------------------
 
-_STAGES = {"copy": "bronze", "make": "silver"}
+_STAGES = {"copy": "bronze", "make": "silver", "gold": "gold"}
 
 
 class _Bars:
@@ -277,7 +304,7 @@ def _tables(made: Made) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     new = {file.name for file in made.made}
     for name, file in made.files.items():
-        if not name.startswith("silver/"):
+        if not name.startswith(("silver/", "gold/")):
             continue
         table = found.setdefault(name.split("/")[2], {"rows": 0, "bytes": 0, "parts": 0, "made": 0})
         for what, value in (("rows", file.rows), ("bytes", file.bytes), ("parts", 1)):
@@ -355,6 +382,16 @@ def _print_plan(output: Output, action: str, plan: Plan) -> None:
             "reason": task.reason,
         }
         for task in plan.tasks
+    ]
+    tasks += [
+        {
+            "cluster_id": month.cluster_id,
+            "periods": [month.month],
+            "part": "gold",
+            "rows": month.rows,
+            "reason": month.reason,
+        }
+        for month in plan.months
     ]
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": action, "dry_run": True}

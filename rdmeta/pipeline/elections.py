@@ -8,7 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["Baseline", "Past", "joined", "past_of"]
+from rdmeta.pipeline.tables import SCHEMAS
+
+__all__ = ["SCHEMA", "Baseline", "Past", "joined", "past_of"]
+
+_SPREAD = "spread_us"
+# The rows of one origin, as a fold gives them.
+SCHEMA = pa.schema([each for each in SCHEMAS["leader_change"] if each.name != _SPREAD])
 
 _KEYS = ["topic", "topic_id", "partition", "new_leader_epoch", "new_leader"]
 
@@ -66,7 +72,8 @@ def joined(rows: pa.Table, counts: Mapping[str, tuple[int, int] | None], past: P
 
     `rows` are the changes that every origin saw, `counts` is the time for which each one counts.
     If topic id and epoch are known, rows of several origins are one change, and `recordings` is the
-    number of origins. Otherwise only the origin that counts tells of it. A change whose epoch
+    number of origins; `spread_us` is the time between their first and their last sight, null for
+    one origin. Otherwise only the origin that counts tells of it. A change whose epoch
     another origin had at the midnight before is past: the day before has it.
     """
     # One origin's rows lie in this order already. A day has many rows, so it makes no copy of them.
@@ -80,21 +87,27 @@ def joined(rows: pa.Table, counts: Mapping[str, tuple[int, int] | None], past: P
     if past:
         ordered = _without_past(ordered, past)
     if len(counts) == 1 and not _has_repeats(ordered):
-        return ordered.drop_columns(["same"])
+        unknown = pa.nulls(ordered.num_rows, pa.int64())
+        return ordered.drop_columns(["same"]).append_column(_SPREAD, unknown)
     number = pa.array(range(ordered.num_rows), pa.int64())
     ordered = ordered.append_column("number", number)
     # A row that is not the same as others is a group of its own.
     alone = pc.if_else(ordered["same"], pa.scalar(-1, pa.int64()), ordered["number"])
     groups = (
         ordered.append_column("alone", alone)
+        .append_column("us", pc.cast(ordered["observed_at"], pa.int64()))
         .group_by([*_KEYS, "alone"], use_threads=False)
-        .aggregate([("number", "min"), ("origin", "count_distinct")])
+        .aggregate([("number", "min"), ("origin", "count_distinct"), ("us", "min"), ("us", "max")])
         .sort_by("number_min")
     )
     first = ordered.take(groups["number_min"]).drop_columns(["same", "number"])
     place = first.schema.get_field_index("recordings")
     recordings = groups["origin_count_distinct"].cast(pa.int32())
-    return first.set_column(place, first.schema.field(place), recordings)
+    spread = pc.subtract(groups["us_max"], groups["us_min"])
+    is_shared = pc.greater(recordings, 1)
+    return first.set_column(place, first.schema.field(place), recordings).append_column(
+        _SPREAD, pc.if_else(is_shared, spread, pa.scalar(None, pa.int64()))
+    )
 
 
 def _has_repeats(rows: pa.Table) -> bool:

@@ -5,8 +5,7 @@
     OUT/input.parquet                                   a row for each input file
     OUT/silver/v1/TABLE/cluster=ID/period=P/part-I-of-N.parquet
     OUT/silver/v1/_state/cluster=ID/ORIGIN.DAY.….state  the state at a midnight within a recording
-    OUT/silver/v1/_state/cluster=ID/leader_sums.state   what leader_minutes is made from
-    OUT/leader_minutes/cluster=ID.parquet
+    OUT/gold/v1/MEASURE/cluster=ID/month=YYYY-MM.parquet
     OUT/manifest/cluster=ID/MONTH.json                  files, rows, digests, by cluster and month
     OUT/manifest.json                                   the digests of these
     OUT/lock
@@ -26,6 +25,8 @@ from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.place import Place
 
 __all__ = [
+    "GOLD",
+    "GOLD_VERSION",
     "INPUT",
     "LAYOUT",
     "MANIFEST",
@@ -36,8 +37,7 @@ __all__ = [
     "bronze_file",
     "choose_parts",
     "cluster_folder",
-    "leader_minutes_file",
-    "leader_sums_file",
+    "gold_file",
     "period_of",
     "read_layout",
     "state_file",
@@ -48,6 +48,8 @@ __all__ = [
 VERSION = 1
 SILVER_VERSION = 1
 SILVER = f"silver/v{SILVER_VERSION}"
+GOLD_VERSION = 1
+GOLD = f"gold/v{GOLD_VERSION}"
 LAYOUT = "layout.json"
 MANIFEST = "manifest.json"
 MANIFEST_PARTS = "manifest"
@@ -90,14 +92,9 @@ def state_file(cluster_id: str, origin: str, day: str, key: str, bucket: int, bu
     return f"{folder}/{origin}.{day}.part-{bucket}-of-{buckets}.{key[:32]}.state"
 
 
-def leader_minutes_file(cluster_id: str) -> str:
-    """Returns the name of a cluster's part of leader_minutes."""
-    return f"leader_minutes/{cluster_folder(cluster_id)}.parquet"
-
-
-def leader_sums_file(cluster_id: str) -> str:
-    """Returns the name of the sums of which a cluster's leader_minutes is made."""
-    return f"{SILVER}/_state/{cluster_folder(cluster_id)}/leader_sums.state"
+def gold_file(measure: str, cluster_id: str, month: str) -> str:
+    """Returns the one name for a measure of a month such as 2026-11."""
+    return f"{GOLD}/{measure}/{cluster_folder(cluster_id)}/month={month}.parquet"
 
 
 def period_of(day: str, parts: Parts) -> str:

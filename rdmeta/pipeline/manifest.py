@@ -22,13 +22,14 @@ from typing import Any
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import MANIFEST, MANIFEST_PARTS, cluster_folder
 from rdmeta.pipeline.place import Place, commit
+from rdmeta.pipeline.work import MadeMonth
 
 __all__ = ["Kept", "MadeDay", "Manifest", "read_digests", "read_manifest", "write_manifest"]
 
 _VERSION = 2
 _AT_A_TIME = 16
 _AGAIN = f"restore it, or remove {MANIFEST} and run again if no input is gone"
-_MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period)=(?P<month>\d{4}-\d\d)[/-]")
+_MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period|month)=(?P<month>\d{4}-\d\d)[/.-]")
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,15 @@ class MadeDay:
 
 @dataclass
 class Manifest:
-    """`days` are by cluster and day, `files` by name, `names` by cluster."""
+    """`days` are by cluster and day, `files` by name, `names` by cluster.
+
+    `months` are those of gold, by cluster and month.
+    """
 
     days: dict[str, dict[str, MadeDay]] = field(default_factory=dict)
     files: dict[str, Kept] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
+    months: dict[str, dict[str, MadeMonth]] = field(default_factory=dict)
 
 
 def read_manifest(out: Place) -> Manifest:
@@ -133,6 +138,10 @@ def _parts(manifest: Manifest) -> dict[str, dict[str, dict[str, Any]]]:
         for day, made in days.items():
             values = part(_part(cluster_folder(cluster_id), day[:7]))
             values["days"].setdefault(cluster_id, {})[day] = vars(made)
+    for cluster_id, months in manifest.months.items():
+        for month, gold in months.items():
+            values = part(_part(cluster_folder(cluster_id), month))
+            values.setdefault("months", {}).setdefault(cluster_id, {})[month] = vars(gold)
     for file, kept in manifest.files.items():
         name = _part_of(file)
         if name is not None:
@@ -157,6 +166,9 @@ def _add(out: Place, manifest: Manifest, name: str, text: bytes) -> Mapping[str,
         for cluster_id, days in part.get("days", {}).items():
             made = {day: MadeDay(**values) for day, values in days.items()}
             manifest.days.setdefault(cluster_id, {}).update(made)
+        for cluster_id, months in part.get("months", {}).items():
+            gold = {month: MadeMonth(**values) for month, values in months.items()}
+            manifest.months.setdefault(cluster_id, {}).update(gold)
         manifest.files.update({f: Kept(**values) for f, values in part["files"].items()})
         manifest.names.update(part.get("names", {}))
         return {"parts": {}, **part}

@@ -15,6 +15,8 @@ from rdmeta.pipeline import lock
 from rdmeta.pipeline.adopting import days_of_parts
 from rdmeta.pipeline.days import Day, day_at, days_of, is_day
 from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.gold.months import aside_of, month_tasks, names_of_month
+from rdmeta.pipeline.gold.query import require_duckdb
 from rdmeta.pipeline.inputs import Input, Recording, arrange, look, read_inputs
 from rdmeta.pipeline.layout import (
     MANIFEST,
@@ -22,20 +24,21 @@ from rdmeta.pipeline.layout import (
     Parts,
     bronze_file,
     choose_parts,
-    leader_minutes_file,
     period_of,
     read_layout,
     table_file,
 )
 from rdmeta.pipeline.manifest import MadeDay, Manifest, read_manifest
 from rdmeta.pipeline.place import Entry, Place, is_leftover
-from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
+from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
 __all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]
 
 _BRONZE = "bronze"
 
 Known = Mapping[tuple[str, str], Input]
+# Days and states of inputs that were set aside, by cluster and month.
+Aside = Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,13 @@ class Options:
     names: Mapping[str, str] = field(default_factory=dict)
     in_place: bool = False
     silver: bool = True
+    gold: bool = False
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def is_gold_alone(self) -> bool:
+        """Whether a run makes gold from the silver that is there, and looks at no input."""
+        return self.gold and not self.silver
 
 
 @dataclass(frozen=True)
@@ -70,9 +80,10 @@ class Plan:
 
     `unchanged` counts the parts of tables that stay as they are. `files` are all inputs with their
     states, `manifest` is the one that is there, and `days` are those that the next one will have.
-    `leftovers` are unfinished files of a run that died. `lost_minutes` are parts of leader_minutes
-    that are not there, or are not the ones that were made. `is_news` says that a file has another
-    state than in OUT/input.parquet.
+    `leftovers` are unfinished files of a run that died. `months` are those of gold that differ
+    from silver, or will once the tasks are done; `gold` are those whose files are in place, by
+    chosen cluster. `is_news` says that a file has another state than
+    in OUT/input.parquet.
     """
 
     options: Options
@@ -87,7 +98,8 @@ class Plan:
     manifest: Manifest
     is_marked: bool
     leftovers: tuple[str, ...]
-    lost_minutes: frozenset[str]
+    months: tuple[MonthTask, ...]
+    gold: Mapping[str, Mapping[str, MadeMonth]]
     is_news: bool
 
     @property
@@ -122,19 +134,26 @@ def plan(
     names: Mapping[str, str] | None = None,
     in_place: bool = False,
     silver: bool = True,
+    gold: bool = False,
+    min_isr: int | None = None,
+    flap_seconds: int = 600,
 ) -> Plan:
     """Returns what a run would do for these folders, or URIs of pyarrow.fs.
 
     Without `inputs` it is made from the copies in OUT/bronze. `in_place` copies nothing. Without
-    `silver` no tables are made. `since` and `until` are days such as 2026-11-22; days before
-    `since`, and from `until` on, are left alone. `clusters` are ids or names, and `names` gives
-    names by id, which win over those that recordings have.
+    `silver` no tables of silver are made. `gold` makes the measures, too; without `silver` it makes
+    them of the silver that is there. `min_isr` counts for partitions whose min ISR silver does not
+    know. A broker that is back in an ISR after at most `flap_seconds` has flapped. `since` and
+    `until` are days such as 2026-11-22; days before `since`, and from `until` on, are left alone.
+    `clusters` are ids or names, and `names` gives names by id, which win over those that recordings
+    have.
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
     Raises PipelineError if there is nothing to read, for an input that lies in OUT, and for an OUT
     of another version; TypeError for one text in the place of several, ValueError for `since` and
-    `until` that are no days; and OSError.
+    `until` that are no days, and for numbers below 1; MissingExtraError for gold without DuckDB;
+    and OSError.
     """
     for name, values in (("inputs", inputs), ("clusters", clusters)):
         if isinstance(values, (str, os.PathLike)):
@@ -142,6 +161,11 @@ def plan(
     for name, day in (("since", since), ("until", until)):
         if day is not None and not is_day(day):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
+    for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} must be at least 1, not {number}")
+    if gold:
+        require_duckdb()
     options = Options(
         tuple(os.fspath(each) for each in inputs),
         os.fspath(out),
@@ -151,6 +175,8 @@ def plan(
         dict(names or {}),
         in_place,
         silver,
+        gold,
+        Settings(min_isr, flap_seconds),
     )
     return plan_of(options)
 
@@ -190,19 +216,24 @@ class _Planner:
         self._used_files: dict[tuple[str, str], Input] = {}
 
     def plan(self) -> Plan:
-        used, copies = self._used()
+        used, copies = ([], []) if self._options.is_gold_alone else self._used()
         self._used_files = {(each.place, each.name): each for each in used}
         recordings, states = arrange(used)
         self._aside += states
         if self._is_marked:
             self._before = self._adopted()
-        if not used and not self._aside:
+        if self._options.is_gold_alone:
+            if not any(self._before.values()):
+                raise PipelineError(f"{self._out.where}: it has no silver; make that first")
+        elif not used and not self._aside:
             where = " ".join(self._options.inputs) or f"{self._out.where}/{_BRONZE}"
             raise PipelineError(f"{where}: there are no history files; record some first")
         names = {**self._manifest.names, **_labels(recordings), **self._options.names}
         days = {c: dict(made) for c, made in self._before.items()}
         made_days: dict[str, tuple[Day, ...]] = {}
         tasks: list[Task] = []
+        months: list[MonthTask] = []
+        gold: dict[str, Mapping[str, MadeMonth]] = {}
         if self._options.silver:
             for cluster_id, found in self._by_cluster(recordings, names):
                 self._choose(cluster_id, found)
@@ -210,8 +241,14 @@ class _Planner:
                 made_days[cluster_id] = tuple(now)
                 wanted, days[cluster_id] = self._merged(cluster_id, now)
                 tasks += self._tasks(cluster_id, wanted)
+        files = () if self._options.is_gold_alone else tuple(self._states(recordings, copies))
+        if self._options.gold:
+            aside = aside_of(files or self._known.values())
+            for cluster_id, _ in self._by_cluster(recordings, names):
+                gold[cluster_id] = self._whole_months(cluster_id)
+                there = days.get(cluster_id, {})
+                months += self._months(cluster_id, there, tasks, aside, gold[cluster_id])
         present = {c for c, made in days.items() if made} | {r.cluster_id for r in recordings}
-        files = tuple(self._states(recordings, copies))
         return Plan(
             self._options,
             tuple(copies),
@@ -225,7 +262,8 @@ class _Planner:
             self._manifest,
             self._is_marked,
             tuple(name for name in self._there if is_leftover(name.rpartition("/")[2])),
-            frozenset(name for name in map(leader_minutes_file, days) if self._is_lost(name)),
+            tuple(months),
+            gold,
             any(self._known.get((each.place, each.name)) != each for each in files),
         )
 
@@ -427,6 +465,51 @@ class _Planner:
             if name not in self._manifest.files or self._is_lost(name):
                 return f"{name} is not the file that was made"
         return "the run before did not end well" if self._is_marked else None
+
+    def _months(
+        self,
+        cluster_id: str,
+        days: Iterable[str],
+        tasks: Sequence[Task],
+        aside: Aside,
+        made: Mapping[str, MadeMonth],
+    ) -> Iterator[MonthTask]:
+        """Yields the months of gold that differ, or will once the tasks are done."""
+        will_be = {
+            name
+            for task in tasks
+            if task.cluster_id == cluster_id
+            for period in task.periods
+            for name in files_of_period(cluster_id, period.name, self._parts[cluster_id])
+        }
+        before = self._manifest.files
+
+        def digest(name: str) -> str | None:
+            return None if name in will_be or name not in before else before[name].sha256
+
+        yield from month_tasks(
+            self._out.where,
+            cluster_id,
+            days,
+            self._parts[cluster_id],
+            self._options.settings,
+            digest,
+            made,
+            aside.get(cluster_id, {}),
+            lambda name: before[name].rows if name in before else 0,
+        )
+
+    def _whole_months(self, cluster_id: str) -> Mapping[str, MadeMonth]:
+        """Returns the months of gold whose files are all in place."""
+        files = self._manifest.files
+        return {
+            month: made
+            for month, made in self._manifest.months.get(cluster_id, {}).items()
+            if not any(
+                name not in files or self._is_lost(name)
+                for name in names_of_month(cluster_id, month)
+            )
+        }
 
     def _is_lost(self, name: str) -> bool:
         """Returns whether a file that a run made is missing, or has another size."""

@@ -16,22 +16,22 @@ from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
+from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import BadFileError, PipelineError
-from rdmeta.pipeline.task import attempt
-from rdmeta.pipeline.work import Result, Task
+from rdmeta.pipeline.work import AnyTask, Result
 
 __all__ = ["made_by_processes", "serve"]
 
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
 
 
-def made_by_processes(tasks: Sequence[Task], count: int) -> Iterator[Result | BadFileError]:
+def made_by_processes(tasks: Sequence[AnyTask], count: int) -> Iterator[Result | BadFileError]:
     """Yields what `count` processes make of the tasks, as it comes; the largest task is first.
 
     Raises the error of a task, and PipelineError if a process dies. The processes end with the
     iterator.
     """
-    todo: SimpleQueue[Task] = SimpleQueue()
+    todo: SimpleQueue[AnyTask] = SimpleQueue()
     for task in sorted(tasks, key=lambda each: -each.rows):
         todo.put(task)
     done: SimpleQueue[Any] = SimpleQueue()
@@ -62,13 +62,13 @@ def serve() -> None:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no result
         while True:
             try:
-                task: Task = pickle.load(tasks)
+                task: AnyTask = pickle.load(tasks)
             except EOFError:
                 return
             _write(results, _outcome(task))
 
 
-def _outcome(task: Task) -> Result | Exception:
+def _outcome(task: AnyTask) -> Result | Exception:
     try:
         return attempt(task)
     except Exception as error:
@@ -82,7 +82,9 @@ def _started() -> subprocess.Popen[bytes]:
     )
 
 
-def _feed(worker: subprocess.Popen[bytes], todo: SimpleQueue[Task], done: SimpleQueue[Any]) -> None:
+def _feed(
+    worker: subprocess.Popen[bytes], todo: SimpleQueue[AnyTask], done: SimpleQueue[Any]
+) -> None:
     """Gives tasks to a worker, one after the other, and passes its results on."""
     assert worker.stdin is not None
     assert worker.stdout is not None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,20 +9,20 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.bronze import copied
 from rdmeta.pipeline.checking import kept
 from rdmeta.pipeline.errors import BadFileError
-from rdmeta.pipeline.inputs import Input, write_inputs
-from rdmeta.pipeline.layout import SILVER, leader_minutes_file, period_of, write_layout
+from rdmeta.pipeline.gold.months import aside_of, month_tasks, months_of_footers, names_of_month
+from rdmeta.pipeline.inputs import Input, read_inputs, write_inputs
+from rdmeta.pipeline.layout import GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manifest
-from rdmeta.pipeline.minutes import draft_leader_minutes
-from rdmeta.pipeline.place import Draft, Place, commit, is_leftover
+from rdmeta.pipeline.place import Place, is_leftover
 from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
 from rdmeta.pipeline.processes import made_by_processes
 from rdmeta.pipeline.tables import made_from
-from rdmeta.pipeline.task import attempt
-from rdmeta.pipeline.work import MadeFile, Result, Task
+from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result
 
 __all__ = ["Engine", "Made", "Progress", "local_engine", "run"]
 
@@ -31,11 +30,11 @@ __all__ = ["Engine", "Made", "Progress", "local_engine", "run"]
 _FEW_ROWS = 200_000
 _FEW_TASKS = 50
 
-Engine = Callable[[Sequence[Task]], Iterator[Result | BadFileError]]
+Engine = Callable[[Sequence[AnyTask]], Iterator[Result | BadFileError]]
 
 
 class Progress(Protocol):
-    """Gets told how far a run is; `stage` is "copy" or "make"."""
+    """Gets told how far a run is; `stage` is "copy", "make" or "gold"."""
 
     def begin(self, stage: str, steps: int, rows: int, size: int) -> object: ...
 
@@ -93,7 +92,8 @@ def run(
         made = runner.run(held.was_marked)
         if engine is not None:  # a process that was lost may have left files
             _remove_leftovers(out)
-        write_inputs(out, made.plan.files)
+        if not plan.options.is_gold_alone:
+            write_inputs(out, made.plan.files)
         manifest = runner.manifest()
         runner.remove_unwanted(manifest)
         write_manifest(out, manifest)
@@ -104,7 +104,7 @@ def run(
 def local_engine(workers: int | None = None) -> Engine:
     """Returns an engine that runs tasks in processes of this machine; few rows need no process."""
 
-    def run_tasks(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
+    def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
         count = min(workers or os.cpu_count() or 1, len(tasks))
         rows = sum(task.rows for task in tasks)
         if count <= 1 or (rows < _FEW_ROWS and len(tasks) < _FEW_TASKS):
@@ -116,7 +116,7 @@ def local_engine(workers: int | None = None) -> Engine:
 
 
 def _remove_leftovers(out: Place) -> None:
-    for entry in list(out.files(SILVER)):
+    for entry in [*out.files(SILVER), *out.files(GOLD)]:
         if is_leftover(entry.name.rpartition("/")[2]):
             out.remove(entry.name)
 
@@ -124,7 +124,7 @@ def _remove_leftovers(out: Place) -> None:
 def _has_nothing_to_do(plan: Plan) -> bool:
     if plan.copies or plan.tasks or plan.leftovers or plan.is_marked:
         return False
-    if plan.lost_minutes or plan.is_news:
+    if plan.months or plan.is_news:
         return False
     before = plan.manifest
     return plan.days == before.days and plan.names == before.names and bool(before.files)
@@ -139,6 +139,7 @@ class _Runner:
         self._known: dict[tuple[str, str], Input] = {}
         self._made = Made(plan)
         self._files: dict[str, Kept] = {}
+        self._months = {c: dict(months) for c, months in plan.manifest.months.items()}
         self._trusted = True
         self._has_failed = False
 
@@ -149,7 +150,8 @@ class _Runner:
             # A task that failed may have left parts that are newer than the manifest.
             is_marked = was_marked or self._has_failed
             self._plan = plan_of(self._plan.options, self._known, is_marked)
-        self._make_minutes()
+        if self._plan.options.gold:
+            self._make_gold()
         self._made.plan = self._plan
         self._made.unchanged += len(self._plan.unchanged)
         return self._made
@@ -162,10 +164,15 @@ class _Runner:
             parts = plan.parts[cluster_id]
             for period in {period_of(day, parts) for day in days}:
                 names |= set(files_of_period(cluster_id, period, parts))
-            names.add(leader_minutes_file(cluster_id))
+        if plan.options.is_gold_alone:
+            names |= {name for name in plan.manifest.files if self._is_copy(name)}
+        for cluster_id, months in self._months.items():
+            for month in months:
+                names |= set(names_of_month(cluster_id, month))
         files = {name: self._kept(name) for name in sorted(names)}
         found = {name: each for name, each in files.items() if each is not None}
-        return Manifest({c: dict(d) for c, d in plan.days.items()}, found, dict(plan.names))
+        made = {c: dict(d) for c, d in plan.days.items()}
+        return Manifest(made, found, dict(plan.names), self._months)
 
     def remove_unwanted(self, manifest: Manifest) -> None:
         """Removes the parts that no manifest has, and this run or one that died has made.
@@ -241,40 +248,56 @@ class _Runner:
         bad = replace(source, state="quarantined", reason=reason)
         self._known[bad.place, bad.name] = bad
 
-    def _make_minutes(self) -> None:
-        """Makes leader_minutes of the clusters whose intervals differ."""
-        with contextlib.ExitStack() as stack:
-            made: list[str] = []
-            drafts: list[Draft] = []
-            for cluster_id in self._plan.days:
-                names = self._intervals(cluster_id)
-                minutes = leader_minutes_file(cluster_id)
-                is_made = self._trusted and minutes in self._plan.manifest.files
-                is_made = is_made and minutes not in self._plan.lost_minutes
-                if not is_made or any(name in self._files for name in names):
-                    parts = {name: self._digest(name) for name in names}
-                    for draft in draft_leader_minutes(self._out, cluster_id, parts):
-                        stack.callback(draft.drop)
-                        drafts.append(draft)
-                    made.append(minutes)
-            if drafts:
-                commit(drafts)
-            for name in made:
-                self._files[name] = kept(self._out, name)
+    def _make_gold(self) -> None:
+        """Makes the months of gold that differ from silver as it is now."""
+        plan, out = self._plan, self._out
+        made = plan.gold
+        if not self._trusted:  # files may be newer than the manifest
+            made = months_of_footers(out, [each.name for each in out.files(GOLD)])
+        files = read_inputs(out).values() if plan.options.is_gold_alone else plan.files
+        aside = aside_of(files)
+        tasks: list[MonthTask] = []
+        for cluster_id in plan.gold:
+            tasks += month_tasks(
+                out.where,
+                cluster_id,
+                plan.days.get(cluster_id, {}),
+                plan.parts[cluster_id],
+                plan.options.settings,
+                self._digest,
+                made.get(cluster_id, {}),
+                aside.get(cluster_id, {}),
+                self._rows,
+            )
+        if not self._trusted:
+            self._months.update({c: dict(months) for c, months in made.items()})
+        if tasks:
+            self._run_gold(tasks)
+
+    def _run_gold(self, months: Sequence[MonthTask]) -> None:
+        tasks = [replace(each, token=self._token, beside=len(months)) for each in months]
+        self._progress.begin("gold", len(tasks), sum(task.rows for task in tasks), 0)
+        for result in self._engine(tasks):
+            if isinstance(result, BadFileError):
+                raise result
+            for file in result.made:
+                self._files[file.name] = Kept(file.rows, file.bytes, file.sha256)
+            self._made.made += result.made
+            self._months.setdefault(result.cluster_id, {}).update(result.months)
+            self._progress.step(
+                sum(file.rows for file in result.made), sum(file.bytes for file in result.made)
+            )
 
     def _digest(self, name: str) -> str:
         """Returns the digest of a part that is there; raises OSError."""
         return (self._kept(name) or kept(self._out, name)).sha256
 
-    def _intervals(self, cluster_id: str) -> list[str]:
-        """Returns the names of the parts of a cluster's partition_interval."""
-        parts = self._plan.parts[cluster_id]
-        return [
-            name
-            for period in sorted({period_of(day, parts) for day in self._plan.days[cluster_id]})
-            for name in files_of_period(cluster_id, period, parts)
-            if name.startswith(f"{SILVER}/partition_interval/")
-        ]
+    def _rows(self, name: str) -> int:
+        """Returns the number of rows of a part that is there; raises OSError."""
+        return (self._kept(name) or kept(self._out, name)).rows
+
+    def _is_copy(self, name: str) -> bool:
+        return name.startswith("bronze/")
 
     def _is_bronze(self, each: Input) -> bool:
         return each.place == self._out.where

@@ -87,7 +87,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         " old_leader i32?, new_leader i32?, old_leader_epoch i32?, new_leader_epoch i32?,"
         " elections i32?, source str?, source_broker i32?"
         + _SEEN
-        + ", recordings i32, partial bool"
+        + ", recordings i32, partial bool, spread_us i64?"
     ),
     "change": schema_of(
         "cluster_id str, kind str, topic str?, topic_id str?, partition i32?, broker i32?,"

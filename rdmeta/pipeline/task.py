@@ -27,7 +27,7 @@ from rdmeta.pipeline.reading import batches, of_time
 from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_days
 from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
 
-__all__ = ["attempt", "make"]
+__all__ = ["make"]
 
 # A task takes what a fold has made after so many rows: many files have few.
 _TAKEN = 65_536
@@ -46,14 +46,6 @@ def make(task: Task) -> Result:
     for period in task.periods:
         maker.make(period)
     return result
-
-
-def attempt(task: Task) -> Result | BadFileError:
-    """Makes a task; returns the error of an input that it cannot read."""
-    try:
-        return make(task)
-    except BadFileError as error:
-        return error
 
 
 class _Maker:
@@ -317,7 +309,7 @@ class _DayMaker:
                 self._note_past(stretch, elections.past_of(rows))
             if table == "leader_change":
                 if is_whole:
-                    self._elections.append(rows.cast(SCHEMAS[table]))
+                    self._elections.append(rows.cast(elections.SCHEMA))
             elif is_counted:
                 self._write(table, rows)
 

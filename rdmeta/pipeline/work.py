@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from rdmeta.pipeline.days import Day, File
-from rdmeta.pipeline.layout import SILVER_VERSION
+from rdmeta.pipeline.layout import SILVER_VERSION, Parts
 from rdmeta.pipeline.tables import TABLES
 
-__all__ = ["VERSIONS", "MadeFile", "Period", "Result", "Task", "tables_of"]
+__all__ = [
+    "VERSIONS",
+    "AnyTask",
+    "MadeFile",
+    "MadeMonth",
+    "MonthTask",
+    "Period",
+    "Result",
+    "Settings",
+    "Task",
+    "tables_of",
+]
 
 # Raise a number when the same input gives other rows or bytes, so that all parts are made again.
-VERSIONS = {"silver": SILVER_VERSION, "fold": 2, "history": 1}
+VERSIONS = {"silver": SILVER_VERSION, "fold": 3, "history": 1}
 
 _ONCE = ("broker_interval", "observation")
 
@@ -43,6 +55,11 @@ class Task:
     digests: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def name(self) -> str:
+        """The name of its first period."""
+        return self.periods[0].name
+
+    @property
     def rows(self) -> int:
         """The number of rows of its input files."""
         found = {(f.place, f.name): f.rows for f in self.files()}
@@ -57,6 +74,67 @@ class Task:
 
 
 @dataclass(frozen=True)
+class Settings:
+    """What a user chooses for gold.
+
+    `min_isr` counts where silver does not know the min ISR; None leaves it unknown. A broker that
+    is back in an ISR after at most `flap_seconds` has flapped.
+    """
+
+    min_isr: int | None = None
+    flap_seconds: int = 600
+
+
+@dataclass(frozen=True)
+class MonthTask:
+    """A month of gold of one cluster, such as 2026-11, which one process makes.
+
+    `periods` are the month's periods of silver, `before` is the last one before them, and `later`
+    are all after them. `digests` are the SHA-256 of the parts of these. `aside` are the days and
+    states of inputs that were set aside. `rows` counts the month's intervals of partitions.
+    """
+
+    out: str
+    cluster_id: str
+    month: str
+    parts: Parts
+    before: str | None
+    periods: tuple[str, ...]
+    later: tuple[str, ...]
+    digests: Mapping[str, str]
+    settings: Settings
+    aside: tuple[tuple[str, str], ...]
+    rows: int
+    reason: str
+    token: str = ""
+    beside: int = 1
+
+    @property
+    def name(self) -> str:
+        """The name of the month."""
+        return self.month
+
+    def files(self) -> Iterator[File]:
+        """Yields no input file: gold is made from silver."""
+        yield from ()
+
+
+AnyTask: TypeAlias = Task | MonthTask
+
+
+@dataclass(frozen=True)
+class MadeMonth:
+    """What a month of gold was made from.
+
+    `digest` is that of all parts of silver, of the settings and of the versions. `read_to` is the
+    last period whose intervals were read.
+    """
+
+    digest: str
+    read_to: str
+
+
+@dataclass(frozen=True)
 class MadeFile:
     """A table's part as it lies in the output folder."""
 
@@ -68,12 +146,16 @@ class MadeFile:
 
 @dataclass
 class Result:
-    """The result of a task; `rows` counts change records by what the fold did with them."""
+    """The result of a task; `rows` counts change records by what the fold did with them.
+
+    `months` are the months of gold that it has made, by name.
+    """
 
     cluster_id: str
     made: list[MadeFile] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
+    months: dict[str, MadeMonth] = field(default_factory=dict)
 
 
 def tables_of(bucket: int) -> tuple[str, ...]:

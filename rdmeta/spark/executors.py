@@ -26,7 +26,7 @@ except ImportError as error:
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.running import Engine
-from rdmeta.pipeline.work import Result, Task
+from rdmeta.pipeline.work import AnyTask, Result
 from rdmeta.spark.remote import SCHEMA, shipped
 from rdmeta.spark.session import build_session, reason_of, spark_errors
 
@@ -45,7 +45,7 @@ def spark_engine(session: SparkSession) -> Engine:
     When its iterator ends early, the jobs are cancelled.
     """
 
-    def run_tasks(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
+    def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
         packs = [pickle.dumps(pack) for pack in _packed(tasks)]
         size = -(-len(packs) // _JOBS)
         groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
@@ -75,7 +75,7 @@ def session_engine(master: str | None = None) -> Iterator[Engine]:
     """
     sessions: list[SparkSession] = []
 
-    def run_tasks(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
+    def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
         if not sessions:
             sessions.append(build_session(master))
         yield from spark_engine(sessions[0])(tasks)
@@ -106,12 +106,12 @@ def _result_of(row: Any) -> Result | BadFileError:
     return result  # type: ignore[no-any-return]
 
 
-def _packed(tasks: Sequence[Task]) -> list[list[Task]]:
+def _packed(tasks: Sequence[AnyTask]) -> list[list[AnyTask]]:
     """Returns the tasks in packs of about the same number of rows, the largest first."""
-    ordered = sorted(tasks, key=lambda task: (-task.rows, task.cluster_id, task.periods[0].name))
+    ordered = sorted(tasks, key=lambda task: (-task.rows, task.cluster_id, task.name))
     count = max(min(_FEWEST, len(tasks)), sum(task.rows for task in tasks) // _ROWS)
     count = min(count, len(tasks))
-    packs: list[tuple[int, list[Task]]] = [(0, []) for _ in range(count)]
+    packs: list[tuple[int, list[AnyTask]]] = [(0, []) for _ in range(count)]
     for task in ordered:
         number = min(range(count), key=lambda n: packs[n][0])
         rows, pack = packs[number]

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from rdmeta._version import __version__
 from rdmeta.errors import Error
 from rdmeta.pipeline import lock
+from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.place import Place
-from rdmeta.pipeline.task import attempt
-from rdmeta.pipeline.work import Result, Task
+from rdmeta.pipeline.work import AnyTask, Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,14 +71,14 @@ def shipped(packs: Sequence[bytes], folder: str) -> Callable[[Batches], Iterator
 
 def made(pack: bytes, folder: str) -> Iterator[bytes]:
     """Makes the tasks of a pack, and yields what each one gives or the error that it raises."""
-    tasks: list[Task] = pickle.loads(pack)
+    tasks: list[AnyTask] = pickle.loads(pack)
     for task in tasks:
         with _inside(folder):
             outcome = _outcome(task)
         yield pickle.dumps(outcome)
 
 
-def _outcome(task: Task) -> Result | Exception:
+def _outcome(task: AnyTask) -> Result | Exception:
     """Makes a task; returns the error if it fails, as Spark would make a text of it."""
     try:
         _require_folders(task)
@@ -87,7 +87,7 @@ def _outcome(task: Task) -> Result | Exception:
         return error
 
 
-def _require_folders(task: Task) -> None:
+def _require_folders(task: AnyTask) -> None:
     """Raises PipelineError if this executor does not see the folders that the driver sees."""
     places = {file.place for file in task.files()}
     unseen = [where for where in sorted(places) if not Place(where).exists()]

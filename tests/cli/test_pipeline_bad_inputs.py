@@ -259,7 +259,7 @@ def test_odd_cluster_ids_stay_in_the_folder_and_come_back_as_they_were(tmp_path:
     assert run_json("all", source, out)["made"] == 0
     assert run_json("check", out)["faults"] == []
     text = run("all", source, tmp_path / "dry", "--dry-run").out
-    assert len(text.splitlines()) == 2 * len(IDS) + len(IDS) + 3  # no id breaks a line
+    assert len(text.splitlines()) == 2 * len(IDS) + 2 * len(IDS) + 3  # no id breaks a line
 
 
 def test_the_longest_names_of_topics_come_back(tmp_path: Path) -> None:

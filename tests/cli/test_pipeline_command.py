@@ -18,6 +18,7 @@ import pytest
 from processes import environment
 from recorded import cluster_day, contents
 
+from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.place import Place
 
@@ -44,7 +45,7 @@ def json(*words: str | Path, code: int = 0) -> Any:
 def test_tables_are_made_and_a_second_run_makes_nothing(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = json("all", source, out, "--engine", "local")
-    assert (first["copied"], first["read"], first["made"]) == (4, 4, 7)
+    assert (first["copied"], first["read"], first["made"]) == (4, 4, 7 + len(MEASURES))
     assert first["rows_in"] == first["rows_out"] == 26
     assert first["holes"] == 1
     assert first["tables"]["observation"]["rows"] == 2
@@ -86,10 +87,13 @@ def test_a_dry_run_says_what_would_be_made_and_why_and_writes_nothing(
     out = tmp_path / "out"
     found = json("all", source, out, "--dry-run")
     assert found["copies"] == 4
-    assert [task["reason"] for task in found["tasks"]] == ["2026-11-01 to 2026-11-02 are new"]
+    assert [(task["part"], task["reason"]) for task in found["tasks"]] == [
+        ("0 of 1", "2026-11-01 to 2026-11-02 are new"),
+        ("gold", "gold of 2026-11 is new or lost"),
+    ]
     assert not out.exists()
     text = pipeline("all", source, out, "--dry-run").out
-    assert text.endswith("one\t2026-11\t0 of 1\t26\t2026-11-01 to 2026-11-02 are new\n")
+    assert "one\t2026-11\t0 of 1\t26\t2026-11-01 to 2026-11-02 are new\n" in text
 
 
 def test_bronze_then_silver_is_the_same_as_all(source: Path, tmp_path: Path) -> None:

@@ -23,8 +23,7 @@ def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
 
 
 def silver(out: Path) -> dict[str, bytes]:
-    names = ("silver", "leader_minutes")
-    return {name: c for name, c in contents(out).items() if name.startswith(names)}
+    return {name: c for name, c in contents(out).items() if name.startswith("silver")}
 
 
 def killed(*_: object) -> NoReturn:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from rdmeta.history.schema import CHANGE_SCHEMA
-from rdmeta.pipeline.elections import Baseline, Past, joined, past_of
+from rdmeta.pipeline.elections import SCHEMA, Baseline, Past, joined, past_of
 from rdmeta.pipeline.tables import SCHEMAS
 
 EVER = (0, 10**15)
@@ -38,7 +38,7 @@ def brief(
     past: Past | None = None,
 ) -> list[tuple[str, int, int]]:
     """Returns origin, version and recordings of each joined row."""
-    table = pa.Table.from_pylist(list(rows), schema=SCHEMAS["leader_change"])
+    table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
     found = joined(table, counts or {"a": EVER, "b": EVER}, past or {})
     assert found.schema == SCHEMAS["leader_change"]
     return [(row["origin"], row["version"], row["recordings"]) for row in found.to_pylist()]
@@ -46,6 +46,17 @@ def brief(
 
 def test_a_change_that_two_recordings_saw_is_one_row_at_its_first_sight() -> None:
     assert brief(change("a", 7), change("b", 5)) == [("b", 5, 2)]
+
+
+def test_the_spread_is_the_time_between_the_first_and_the_last_sight_of_several_recordings() -> (
+    None
+):
+    rows = [change("a", 7), change("b", 5), change("a", 9), change("a", 9, epoch=6)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    found = joined(table, {"a": EVER, "b": EVER}, {})
+    assert found["spread_us"].to_pylist() == [4, None]
+    alone = joined(table.slice(3), {"a": EVER}, {})
+    assert alone["spread_us"].to_pylist() == [None]
 
 
 def test_other_epochs_leaders_and_partitions_are_other_changes() -> None:

@@ -12,7 +12,7 @@ from rdmeta.pipeline.layout import (
     Parts,
     bronze_file,
     choose_parts,
-    leader_minutes_file,
+    gold_file,
     period_of,
     read_layout,
     table_file,
@@ -26,10 +26,10 @@ def test_a_cluster_id_stays_in_one_folder(cluster_id: str) -> None:
     names = [
         table_file("change", cluster_id, "2026-11", 0, 1),
         bronze_file(cluster_id, "2026-11-01", "x.parquet"),
-        leader_minutes_file(cluster_id),
+        gold_file("incident", cluster_id, "2026-11"),
     ]
     depths = [len(name.split("/")) for name in names]
-    assert depths == [6, 4, 2]
+    assert depths == [6, 4, 5]
     assert not any(part in {"", ".", ".."} for name in names for part in name.split("/"))
 
 

@@ -31,7 +31,7 @@ def manifest() -> Manifest:
             f"bronze/{FOLDER}/day=2026-10-31/x.parquet": kept,
             f"silver/v1/change/{FOLDER}/period=2026-11/part-0-of-1.parquet": kept,
             f"silver/v1/change/{FOLDER}/period=2026-11-02/part-0-of-1.parquet": kept,
-            f"leader_minutes/{FOLDER}.parquet": kept,
+            f"gold/v1/incident/{FOLDER}/month=2026-11.parquet": kept,
         },
         {ID: "prod}, 1"},
     )
@@ -47,7 +47,7 @@ def test_a_cluster_has_a_part_for_each_month(tmp_path: Path) -> None:
     assert read_manifest(out) == manifest()
     assert sorted(read_digests(out) or {}) == parts
     november = json.loads((tmp_path / parts[1]).read_text())
-    assert (len(november["days"][ID]), len(november["files"])) == (2, 2)
+    assert (len(november["days"][ID]), len(november["files"])) == (2, 3)
 
 
 def test_only_parts_that_differ_are_written(tmp_path: Path) -> None:

@@ -23,10 +23,11 @@ from rdmeta import pipeline
 from rdmeta.history import compact
 from rdmeta.history.schema import FileName
 from rdmeta.pipeline import layout, processes, running
+from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.tables import TABLES, rows_of_days
-from rdmeta.pipeline.task import _DayMaker, attempt, make
+from rdmeta.pipeline.task import _DayMaker, make
 from rdmeta.pipeline.work import Result, Task
 
 
@@ -103,7 +104,7 @@ def test_a_late_file_makes_the_days_that_it_touches(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "fresh", ignore_errors=True)
     made(source, tmp_path / "fresh")
     fresh = contents(tmp_path / "fresh")
-    silver = [name for name in after if name.startswith(("silver", "leader_minutes"))]
+    silver = [name for name in after if name.startswith("silver")]
     assert {name: after[name] for name in silver} == {name: fresh[name] for name in silver}
 
 
@@ -351,19 +352,6 @@ def test_a_part_of_another_size_is_made_again(tmp_path: Path) -> None:
     assert "is not the file that was made" in pipeline.plan([source], out).tasks[0].reason
     assert [each.name for each in made(source, out).made] == [str(part.relative_to(out))]
     assert contents(out) == before
-
-
-@pytest.mark.parametrize("damage", ["missing", "cut"])
-def test_leader_minutes_that_are_lost_are_made_again(tmp_path: Path, damage: str) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
-    made(source, out)
-    before = contents(out)
-    minutes = out / layout.leader_minutes_file("one")
-    minutes.unlink() if damage == "missing" else minutes.write_bytes(b"PAR1")
-    made(source, out)
-    assert contents(out) == before
-    assert pipeline.check(out) == []
 
 
 def test_a_file_that_changes_between_plan_and_copy_is_looked_at_again(tmp_path: Path) -> None:
@@ -713,9 +701,6 @@ def test_a_task_that_is_made_again_after_its_worker_died_counts_as_made(tmp_path
     made = pipeline.run(pipeline.plan([source], out), engine=made_twice)
     assert (len(made.made), made.unchanged) == (7, 0)
     assert pipeline.check(out) == []
-    pipeline.run(pipeline.plan([source], tmp_path / "whole"), workers=1)
-    minutes = "leader_minutes/cluster=one.parquet"
-    assert (out / minutes).read_bytes() == (tmp_path / "whole" / minutes).read_bytes()
 
 
 @pytest.mark.parametrize(("taken_rows", "takes"), [(65_536, 1), (5, 3)])

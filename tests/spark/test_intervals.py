@@ -1,4 +1,4 @@
-"""Periods, leader changes and leader minutes match a naive model and cover no unobserved time."""
+"""Periods and leader changes match a naive model and cover no unobserved time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, Row, SparkSession
 from simulated_history import Simulation, history, periods, slots
-from window_intervals import leader_change, leader_minutes, load, partition_interval
+from window_intervals import leader_change, load, partition_interval
 
 from rdmeta.history import Recorder, recordings
 
@@ -26,7 +26,6 @@ Play = Callable[[FakeCache, FakeClock, Recorder, Recorder], None]
 class Tables(NamedTuple):
     intervals: list[Row]
     changes: list[Row]
-    minutes: list[Row]
 
     def of(self, cluster_id: str) -> Tables:
         return Tables(*([row for row in rows if row.cluster_id == cluster_id] for rows in self))
@@ -38,7 +37,6 @@ def tables(spark: SparkSession, directory: Path) -> Tables:
     return Tables(
         rows(intervals, "topic", "partition", "began_at", "version", "session"),
         rows(leader_change(changes, observed), "observed_at"),
-        rows(leader_minutes(intervals), "broker"),
     )
 
 
@@ -106,7 +104,7 @@ def one_change(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
 
 
 def test_a_leader_change_ends_one_period_and_begins_another(made: Tables) -> None:
-    intervals, changes, minutes = made.of("one_change")
+    intervals, changes = made.of("one_change")
     assert [brief(row) for row in intervals] == [
         (1, 0, 0, 10, "baseline", "leader_changed", False),
         (2, 1, 10, 30, "leader_changed", "observed_to", True),
@@ -114,10 +112,6 @@ def test_a_leader_change_ends_one_period_and_begins_another(made: Tables) -> Non
     (change,) = changes
     assert (change.old_leader, change.new_leader, change.elections) == (1, 2, 1)
     assert second(change.observed_at) == 10
-    assert [(row.broker, row.minutes) for row in minutes] == [
-        (1, pytest.approx(10 / 60)),
-        (2, pytest.approx(20 / 60)),
-    ]
 
 
 @case
@@ -127,7 +121,7 @@ def epoch_learned(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
 
 
 def test_an_epoch_that_becomes_known_begins_a_period_and_is_no_leader_change(made: Tables) -> None:
-    intervals, changes, _ = made.of("epoch_learned")
+    intervals, changes = made.of("epoch_learned")
     assert [brief(row) for row in intervals] == [
         (1, 0, 0, 10, "baseline", "leader_epoch_changed", False),
         (1, 5, 10, 30, "leader_epoch_changed", "observed_to", True),
@@ -142,12 +136,8 @@ def leaderless(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
 
 
 def test_time_without_a_leader_is_a_period_of_its_own(made: Tables) -> None:
-    intervals, _, minutes = made.of("leaderless")
+    intervals, _ = made.of("leaderless")
     assert [(row.leader, row.seconds) for row in intervals] == [(1, 10.0), (None, 30.0)]
-    assert [(row.broker, row.share, row.partitions) for row in minutes] == [
-        (None, pytest.approx(0.75), 1),
-        (1, pytest.approx(0.25), 1),
-    ]
 
 
 @case
@@ -210,7 +200,7 @@ def recreated(cache: FakeCache, clock: FakeClock, _: Recorder) -> None:
 
 
 def test_a_recreated_topic_is_another_one_even_if_nothing_else_differs(made: Tables) -> None:
-    intervals, changes, _ = made.of("recreated")
+    intervals, changes = made.of("recreated")
     assert [(row.topic_id, row.ended_by, row.seconds) for row in intervals] == [
         ("A" * 22, "topic_recreated", 10.0),
         ("B" * 22, "observed_to", 10.0),
@@ -224,7 +214,7 @@ def elected_again(cache: FakeCache, _: FakeClock, __: Recorder) -> None:
 
 
 def test_an_election_that_kept_the_leader_is_a_change(made: Tables) -> None:
-    intervals, changes, _ = made.of("elected_again")
+    intervals, changes = made.of("elected_again")
     assert [(row.leader_epoch, row.seconds) for row in intervals] == [(0, 10.0), (3, 0.0)]
     assert [(row.old_leader, row.new_leader, row.elections) for row in changes] == [(1, 1, 3)]
 
@@ -287,7 +277,7 @@ def both_observe(cache: FakeCache, clock: FakeClock, first: Recorder, later: Rec
 
 
 def test_two_recordings_of_the_same_time_count_it_once(made: Tables) -> None:
-    intervals, changes, minutes = made.of("both_observe")
+    intervals, changes = made.of("both_observe")
     assert sorted(brief(row) for row in intervals) == [
         (1, 0, 0, 10, "baseline", "leader_changed", False),
         (2, 1, 10, 10, "leader_changed", "observed_to", True),
@@ -295,10 +285,6 @@ def test_two_recordings_of_the_same_time_count_it_once(made: Tables) -> None:
     ]
     (change,) = changes
     assert change.recordings == 2
-    assert [(row.broker, row.minutes) for row in minutes] == [
-        (1, pytest.approx(1 / 6)),
-        (2, pytest.approx(1 / 6)),
-    ]
 
 
 @played

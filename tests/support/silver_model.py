@@ -30,7 +30,7 @@ _CHANGE = (
 _LEADER = (
     *("topic", "topic_id", "partition", "observed_at", "old_leader", "new_leader"),
     *("old_leader_epoch", "new_leader_epoch", "elections", "source", "unseen_us", "origin"),
-    *("version", "recordings"),
+    *("version", "recordings", "spread_us"),
 )
 _OBSERVATION = ("origin", "seen_from", "seen_to", "counts_from", "counts_to", "ended_by")
 _KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -176,7 +176,10 @@ def _leaders(found: list[Origin]) -> Iterator[Row]:
         old, new = first["old_leader_epoch"], first["new_leader_epoch"]
         elections = None if old is None or new is None else new - old
         number = len({row["origin"] for row in group})
-        yield {**first, "elections": elections, "recordings": number}
+        times = [row["observed_at"] for row in group]
+        spread = max(times) - min(times) if number > 1 else None
+        known = {"elections": elections, "recordings": number, "spread_us": spread}
+        yield {**first, **known}
 
 
 def _epoch_at(origin: Origin, midnight: int, thing: tuple[str, int]) -> int:

@@ -163,27 +163,6 @@ def leader_change(changes: DataFrame, observed: DataFrame) -> DataFrame:
     )
 
 
-def leader_minutes(intervals: DataFrame) -> DataFrame:
-    """Returns the time for which each broker led, summed over partitions.
-
-    There is one row per cluster and broker. A null `broker` stands for time without a leader.
-    `minutes` are partition-minutes, `share` is their share of the cluster's, and `partitions` is
-    the number of partitions that the broker led at any time.
-    """
-    everything = Window.partitionBy("cluster_id")
-    return (
-        intervals.groupBy("cluster_id", F.col("leader").alias("broker"))
-        .agg(
-            (F.sum("seconds") / 60).alias("minutes"),
-            F.countDistinct("topic", F.coalesce("topic_id", F.lit("")), "partition").alias(
-                "partitions"
-            ),
-        )
-        .withColumn("share", F.try_divide(F.col("minutes"), F.sum("minutes").over(everything)))
-        .select("cluster_id", "broker", "minutes", "share", "partitions")
-    )
-
-
 def _marks(changes: DataFrame) -> DataFrame:
     """Returns for each session the versions at which an observation began."""
     return (

@@ -42,6 +42,38 @@ def _measure(name: str, order: str, columns: str) -> Measure:
 
 
 # One entry for each file of sql/, in the order of docs/measures.md.
-_ALL: tuple[Measure, ...] = ()
+_ALL: tuple[Measure, ...] = (
+    _measure(
+        "coverage_hour",
+        "cluster_id hour",
+        "hour time, observed f64, hole f64, holes holes, origins strs",
+    ),
+    _measure(
+        "risk_hour",
+        "cluster_id hour topic",
+        "topic str, hour time, leaderless f64, under_replicated f64, under_min_isr f64?,"
+        " at_min_isr f64?, single_copy f64, not_preferred f64, reassigning f64?,"
+        " rack_unsafe f64?, observed f64, unknown_min_isr f64, unknown_reassigning f64,"
+        " unknown_racks f64, eff_is_exact bool",
+    ),
+    _measure(
+        "incident",
+        "cluster_id began_at kind",
+        "kind str, began_at time, ended_at time, minutes f64, most i64, partitions i64,"
+        " topics i64, broker i32?, censored bool",
+    ),
+    _measure(
+        "recovery",
+        "cluster_id began_at topic topic_id partition",
+        "topic str, topic_id str?, partition i32, began_at time, ended_at time, seconds f64,"
+        " brokers ids, leader_changed bool?, begin_unseen bool, ended_by str, censored bool",
+    ),
+    _measure(
+        "data_quality",
+        "cluster_id day",
+        "day time, observations i32, partial i32, holes i32, hole_minutes f64, files_aside i32,"
+        " clocks_back i32, epochs_disagreeing i64, disagreement_seconds f64?, unknown_min_isr f64",
+    ),
+)
 
 MEASURES: dict[str, Measure] = {each.name: each for each in _ALL}

@@ -17,7 +17,7 @@ from rdmeta.pipeline.gold.measures import MEASURES, text_of
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["connected", "prepare", "rows"]
+__all__ = ["connected", "prepare", "require_duckdb", "rows"]
 
 _MEMORY_SHARE = 0.6
 
@@ -28,10 +28,9 @@ def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
     `beside` is the number of processes that work at a time. They share the CPUs and the memory.
     Raises MissingExtraError without DuckDB.
     """
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError.of("gold tables", "gold") from error
+    require_duckdb()
+    import duckdb
+
     share = min(beside, os.cpu_count() or 1)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     connection = duckdb.connect(
@@ -45,6 +44,14 @@ def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
     )
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def require_duckdb() -> None:
+    """Raises MissingExtraError without DuckDB."""
+    try:
+        import duckdb  # noqa: F401
+    except ImportError as error:
+        raise MissingExtraError.of("gold tables", "gold") from error
 
 
 def prepare(

@@ -59,3 +59,32 @@ CREATE OR REPLACE MACRO hours(began, ended) AS
 -- The microseconds of a span that lie in the hour which begins at `hour`.
 CREATE OR REPLACE MACRO us_in_hour(began, ended, hour) AS
     epoch_us(least(ended, hour + INTERVAL 1 HOUR)) - epoch_us(greatest(began, hour));
+
+-- The spans in which the cluster was observed without a hole.
+CREATE OR REPLACE VIEW covered AS
+WITH marked AS (
+    SELECT
+        cluster_id,
+        counts_from AS began_at,
+        counts_to AS ended_at,
+        (counts_from > max(counts_to) OVER (
+            PARTITION BY cluster_id ORDER BY counts_from, counts_to
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        )) IS NOT FALSE AS is_new
+    FROM observation
+    WHERE counts_from < counts_to
+),
+
+numbered AS (
+    SELECT
+        *,
+        sum(is_new::INTEGER) OVER (PARTITION BY cluster_id ORDER BY began_at, ended_at) AS span
+    FROM marked
+)
+
+SELECT
+    cluster_id,
+    min(began_at) AS began_at,
+    max(ended_at) AS ended_at
+FROM numbered
+GROUP BY cluster_id, span;

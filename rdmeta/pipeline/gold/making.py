@@ -1,0 +1,278 @@
+"""Makes the measures of one month of a cluster from silver.
+
+DuckDB sees the month, and what the month needs of the time around it:
+
+    before   the last period before the month: the small tables, and the intervals that end exactly
+             where the month begins
+    month    all tables
+    later    the intervals of partitions at risk and those right behind them, as long as an
+             incident that began in the month goes on; the small tables of these periods
+
+So the files of a month follow from these parts of silver and from the settings alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from rdmeta.pipeline import lock
+from rdmeta.pipeline.days import begin_of, digest_of
+from rdmeta.pipeline.errors import LockedError, PipelineError
+from rdmeta.pipeline.gold import query
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.inputs import sha256_of
+from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, table_file
+from rdmeta.pipeline.place import Place, commit
+from rdmeta.pipeline.tables import SCHEMAS, parquet_writer
+from rdmeta.pipeline.work import MadeFile, MadeMonth, MonthTask, Result, tables_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+__all__ = ["digest_of_month", "make_month"]
+
+# Raise it when the same silver gives other rows of gold, so that all months are made again.
+_VERSION = 1
+_SMALL = ("broker_interval", "topic_interval", "config_interval", "observation")
+_ASIDE = pa.schema([("cluster_id", pa.string()), ("day", pa.string()), ("state", pa.string())])
+
+
+def make_month(task: MonthTask) -> Result:
+    """Makes all measures of a month; they take their names when all are whole.
+
+    Raises PipelineError for a part of silver that is damaged or missing, LockedError if another run
+    has taken over the output folder, MissingExtraError without DuckDB, and OSError.
+    """
+    result = Result(task.cluster_id)
+    with (
+        tempfile.TemporaryDirectory(prefix="rdmeta-gold-") as folder,
+        query.connected(task.beside) as connection,
+    ):
+        connection.execute(f"SET temp_directory = '{_quoted(folder)}'")
+        silver = _Silver(task, connection, folder)
+        with _naming_damage(task):
+            silver.load()
+            _write(task, silver, result)
+    return result
+
+
+def _names_read(
+    task: MonthTask, read_to: str, tables: Iterable[str] | None = None
+) -> dict[str, list[str]]:
+    """Returns the parts by table that a month is made from, if its last period is `read_to`.
+
+    The observation of the next period tells why and until when nothing was observed.
+    """
+    later = [each for each in task.later if each <= read_to]
+    after = [each for each in task.later if each > read_to][:1]
+    before = [] if task.before is None else [task.before]
+    found: dict[str, list[str]] = {}
+    for table in tables or SCHEMAS:
+        around = [*before, *task.periods, *later]
+        if table == "observation":
+            around += after
+        elif table not in (*_SMALL, "partition_interval"):
+            around = list(task.periods)
+        found[table] = [name for each in around for name in _parts(task, table, each)]
+    return found
+
+
+def digest_of_month(task: MonthTask, read_to: str) -> str:
+    """Returns the digest of all that a month is made from, if its last period is `read_to`.
+
+    Another period behind the last one changes it, as its observation is read.
+    """
+    names = [name for each in _names_read(task, read_to).values() for name in each]
+    read = {name: task.digests.get(name) for name in names}
+    return digest_of([GOLD_VERSION, _VERSION, vars(task.settings), task.aside, read])
+
+
+def _begin_of(period: str) -> int:
+    """Returns the begin of a day or a month in microseconds since 1970."""
+    return begin_of(period if len(period) > 7 else f"{period}-01")
+
+
+def _end_of(month: str) -> int:
+    """Returns the end of a month in microseconds since 1970."""
+    year, number = int(month[:4]), int(month[5:])
+    return _begin_of(f"{year + number // 12:04d}-{number % 12 + 1:02d}")
+
+
+class _Silver:
+    """The tables of silver in a DuckDB connection, as far as a month needs them."""
+
+    def __init__(self, task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -> None:
+        self.connection = connection
+        self._task, self._folder = task, folder
+        self._out = Place(task.out)
+        self._paths: dict[str, str] = {}
+        self.begin, self.end = _begin_of(task.month), _end_of(task.month)
+        self.read_to = task.periods[-1]
+
+    def load(self) -> None:
+        """Creates all tables; reads later periods while an incident of the month goes on."""
+        cluster_id = self._task.cluster_id
+        aside = [
+            dict(zip(_ASIDE.names, (cluster_id, *each), strict=True)) for each in self._task.aside
+        ]
+        for each, schema in SCHEMAS.items():
+            self.connection.register(f"no_{each}", schema.empty_table())
+        self.connection.register("input_file", pa.Table.from_pylist(aside, schema=_ASIDE))
+        self._views()
+        table = "partition_interval"
+        names = self._names(table)
+        before = [name for name in names if self._is_before(name)]
+        month = [name for name in names if not self._is_before(name)]
+        edge = f"SELECT * FROM {self._reads(table, before)} WHERE epoch_us(ended_at) = {self.begin}"
+        self._define(table, f"SELECT * FROM {self._reads(table, month)} UNION ALL {edge}")
+        settings = self._task.settings
+        query.prepare(self.connection, min_isr=settings.min_isr, flap_seconds=settings.flap_seconds)
+        self.connection.execute("CREATE TEMP TABLE state AS SELECT * FROM memory.main.state")
+        self._load_later()
+        columns = ", ".join(f'"{each}"' for each in SCHEMAS[table].names)
+        self._define(table, f"SELECT {columns} FROM temp.state")
+
+    def _load_later(self) -> None:
+        """Adds rows of later periods, first of one, then of twice as many each time."""
+        later, count = list(self._task.later), 1
+        while later and self._is_alive(later[0]):
+            periods, later = later[:count], later[count:]
+            count *= 2
+            self.read_to = periods[-1]
+            self._views()
+            self._add(periods)
+
+    def _add(self, periods: Sequence[str]) -> None:
+        """Adds the intervals of these periods that are at risk, and those right behind one."""
+        names = [
+            name for each in periods for name in _parts(self._task, "partition_interval", each)
+        ]
+        self._define(
+            "partition_interval", f"SELECT * FROM {self._reads('partition_interval', names)}"
+        )
+        self.connection.execute(
+            """
+            INSERT INTO temp.state BY NAME
+            WITH added AS MATERIALIZED (SELECT * FROM memory.main.state),
+            ends AS (
+                SELECT topic, topic_id, partition, ended_at FROM added WHERE is_at_risk
+                UNION ALL
+                SELECT topic, topic_id, partition, ended_at FROM temp.state WHERE is_at_risk
+            )
+            SELECT * FROM added WHERE is_at_risk OR EXISTS (
+                SELECT 1 FROM ends
+                WHERE ends.topic = added.topic
+                    AND ends.topic_id IS NOT DISTINCT FROM added.topic_id
+                    AND ends.partition = added.partition
+                    AND ends.ended_at = added.began_at
+            )
+            """
+        )
+
+    def _is_alive(self, next_period: str) -> bool:
+        """Returns whether an incident of the month ends where the next period begins."""
+        found = query.rows(self.connection, "incident", self.of_month("began_at"))
+        edge = pa.scalar(_begin_of(next_period), found["ended_at"].type)
+        return edge in found["ended_at"].unique()
+
+    def of_month(self, column: str) -> str:
+        """Returns the condition that a time lies in the month."""
+        return f"epoch_us({column}) >= {self.begin} AND epoch_us({column}) < {self.end}"
+
+    def _views(self) -> None:
+        """Defines the tables other than partition_interval for what has been read."""
+        for table in SCHEMAS:
+            if table != "partition_interval":
+                self._define(table, f"SELECT * FROM {self._reads(table, self._names(table))}")
+
+    def _names(self, table: str) -> list[str]:
+        return _names_read(self._task, self.read_to, [table])[table]
+
+    def _is_before(self, name: str) -> bool:
+        return self._task.before is not None and f"/period={self._task.before}/" in name
+
+    def _define(self, table: str, select: str) -> None:
+        self.connection.execute(f"CREATE OR REPLACE VIEW memory.main.{table} AS {select}")
+
+    def _reads(self, table: str, names: Sequence[str]) -> str:
+        """Returns what reads these parts in SQL; without one it reads no rows."""
+        if not names:
+            return f"no_{table}"
+        paths = ", ".join(f"'{_quoted(self._path(name))}'" for name in names)
+        return f"read_parquet([{paths}], hive_partitioning = false)"
+
+    def _path(self, name: str) -> str:
+        """Returns the path of a part; one of an object store is copied to this machine first."""
+        if self._out.is_local:
+            return os.path.abspath(self._out.path(name))
+        if name not in self._paths:
+            path = os.path.join(self._folder, f"{len(self._paths)}.parquet")
+            with self._out.opened(name) as stream, open(path, "wb") as file:
+                while chunk := stream.read(8 << 20):
+                    file.write(chunk)
+            self._paths[name] = path
+        return self._paths[name]
+
+
+def _parts(task: MonthTask, table: str, period: str) -> list[str]:
+    return [
+        table_file(table, task.cluster_id, period, bucket, task.parts.buckets)
+        for bucket in range(task.parts.buckets)
+        if table in tables_of(bucket)
+    ]
+
+
+def _write(task: MonthTask, silver: _Silver, result: Result) -> None:
+    out = Place(task.out)
+    made = MadeMonth(digest_of_month(task, silver.read_to), silver.read_to)
+    footer = json.dumps(
+        {"cluster_id": task.cluster_id, "month": task.month, **vars(made)}, sort_keys=True
+    )
+    with contextlib.ExitStack() as stack:
+        drafts = []
+        for measure in MEASURES.values():
+            name = gold_file(measure.name, task.cluster_id, task.month)
+            where = silver.of_month(measure.time)
+            rows = query.rows(silver.connection, measure.name, where)
+            draft = stack.enter_context(out.draft(name))
+            with draft.naming(), parquet_writer(draft.path, measure.schema, footer) as writer:
+                writer.write_table(rows)
+            with pa.OSFile(str(draft.path), "rb") as stream:
+                digest = sha256_of(stream)
+            result.made.append(MadeFile(name, len(rows), draft.path.stat().st_size, digest))
+            drafts.append(draft)
+        if task.token and not lock.is_held(out, task.token):
+            raise LockedError(f"{out.where}: another run has taken it over")
+        commit(drafts)
+    result.months[task.month] = made
+
+
+@contextlib.contextmanager
+def _naming_damage(task: MonthTask) -> Iterator[None]:
+    """Raises PipelineError for parts of silver that DuckDB cannot read, and without memory."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.IOException, duckdb.InvalidInputException) as error:
+        reason = str(error).splitlines()[0]
+        raise PipelineError(
+            f"{task.out}: silver of {task.cluster_id} is missing or damaged: {reason};"
+            " run rdmeta pipeline check"
+        ) from error
+    except duckdb.OutOfMemoryException as error:
+        raise PipelineError(
+            f"{task.out}: there is too little memory or disk for gold of {task.month} of"
+            f" {task.cluster_id}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _quoted(text: str) -> str:
+    return text.replace("'", "''")

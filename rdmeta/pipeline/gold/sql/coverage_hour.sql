@@ -1,0 +1,62 @@
+WITH counting AS (
+    SELECT
+        cluster_id,
+        origin,
+        counts_from AS began_at,
+        counts_to AS ended_at,
+        ended_by
+    FROM observation
+    WHERE counts_from < counts_to
+),
+
+-- A hole lies between an observation and the next one. Observations that count never overlap.
+holes AS (
+    SELECT
+        cluster_id,
+        ended_by AS reason,
+        ended_at AS began_at,
+        lead(began_at) OVER (PARTITION BY cluster_id ORDER BY began_at, ended_at) AS ended_at
+    FROM counting
+    QUALIFY ended_at > began_at
+),
+
+cut_holes AS (
+    SELECT
+        cluster_id,
+        reason,
+        hour,
+        sum(us_in_hour(began_at, ended_at, hour)) AS us
+    FROM (SELECT *, unnest(hours(began_at, ended_at)) AS hour FROM holes)
+    GROUP BY ALL
+),
+
+hole_hours AS (
+    SELECT
+        cluster_id,
+        hour,
+        sum(us) AS us,
+        list({'reason': reason, 'minutes': us::BIGINT / 60e6} ORDER BY reason) AS holes
+    FROM cut_holes
+    GROUP BY ALL
+),
+
+seen_hours AS (
+    SELECT
+        cluster_id,
+        hour,
+        sum(us_in_hour(began_at, ended_at, hour)) AS us,
+        list(DISTINCT origin ORDER BY origin) AS origins
+    FROM (SELECT *, unnest(hours(began_at, ended_at)) AS hour FROM counting)
+    GROUP BY ALL
+)
+
+SELECT
+    coalesce(seen_hours.cluster_id, hole_hours.cluster_id) AS cluster_id,
+    coalesce(seen_hours.hour, hole_hours.hour) AS hour,
+    coalesce(seen_hours.us, 0)::BIGINT / 60e6 AS observed,
+    coalesce(hole_hours.us, 0)::BIGINT / 60e6 AS hole,
+    coalesce(hole_hours.holes, []) AS holes,
+    coalesce(origins, []) AS origins
+FROM seen_hours
+FULL JOIN hole_hours
+    ON seen_hours.cluster_id = hole_hours.cluster_id AND seen_hours.hour = hole_hours.hour

@@ -1,0 +1,78 @@
+-- Only partitions that miss a replica at some time are put in order.
+WITH of_missing AS (
+    SELECT
+        state.*,
+        coalesce(under_replicated, false) AS is_under
+    FROM state
+    SEMI JOIN (
+        SELECT DISTINCT cluster_id, topic, topic_id, partition
+        FROM state
+        WHERE under_replicated
+    ) AS missing
+        ON
+            state.cluster_id = missing.cluster_id
+            AND state.topic = missing.topic
+            AND state.topic_id IS NOT DISTINCT FROM missing.topic_id
+            AND state.partition = missing.partition
+),
+
+-- The interval before counts only if nothing lies between the two.
+with_before AS (
+    SELECT
+        *,
+        coalesce(lag(ended_at) OVER one = began_at, false) AS has_before,
+        coalesce(lag(is_under) OVER one, false) AS was_under,
+        lag(coalesce(leader, -1)) OVER one AS leader_before
+    FROM of_missing
+    WINDOW one AS (PARTITION BY cluster_id, topic, topic_id, partition ORDER BY began_at)
+),
+
+numbered AS (
+    SELECT
+        *,
+        sum((NOT (has_before AND was_under))::INTEGER) OVER (
+            PARTITION BY cluster_id, topic, topic_id, partition ORDER BY began_at
+        ) AS episode
+    FROM with_before
+    WHERE is_under
+),
+
+episodes AS (
+    SELECT
+        cluster_id,
+        topic,
+        topic_id,
+        partition,
+        min(began_at) AS began_at,
+        max(ended_at) AS ended_at,
+        list_sort(list_distinct(flatten(list(
+            list_filter(replicas, lambda each: NOT list_contains(isr, each)) ORDER BY began_at
+        )))) AS brokers,
+        arg_max(ended_by, ended_at) AS ended_by,
+        bool_or(has_before AND NOT was_under) AS has_before,
+        count(DISTINCT coalesce(leader, -1)) > 1
+        OR min(coalesce(leader, -1)) <> arg_min(leader_before, began_at) AS differs
+    FROM numbered
+    GROUP BY cluster_id, topic, topic_id, partition, episode
+)
+
+SELECT
+    cluster_id,
+    topic,
+    topic_id,
+    partition,
+    began_at,
+    ended_at,
+    (epoch_us(ended_at) - epoch_us(began_at)) / 1e6 AS seconds,
+    brokers,
+    CASE WHEN has_before THEN differs END AS leader_changed,
+    EXISTS(
+        SELECT 1 FROM covered
+        WHERE covered.cluster_id = episodes.cluster_id AND covered.began_at = episodes.began_at
+    ) AS begin_unseen,
+    ended_by,
+    EXISTS(
+        SELECT 1 FROM covered
+        WHERE covered.cluster_id = episodes.cluster_id AND covered.ended_at = episodes.ended_at
+    ) AND ended_by IN ('open', 'gap', 'midnight') AS censored
+FROM episodes
