@@ -431,6 +431,36 @@ cdef class Reading(Readers):
             PyBuffer_Release(&data)
         return out
 
+    def partition_counts(self, topics, out=None, *, allow_stale=False):
+        """Returns how many partitions each of n topics has, in an int32 buffer.
+
+            counts = cache.partition_counts(table["topic"])
+            rdmeta.partitions_for(table["key"], counts)
+
+        `topics` and `out` are those of leaders(). Row i is the number of partitions of topics[i],
+        or the error of topic() as a negative number: NOT_CACHED, STALE, UNKNOWN_TOPIC ... of the
+        module rdmeta. With `allow_stale` a topic past its deadline has its last known number. All
+        rows are of one version.
+
+        TypeError, ValueError for arguments of the wrong type or length. MemoryError.
+        """
+        cdef Names names = names_of(topics)
+        cdef bint stale = bool(allow_stale)
+        cdef int64_t now = self.now()
+        cdef rdmeta_reader_t *reader
+        cdef Py_buffer data
+        if out is None:
+            out = array("i", bytes(<Py_ssize_t> (4 * names.n)))
+        get_int32(out, PyBUF_WRITABLE, names.n, &data)
+        try:
+            reader = self.take(stale)
+            with nogil:
+                count_partitions(reader, names.items, names.n, now, <int32_t *> data.buf)
+            self.give(stale, reader)
+        finally:
+            PyBuffer_Release(&data)
+        return out
+
     def to_arrow(self, table, *, allow_stale=False):
         """Returns a table of the current state for any Arrow reader: see ArrowTable.
 
@@ -622,3 +652,18 @@ cdef class Reading(Readers):
         if default is not ...:
             return default
         raise lookup_error(self, code, topic, partition)
+
+
+cdef void count_partitions(rdmeta_reader_t *reader, const rdmeta_str_t *topics, size_t n,
+                           int64_t now, int32_t *out) noexcept nogil:
+    """Writes each topic's number of partitions, or the code of its lookup, to `out`."""
+    cdef const rdmeta_topic_t *found = NULL
+    cdef rdmeta_topic_info_t info
+    cdef size_t i
+    rdmeta_reader_enter(reader)
+    for i in range(n):
+        out[i] = rdmeta_topic_find(reader, topics[i].data, topics[i].len, now, &found)
+        if not out[i]:
+            rdmeta_topic_info(reader, found, now, &info)
+            out[i] = <int32_t> info.partitions
+    rdmeta_reader_leave(reader)
