@@ -74,6 +74,30 @@ _ALL: tuple[Measure, ...] = (
         "day time, observations i32, partial i32, holes i32, hole_minutes f64, files_aside i32,"
         " clocks_back i32, epochs_disagreeing i64, disagreement_seconds f64?, unknown_min_isr f64",
     ),
+    _measure(
+        "broker_day",
+        "cluster_id day broker",
+        "day time, broker i32, up f64, fenced f64?, shutting_down f64?, unknown_fenced f64,"
+        " away f64, restarts i64, unclean_restarts i64?, unknown_restarts i64,"
+        " preferred_seconds f64s, preferred_open i64, observed f64",
+    ),
+    _measure(
+        "topic_life",
+        "cluster_id began_at topic topic_id last_seen_at",
+        "topic str, topic_id str?, began_at time, last_seen_at time, ended_at time?,"
+        " ended_by str?, partitions i32, partitions_added i64, begin_seen bool, end_seen bool",
+    ),
+    _measure(
+        "config_change",
+        "cluster_id observed_at resource_type resource key old_value new_value",
+        "observed_at time, resource_type str, resource str, key str, old_value str?,"
+        " new_value str?, by str?",
+    ),
+    _measure(
+        "controller",
+        "cluster_id began_at",
+        "began_at time, ended_at time, broker i32?, epoch i32?, seconds f64?, censored bool",
+    ),
 )
 
 MEASURES: dict[str, Measure] = {each.name: each for each in _ALL}

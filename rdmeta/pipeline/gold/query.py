@@ -74,8 +74,8 @@ def rows(connection: duckdb.DuckDBPyConnection, name: str, where: str = "true") 
     The table has exactly the measure's schema.
     """
     measure = MEASURES[name]
-    columns = ", ".join(measure.schema.names)
-    order = ", ".join(f"{each} NULLS FIRST" for each in measure.order)
+    columns = ", ".join(f'"{each}"' for each in measure.schema.names)
+    order = ", ".join(f'"{each}" NULLS FIRST' for each in measure.order)
     query = f"SELECT {columns} FROM (\n{text_of(name)}\n) WHERE {where} ORDER BY {order}"
     found = connection.sql(query).to_arrow_table().cast(measure.schema)
     for field in measure.schema:

@@ -1,0 +1,92 @@
+WITH
+-- An interval lies in one month. One that ends where a month begins also tells what stood then.
+seen AS (
+    SELECT
+        *,
+        date_trunc('month', began_at) AS month,
+        false AS is_before
+    FROM topic_interval
+    UNION ALL
+    SELECT
+        *,
+        ended_at AS month,
+        true AS is_before
+    FROM topic_interval
+    WHERE us > 0 AND ended_at = date_trunc('month', ended_at)
+),
+
+-- Behind a removal there is another topic, unless it has the same id.
+followed AS (
+    SELECT
+        *,
+        ended_by IN ('topic_removed', 'topic_recreated', 'topic_absent') AS is_removed,
+        coalesce(lead(began_at) OVER in_time = ended_at, false) AS has_next,
+        row_number() OVER in_time AS place,
+        coalesce(
+            (
+                lag(ended_by) OVER in_time IN ('topic_removed', 'topic_recreated', 'topic_absent')
+                OR began_by = 'topic_recreated'
+            )
+            AND NOT coalesce(topic_id = lag(topic_id) OVER in_time, false),
+            false
+        ) AS is_other
+    FROM seen
+    WINDOW
+        in_time AS (
+            PARTITION BY cluster_id, month, topic
+            ORDER BY began_at, ended_at, version, origin, topic_id
+        )
+),
+
+parted AS (
+    SELECT
+        *,
+        count(*) FILTER (WHERE is_other) OVER (
+            PARTITION BY cluster_id, month, topic ORDER BY place
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS part
+    FROM followed
+),
+
+-- Another id is another topic as well, also where no id was known in between.
+named AS (
+    SELECT
+        *,
+        coalesce(topic_id <> last_value(topic_id IGNORE NULLS) OVER (
+            PARTITION BY cluster_id, month, topic, part ORDER BY place
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ), false) AS is_renamed
+    FROM parted
+),
+
+lived AS (
+    SELECT
+        *,
+        count(*) FILTER (WHERE is_renamed) OVER (
+            PARTITION BY cluster_id, month, topic, part ORDER BY place
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS life
+    FROM named
+)
+
+-- The last interval of a life that another one follows at once was ended by a re-creation, which
+-- may be dated at a midnight.
+SELECT
+    cluster_id,
+    topic,
+    max(topic_id) AS topic_id,
+    min(began_at) FILTER (WHERE NOT is_before) AS began_at,
+    max(ended_at) AS last_seen_at,
+    CASE WHEN arg_max(is_removed OR has_next, place) THEN max(ended_at) END AS ended_at,
+    CASE
+        WHEN arg_max(is_removed, place) THEN arg_max(ended_by, place)
+        WHEN arg_max(has_next, place) THEN 'topic_recreated'
+    END AS ended_by,
+    arg_max(partitions, place) AS partitions,
+    max(partitions) - arg_min(partitions, place) AS partitions_added,
+    arg_min(NOT is_before AND began_by IN ('topic_added', 'topic_recreated'), place)
+        AS begin_seen,
+    arg_max(is_removed OR has_next, place) AS end_seen
+FROM lived
+GROUP BY cluster_id, month, topic, part, life
+HAVING NOT bool_and(is_before)

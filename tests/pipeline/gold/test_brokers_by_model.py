@@ -1,0 +1,110 @@
+"""broker_day, topic_life and config_change equal what naive walks count."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from fleet import Fleet
+from gold_model_brokers import broker_day, config_change, topic_life
+from gold_tables import gold_of
+from random_silver import random_silver
+
+from rdmeta import pipeline
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.tables import TABLES
+
+MODELS: dict[str, Callable[[Mapping[str, pa.Table]], list[dict[str, Any]]]] = {
+    "broker_day": broker_day,
+    "topic_life": topic_life,
+    "config_change": config_change,
+}
+SEEDS = int(os.environ.get("RDMETA_SEEDS", "4"))
+MONTH = datetime(2026, 11, 1, tzinfo=timezone.utc)
+
+
+@pytest.fixture(params=range(SEEDS))
+def seed(request: pytest.FixtureRequest) -> int:
+    found = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9 + request.param))
+    print(f"RDMETA_SEED={found}")
+    return found
+
+
+def unordered(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(str(sorted(row.items())) for row in rows)
+
+
+def silver_of(out: Path) -> dict[str, pa.Table]:
+    """Returns the tables that a folder has, each as one."""
+    found = {}
+    for table in TABLES:
+        paths = sorted(out.glob(f"silver/v1/{table}/*/*/part-*.parquet"))
+        if paths:
+            found[table] = pa.concat_tables(pq.ParquetFile(path).read() for path in paths)
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_measure_of_random_silver_is_what_a_naive_walk_counts(name: str, seed: int) -> None:
+    silver = random_silver(seed)
+    found, wanted = gold_of(silver, name), MODELS[name](silver)
+    assert unordered(found) == unordered(wanted)
+    assert found
+
+
+def test_measures_of_recorded_fleets_are_what_naive_walks_count(tmp_path: Path, seed: int) -> None:
+    for number, name in enumerate(("one", "two")):
+        Fleet(name, tmp_path / "history", seed + number)
+    out = tmp_path / "out"
+    pipeline.run(pipeline.plan([tmp_path / "history"], out, in_place=True), workers=1)
+    silver = silver_of(out)
+    for name, model in MODELS.items():
+        assert unordered(gold_of(silver, name)) == unordered(model(silver)), name
+
+
+def of_month(silver: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Returns what a run has for November: no day behind it, and the last day before in part."""
+    found = {}
+    for table, rows in silver.items():
+        begins, ends = (
+            ("counts_from", "counts_to") if table == "observation" else ("began_at", "ended_at")
+        )
+        least = MONTH if table == "partition_interval" else MONTH - timedelta(days=1)
+        mask = pc.greater_equal(rows[ends], pa.scalar(least, rows[ends].type))
+        if table != "partition_interval":
+            mask = pc.greater_equal(rows[begins], pa.scalar(least, rows[begins].type))
+        found[table] = rows.filter(mask)
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_a_month_follow_from_the_month_and_the_day_before(name: str, seed: int) -> None:
+    silver = random_silver(seed)
+    column = MEASURES[name].time
+    wanted = [row for row in gold_of(silver, name) if row[column] >= MONTH]
+    found = [row for row in gold_of(of_month(silver), name) if row[column] >= MONTH]
+    assert found == wanted
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_rows_of_a_month_do_not_depend_on_later_months(name: str, seed: int) -> None:
+    silver = random_silver(seed)
+    column = MEASURES[name].time
+    early = {}
+    for table, rows in silver.items():
+        begins = "counts_from" if table == "observation" else "began_at"
+        early[table] = rows.filter(pc.less(rows[begins], pa.scalar(MONTH, rows[begins].type)))
+    wanted = [row for row in gold_of(silver, name) if row[column] < MONTH]
+    assert [row for row in gold_of(early, name) if row[column] < MONTH] == wanted
+
+
+def test_recordings_do_not_tell_of_controllers(seed: int) -> None:
+    assert gold_of(random_silver(seed), "controller") == []
