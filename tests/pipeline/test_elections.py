@@ -48,9 +48,7 @@ def test_a_change_that_two_recordings_saw_is_one_row_at_its_first_sight() -> Non
     assert brief(change("a", 7), change("b", 5)) == [("b", 5, 2)]
 
 
-def test_the_spread_is_the_time_between_the_first_and_the_last_sight_of_several_recordings() -> (
-    None
-):
+def test_the_spread_is_the_time_between_the_sights_of_several_recordings() -> None:
     rows = [change("a", 7), change("b", 5), change("a", 9), change("a", 9, epoch=6)]
     table = pa.Table.from_pylist(rows, schema=SCHEMA)
     found = joined(table, {"a": EVER, "b": EVER}, {})

@@ -28,7 +28,7 @@ from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.tables import TABLES, rows_of_days
 from rdmeta.pipeline.task import _DayMaker, make
-from rdmeta.pipeline.work import Result, Task
+from rdmeta.pipeline.work import AnyTask, Result
 
 
 def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
@@ -560,9 +560,9 @@ def test_two_runs_of_one_process_are_not_mistaken_for_one(tmp_path: Path) -> Non
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
 
-    def inside(tasks: Sequence[Task]) -> Iterator[Result | pipeline.BadFileError]:
+    def inside(tasks: Sequence[AnyTask]) -> Iterator[Result | pipeline.BadFileError]:
         made(source, out)
-        yield from map(make, tasks)
+        yield from map(attempt, tasks)
 
     with pytest.raises(pipeline.LockedError):
         pipeline.run(pipeline.plan([source], out), engine=inside)
@@ -582,8 +582,8 @@ def test_leftovers_of_a_process_that_was_lost_in_the_run_are_removed(tmp_path: P
     cluster_day(source, "one", 1)
     left = out / "silver/v1/change" / f".part-0-of-1.parquet.{'0' * 32}.tmp"
 
-    def losing(tasks: Sequence[Task]) -> Iterator[Result | pipeline.BadFileError]:
-        yield from map(make, tasks)
+    def losing(tasks: Sequence[AnyTask]) -> Iterator[Result | pipeline.BadFileError]:
+        yield from map(attempt, tasks)
         left.write_bytes(b"cut")
 
     pipeline.run(pipeline.plan([source], out), engine=losing)
@@ -689,7 +689,7 @@ def test_the_table_of_inputs_has_a_bad_file_that_comes_alone(tmp_path: Path) -> 
 def test_a_task_that_is_made_again_after_its_worker_died_counts_as_made(tmp_path: Path) -> None:
     """Spark makes a task again when an attempt was lost after its renames."""
 
-    def made_twice(tasks: Sequence[Task]) -> Iterator[Result | BadFileError]:
+    def made_twice(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
         for task in tasks:
             attempt(task)
             yield attempt(task)

@@ -14,10 +14,10 @@ holes AS (
     SELECT
         cluster_id,
         ended_by AS reason,
-        ended_at AS began_at,
-        lead(began_at) OVER (PARTITION BY cluster_id ORDER BY began_at, ended_at) AS ended_at
+        ended_at AS left_at,
+        lead(began_at) OVER (PARTITION BY cluster_id ORDER BY began_at, ended_at) AS over_at
     FROM counting
-    QUALIFY ended_at > began_at
+    QUALIFY over_at > ended_at
 ),
 
 cut_holes AS (
@@ -25,8 +25,8 @@ cut_holes AS (
         cluster_id,
         reason,
         hour,
-        sum(us_in_hour(began_at, ended_at, hour)) AS us
-    FROM (SELECT *, unnest(hours(began_at, ended_at)) AS hour FROM holes)
+        sum(us_in_hour(left_at, over_at, hour)) AS us
+    FROM (SELECT *, unnest(hours(left_at, over_at)) AS hour FROM holes)
     GROUP BY ALL
 ),
 

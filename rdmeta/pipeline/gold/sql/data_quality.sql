@@ -4,8 +4,8 @@ WITH observed AS (
         cluster_id,
         date_trunc('day', seen_from) AS day,
         count(*) AS observations,
-        count_if(partial) AS partial,
-        count_if(ended_by = 'clock') AS clocks_back
+        count(*) FILTER (WHERE partial) AS partial,
+        count(*) FILTER (WHERE ended_by = 'clock') AS clocks_back
     FROM observation
     GROUP BY ALL
 ),
@@ -13,10 +13,10 @@ WITH observed AS (
 holes AS (
     SELECT
         cluster_id,
-        ended_at AS began_at,
-        lead(began_at) OVER (PARTITION BY cluster_id ORDER BY began_at) AS ended_at
+        ended_at AS left_at,
+        lead(began_at) OVER (PARTITION BY cluster_id ORDER BY began_at) AS over_at
     FROM covered
-    QUALIFY ended_at IS NOT NULL
+    QUALIFY over_at IS NOT NULL
 ),
 
 cut_holes AS (
@@ -25,12 +25,12 @@ cut_holes AS (
         day,
         count(*) AS holes,
         sum(
-            epoch_us(least(ended_at, day + INTERVAL 1 DAY)) - epoch_us(greatest(began_at, day))
+            epoch_us(least(over_at, day + INTERVAL 1 DAY)) - epoch_us(greatest(left_at, day))
         ) AS us
     FROM (
         SELECT
             *,
-            unnest(range(date_trunc('day', began_at), ended_at, INTERVAL 1 DAY)) AS day
+            unnest(range(date_trunc('day', left_at), over_at, INTERVAL 1 DAY)) AS day
         FROM holes
     )
     GROUP BY ALL
@@ -49,7 +49,7 @@ elections AS (
     SELECT
         cluster_id,
         date_trunc('day', observed_at) AS day,
-        count_if(spread_us > 0) AS disagreeing,
+        count(*) FILTER (WHERE spread_us > 0) AS disagreeing,
         max(spread_us) AS spread_us
     FROM leader_change
     GROUP BY ALL

@@ -20,7 +20,7 @@ WITH kinds AS (
             CASE WHEN rack_unsafe THEN 'rack_unsafe' END
         ]) AS kind
     FROM state
-    WHERE is_at_risk
+    WHERE is_at_risk AND began_at < ended_at
 ),
 
 risky AS (

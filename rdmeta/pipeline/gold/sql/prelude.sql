@@ -17,7 +17,9 @@ WITH counted AS (
         len(replicas) - coalesce(len(adding), 0) AS eff,
         adding IS NOT NULL AS eff_is_exact,
         len(isr) AS in_sync,
-        coalesce(min_isr, getvariable('min_isr')) AS min_isr_used
+        coalesce(min_isr, getvariable('min_isr')) AS min_isr_used,
+        -- least() passes over a null, so it must not see one.
+        CASE WHEN min_isr_used IS NOT NULL THEN least(min_isr_used, eff) END AS enough
     FROM partition_interval
 ),
 
@@ -26,8 +28,8 @@ flagged AS (
         counted.*,
         leader IS NULL AS leaderless,
         in_sync < eff AS under_replicated,
-        in_sync < least(min_isr_used, eff) AS under_min_isr,
-        in_sync = least(min_isr_used, eff) AS at_min_isr,
+        in_sync < enough AS under_min_isr,
+        in_sync = enough AS at_min_isr,
         in_sync = 1 AND eff > 1 AS single_copy,
         leader IS DISTINCT FROM replicas[1]
         AND NOT coalesce(list_contains(adding, replicas[1]), false) AS not_preferred,

@@ -24,14 +24,16 @@ with_before AS (
         coalesce(lag(is_under) OVER one, false) AS was_under,
         lag(coalesce(leader, -1)) OVER one AS leader_before
     FROM of_missing
-    WINDOW one AS (PARTITION BY cluster_id, topic, topic_id, partition ORDER BY began_at)
+    WINDOW one AS (
+        PARTITION BY cluster_id, topic, topic_id, partition ORDER BY began_at, ended_at, version
+    )
 ),
 
 numbered AS (
     SELECT
         *,
         sum((NOT (has_before AND was_under))::INTEGER) OVER (
-            PARTITION BY cluster_id, topic, topic_id, partition ORDER BY began_at
+            PARTITION BY cluster_id, topic, topic_id, partition ORDER BY began_at, ended_at, version
         ) AS episode
     FROM with_before
     WHERE is_under
@@ -48,10 +50,11 @@ episodes AS (
         list_sort(list_distinct(flatten(list(
             list_filter(replicas, lambda each: NOT list_contains(isr, each)) ORDER BY began_at
         )))) AS brokers,
-        arg_max(ended_by, ended_at) AS ended_by,
+        arg_max(ended_by, (ended_at, began_at, version)) AS ended_by,
         bool_or(has_before AND NOT was_under) AS has_before,
         count(DISTINCT coalesce(leader, -1)) > 1
-        OR min(coalesce(leader, -1)) <> arg_min(leader_before, began_at) AS differs
+        OR min(coalesce(leader, -1))
+        <> arg_min(leader_before, (began_at, ended_at, version)) AS differs
     FROM numbered
     GROUP BY cluster_id, topic, topic_id, partition, episode
 )

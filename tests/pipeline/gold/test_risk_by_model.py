@@ -1,0 +1,190 @@
+"""Coverage, risk, incidents, recoveries and quality are those of naive walks over silver."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import fleet
+import gold_model
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fleet import Fleet
+from gold_tables import gold_of, rows_of_silver
+from recorded import large_days
+
+from rdmeta import pipeline
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.tables import SCHEMAS
+
+SEEDS = int(os.environ.get("RDMETA_SEEDS", "3"))
+MODELS: dict[str, Callable[[gold_model.Silver, int | None], list[gold_model.Row]]] = {
+    "coverage_hour": lambda silver, _: gold_model.coverage(silver),
+    "risk_hour": gold_model.risk,
+    "incident": gold_model.incidents,
+    "recovery": lambda silver, _: gold_model.recoveries(silver),
+    "data_quality": gold_model.quality,
+}
+
+
+@pytest.fixture(scope="module", params=range(SEEDS))
+def out(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the tables of a random fleet whose history crosses the end of a month."""
+    seed = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9)) + request.param
+    print(f"RDMETA_SEED={seed}")
+    folder = tmp_path_factory.mktemp("gold")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fleet, "BEGIN", datetime(2026, 10, 30, 21, tzinfo=timezone.utc))
+        if request.param % 2:
+            large_days(patch)
+        Fleet("one", folder / "history", seed)
+        plan = pipeline.plan([folder / "history"], folder / "out", in_place=True, gold=True)
+        pipeline.run(plan, workers=1)
+    return folder / "out"
+
+
+def silver_of(out: Path) -> dict[str, pa.Table]:
+    tables = {}
+    for name in SCHEMAS:
+        files = sorted((out / "silver/v1" / name).rglob("*.parquet"))
+        tables[name] = pa.concat_tables(pq.ParquetFile(path).read() for path in files)
+    return tables
+
+
+def same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
+    """Asserts that rows are equal in the columns that the model has."""
+    names = sorted(wanted[0]) if wanted else []
+    left = [{name: row[name] for name in names} for row in gold_model.with_times(found)]
+    right = [{name: row[name] for name in names} for row in wanted]
+    assert sorted(map(str, left)) == sorted(map(str, right))
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("min_isr", [None, 2])
+def test_a_measure_is_that_of_a_naive_walk(out: Path, name: str, min_isr: int | None) -> None:
+    silver = silver_of(out)
+    model = {table: gold_model.with_times(rows.to_pylist()) for table, rows in silver.items()}
+    wanted = MODELS[name](model, min_isr)
+    found = gold_of(silver, name, min_isr=min_isr)
+    assert found or name != "coverage_hour"
+    same(found, wanted)
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_the_files_of_the_months_are_the_query_over_all_silver(out: Path, name: str) -> None:
+    files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
+    made = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+    whole = gold_of(silver_of(out), name)
+    assert sorted(map(str, made)) == sorted(map(str, whole))
+
+
+def at(second: float) -> datetime:
+    return datetime.fromtimestamp(1_793_491_200 + second, timezone.utc)
+
+
+def interval(begin: float, end: float, **values: Any) -> dict[str, Any]:
+    """Returns an interval of a healthy partition of 2026-11-01, with these values."""
+    row = {"cluster_id": "one", "topic": "orders", "topic_id": "A" * 22, "partition": 0}
+    state = {"leader": 1, "leader_epoch": 5, "isr": [1, 2, 3], "replicas": [1, 2, 3], "min_isr": 2}
+    span = {"began_at": at(begin), "ended_at": at(end), "us": round((end - begin) * 1e6)}
+    ends = {"began_by": "isr_changed", "ended_by": "isr_changed"}
+    return {**row, **state, **span, **ends, "origin": "o", "version": 1, "partial": False, **values}
+
+
+def observation(begin: float, end: float, ended_by: str = "open") -> dict[str, Any]:
+    times = {"seen_from": at(begin), "seen_to": at(end)}
+    times |= {"counts_from": at(begin), "counts_to": at(end)}
+    return {"cluster_id": "one", "origin": "o", "ended_by": ended_by, "partial": False, **times}
+
+
+def tables(rows: list[dict[str, Any]], *seen: dict[str, Any]) -> dict[str, pa.Table]:
+    return {
+        "partition_interval": rows_of_silver("partition_interval", rows),
+        "observation": rows_of_silver("observation", list(seen)),
+    }
+
+
+def test_a_hole_is_neither_risk_nor_health_and_cuts_incidents_and_recoveries() -> None:
+    lost = {"isr": [1, 3]}
+    silver = tables(
+        [
+            interval(0, 600, ended_by="gap", **lost),
+            interval(1200, 1800, began_by="baseline", ended_by="open", **lost),
+        ],
+        observation(0, 600, "gap"),
+        observation(1200, 1800),
+    )
+    (coverage,) = gold_of(silver, "coverage_hour")
+    assert (coverage["observed"], coverage["hole"]) == (20.0, 10.0)
+    assert coverage["holes"] == [{"reason": "gap", "minutes": 10.0}]
+    (risk,) = gold_of(silver, "risk_hour")
+    assert (risk["under_replicated"], risk["observed"]) == (20.0, 20.0)
+    for name in ("incident", "recovery"):
+        rows = gold_of(silver, name)
+        spans = [
+            (row["began_at"], row["ended_at"])
+            for row in rows
+            if row.get("kind") in (None, "under_replicated")
+        ]
+        assert spans == [(at(0), at(600)), (at(1200), at(1800))]
+        assert all(row["censored"] for row in rows)
+
+
+def test_what_no_source_tells_is_null_and_its_minutes_are_counted() -> None:
+    silver = tables([interval(0, 600, min_isr=None, isr=[1])], observation(0, 600))
+    (risk,) = gold_of(silver, "risk_hour")
+    assert (risk["under_min_isr"], risk["at_min_isr"], risk["unknown_min_isr"]) == (
+        None,
+        None,
+        10.0,
+    )
+    assert (risk["reassigning"], risk["unknown_reassigning"]) == (None, 10.0)
+    assert (risk["rack_unsafe"], risk["unknown_racks"]) == (None, 10.0)
+    assert risk["single_copy"] == 10.0
+    assert risk["eff_is_exact"] is False
+    (risk,) = gold_of(silver, "risk_hour", min_isr=2)
+    assert (risk["under_min_isr"], risk["at_min_isr"], risk["unknown_min_isr"]) == (10.0, 0.0, 0.0)
+
+
+def test_replicas_that_are_added_do_not_count_as_missing() -> None:
+    row = interval(0, 600, replicas=[4, 1, 2, 3], adding=[4], removing=[])
+    (risk,) = gold_of(tables([row], observation(0, 600)), "risk_hour")
+    assert (risk["under_replicated"], risk["not_preferred"]) == (0.0, 0.0)
+    assert (risk["reassigning"], risk["eff_is_exact"]) == (10.0, True)
+
+
+def test_a_partition_that_is_at_min_isr_by_configuration_is_no_incident() -> None:
+    row = interval(0, 600, isr=[1], replicas=[1], min_isr=1)
+    silver = tables([row], observation(0, 600))
+    (risk,) = gold_of(silver, "risk_hour")
+    assert risk["at_min_isr"] == 10.0
+    assert gold_of(silver, "incident") == []
+
+
+def test_a_removed_topic_ends_a_recovery_that_is_not_censored() -> None:
+    rows = [interval(0, 300, isr=[1, 2], ended_by="topic_removed")]
+    (recovery,) = gold_of(tables(rows, observation(0, 600)), "recovery")
+    assert (recovery["ended_by"], recovery["censored"]) == ("topic_removed", False)
+    assert (recovery["seconds"], recovery["brokers"]) == (300.0, [3])
+    assert (recovery["begin_unseen"], recovery["leader_changed"]) == (True, None)
+
+
+def test_racks_of_a_day_say_what_spreading_was_possible() -> None:
+    rows = [interval(0, 600, racks=1)]
+    brokers = [
+        {"cluster_id": "one", "broker": number, "rack": rack, "host": "h", "port": 1, "us": 1}
+        | {"began_at": at(0), "ended_at": at(600), "began_by": "baseline", "ended_by": "open"}
+        | {"origin": "o", "version": 1, "partial": False}
+        for number, rack in ((1, "east"), (2, "west"))
+    ]
+    silver = tables(rows, observation(0, 600))
+    silver["broker_interval"] = rows_of_silver("broker_interval", brokers)
+    (risk,) = gold_of(silver, "risk_hour")
+    assert (risk["rack_unsafe"], risk["unknown_racks"]) == (10.0, 0.0)
+    silver["broker_interval"] = rows_of_silver("broker_interval", [{**brokers[0], "rack": None}])
+    assert gold_of(silver, "risk_hour") == []
