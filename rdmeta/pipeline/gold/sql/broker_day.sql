@@ -332,33 +332,29 @@ led_by_others AS (
         AND NOT coalesce(list_contains(adding, replicas[1]), false)
 ),
 
-numbered AS (
+led_reaching AS (
     SELECT
         *,
-        count(*) FILTER (WHERE is_new) OVER (
+        max(ended_at) OVER (PARTITION BY cluster_id, broker) AS last_end,
+        max(ended_at) OVER (
             PARTITION BY cluster_id, broker ORDER BY began_at, ended_at
-            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
-        ) AS stretch
-    FROM (
-        SELECT
-            *,
-            coalesce(began_at > max(ended_at) OVER (
-                PARTITION BY cluster_id, broker ORDER BY began_at, ended_at
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-            ), true) AS is_new
-        FROM led_by_others
-    )
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS reached
+    FROM led_by_others
 ),
 
+-- A stretch begins where none before it reaches, and ends where the next one finds that.
 stretches AS (
     SELECT
         cluster_id,
         broker,
-        stretch,
-        min(began_at) AS began_at,
-        max(ended_at) AS ended_at
-    FROM numbered
-    GROUP BY ALL
+        began_at,
+        coalesce(
+            lead(reached) OVER (PARTITION BY cluster_id, broker ORDER BY began_at),
+            last_end
+        ) AS ended_at
+    FROM led_reaching
+    WHERE coalesce(began_at > reached, true)
 ),
 
 preferred AS (

@@ -41,7 +41,7 @@ followed AS (
 parted AS (
     SELECT
         *,
-        count(*) FILTER (WHERE is_other) OVER (
+        sum(is_other::INTEGER) OVER (
             PARTITION BY cluster_id, month, topic ORDER BY place
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS part
@@ -62,7 +62,7 @@ named AS (
 lived AS (
     SELECT
         *,
-        count(*) FILTER (WHERE is_renamed) OVER (
+        sum(is_renamed::INTEGER) OVER (
             PARTITION BY cluster_id, month, topic, part ORDER BY place
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS life
