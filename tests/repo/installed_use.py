@@ -26,6 +26,7 @@ NEEDS = {
     "rdmeta.pipeline": "arrow",
     "rdmeta.spark.executors": "spark",
     "rdmeta.spark.remote": "arrow",
+    "rdmeta.spark.source": "spark",
 }
 COMMANDS = {
     ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark",

@@ -1,0 +1,254 @@
+"""The options of the data source, checked, as one value.
+
+An error names the option, its value and what is accepted. It shows no value of an option that may
+be a credential: `rdmeta.config` checks those of a client.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from difflib import get_close_matches
+from typing import Any, Literal, TypeAlias
+
+from rdmeta import config
+from rdmeta._option_values import shown
+from rdmeta.errors import ConfigError
+from rdmeta.history.schema import microseconds
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, STATE_TABLES
+
+__all__ = ["Options", "Source"]
+
+Source: TypeAlias = Literal["bootstrap.servers", "image", "path"]
+
+_SOURCES: tuple[Source, ...] = ("path", "bootstrap.servers", "image")
+_TABLES: dict[Source, tuple[str, ...]] = {
+    "path": HISTORY_TABLES,
+    "bootstrap.servers": STATE_TABLES,
+    "image": tuple(table for table in STATE_TABLES if table != "configs"),
+}
+_NOT_CLIENT = ("path", "image", "table")
+# Tables of metadata logs (KRaft), which nothing reads yet.
+_OF_LOGS = ("records", "controller")
+_FLAGS = {"true": True, "false": False}
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
+_CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*@")
+_MOST = (1 << 63) - 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a read asks for; times are microseconds since 1970 in UTC.
+
+    `where` is the path of the image or of the folder, and "" for a cluster. `client` has the
+    client's options, credentials among them, so no repr shows it. `clusters` are ids or names.
+    `since_us` is the first moment and `until_us` the first one after the time; None is no bound.
+    """
+
+    source: Source
+    where: str
+    table: str
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
+    clusters: frozenset[str] | None = None
+    topics: frozenset[str] | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+    pushdown: bool = False
+    max_files_per_trigger: int | None = None
+    max_rows_per_trigger: int | None = None
+    fail_on_data_loss: bool = True
+    starting_offsets: str = "earliest"
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Options:
+        """Returns the checked options; names may have any case.
+
+            Options.parse({"path": "history", "table": "changes", "since": "2026-11-22"})
+
+        Raises ConfigError.
+        """
+        found = {str(name).lower(): value for name, value in given.items()}
+        source = _source(found)
+        values: dict[str, Any] = {}
+        client: dict[str, str] = {}
+        for name, value in found.items():
+            if name in _OWN:
+                attribute, check = _OWN[name]
+                values[attribute] = check(name, value)
+            elif name == "at":
+                raise ConfigError(
+                    f"option at = {shown(value)}: metadata logs are not read yet, and a state at"
+                    " a moment needs one; leave it out"
+                )
+            elif name not in _NOT_CLIENT:
+                client[name] = value
+        where = "" if source == "bootstrap.servers" else _where(source, found[source])
+        table = _table(source, where, found.get("table"))
+        options = cls(source, where, table, client, **values)
+        _check_client(options)
+        _check_choice(options, found)
+        return options
+
+
+def _source(found: Mapping[str, str]) -> Source:
+    given = [each for each in _SOURCES if each in found]
+    if len(given) != 1:
+        problem = f"options {' and '.join(given)} are given" if given else "no source is given"
+        raise ConfigError(f"{problem}: expected one of {', '.join(_SOURCES)}")
+    return given[0]
+
+
+def _where(name: str, value: object) -> str:
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise ConfigError(f"option {name} = {shown(value)}: expected a path or a URI")
+    if _CREDENTIALS.match(value):
+        raise ConfigError(
+            f"option {name}: its URI has credentials, which plans would show; give them by the"
+            " environment, such as AWS_ACCESS_KEY_ID"
+        )
+    return value
+
+
+def _table(source: Source, where: str, value: str | None) -> str:
+    tables = _TABLES[source]
+    if value is None and source == "path":
+        return CHANGES
+    if value in tables:
+        return str(value)
+    if value in _OF_LOGS:
+        problem = "metadata logs are not read yet, and it is one of their tables"
+    elif value in MEASURES:
+        folder = where or "OUT"
+        problem = f"it is a measure: use spark.read.parquet('{folder}/gold/v1/{value}')"
+    elif value == "configs" and source == "image":
+        problem = "an image has no configurations; read them from bootstrap.servers"
+    elif value in (*STATE_TABLES, *HISTORY_TABLES):
+        others = [each for each in _SOURCES if value in _TABLES[each]]
+        problem = f"{source} has no such table; {' and '.join(others)} has"
+    else:
+        problem = "there is no such table"
+    given = "option table is missing" if value is None else f"option table = {shown(value)}"
+    reason = "" if value is None else f"{problem}; "
+    raise ConfigError(f"{given}: {reason}{source} has {', '.join(tables)}")
+
+
+def _check_client(options: Options) -> None:
+    """Raises ConfigError for an option of nobody, and for what the client refuses."""
+    if options.source == "bootstrap.servers":
+        config.parse(options.client)
+        return
+    for name in options.client:
+        try:
+            config.parse({name: ""}, servers=False)
+            is_known = True
+        except ConfigError as error:
+            is_known = not str(error).startswith("unknown option")
+        if is_known:
+            raise ConfigError(
+                f"option {name}: it belongs to a client, and the source is {options.source};"
+                " expected bootstrap.servers beside it"
+            )
+        near = get_close_matches(name, [*_OWN, *_SOURCES, "table"], 1, 0.7)
+        advice = f", did you mean {near[0]}?" if near else ""
+        raise ConfigError(f"unknown option {shown(name)}{advice} {_ACCEPTED}")
+
+
+def _check_choice(options: Options, found: Mapping[str, str]) -> None:
+    """Raises ConfigError for a choice that the table does not have."""
+    if options.source != "path":
+        for name in ("cluster", "since", "until"):
+            if name in found:
+                raise ConfigError(
+                    f"option {name} = {shown(found[name])}: {options.source} has one cluster as it"
+                    " is now; only a path takes this option"
+                )
+    if options.topics is not None and options.table in _WITHOUT_TOPIC:
+        raise ConfigError(
+            f"option topic = {shown(found['topic'])}: the table {options.table} has no topics"
+        )
+    begin, end = options.since_us, options.until_us
+    if begin is not None and end is not None and begin >= end:
+        raise ConfigError(
+            f"option until = {shown(found['until'])}: expected a time after"
+            f" since = {shown(found['since'])}"
+        )
+
+
+def _names(name: str, value: object) -> frozenset[str]:
+    """Returns the names in a text that separates them by commas."""
+    if isinstance(value, str):
+        names = [each.strip() for each in value.split(",")]
+        if all(names):
+            return frozenset(names)
+    raise ConfigError(f"option {name} = {shown(value)}: expected NAME or NAME,NAME")
+
+
+def _moment(name: str, value: object) -> int:
+    """Returns a day or a time as microseconds; without an offset it is one of UTC."""
+    text = value.strip() if isinstance(value, str) else ""
+    try:
+        if not _TIME.fullmatch(text):
+            raise ValueError(text)
+        when = datetime.fromisoformat(_in_full(text))
+        found = microseconds(when if when.tzinfo else when.replace(tzinfo=timezone.utc))
+        if found < 0:
+            raise ValueError(text)
+        return found
+    except (ValueError, OverflowError):
+        raise ConfigError(
+            f"option {name} = {shown(value)}: expected a day or a time, such as 2026-11-22 or"
+            " 2026-11-22T03:05:00Z, from 1970 on"
+        ) from None
+
+
+def _in_full(text: str) -> str:
+    """Returns a time as Python 3.10 reads it: six digits of a second, and no Z."""
+    text = text.replace("Z", "+00:00")
+    found = re.search(r"\.(\d+)", text)
+    return text if found is None else text.replace(found[0], f".{found[1]:0<6}", 1)
+
+
+def _flag(name: str, value: object) -> bool:
+    found = _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        raise ConfigError(f"option {name} = {shown(value)}: expected true or false")
+    return found
+
+
+def _count(name: str, value: object) -> int:
+    text = value.strip() if isinstance(value, str) else ""
+    if re.fullmatch(r"[1-9][0-9]{0,18}", text) and int(text) <= _MOST:
+        return int(text)
+    raise ConfigError(f"option {name} = {shown(value)}: expected a number from 1 to {_MOST}")
+
+
+def _offsets(name: str, value: object) -> str:
+    text = value.strip().lower() if isinstance(value, str) else ""
+    if text not in ("earliest", "latest"):
+        raise ConfigError(f"option {name} = {shown(value)}: expected earliest or latest")
+    return text
+
+
+_Check: TypeAlias = "Callable[[str, object], Any]"
+
+_WITHOUT_TOPIC = ("brokers", "broker_interval", "observation", "config_interval")
+# By the name in small letters: the attribute of Options, and the check.
+_OWN: dict[str, tuple[str, _Check]] = {
+    "cluster": ("clusters", _names),
+    "topic": ("topics", _names),
+    "since": ("since_us", _moment),
+    "until": ("until_us", _moment),
+    "pushdown": ("pushdown", _flag),
+    "maxfilespertrigger": ("max_files_per_trigger", _count),
+    "maxrowspertrigger": ("max_rows_per_trigger", _count),
+    "failondataloss": ("fail_on_data_loss", _flag),
+    "startingoffsets": ("starting_offsets", _offsets),
+}
+_ACCEPTED = (
+    "(expected path, image, bootstrap.servers, table, cluster, topic, since, until, pushdown,"
+    " maxFilesPerTrigger, maxRowsPerTrigger, failOnDataLoss, startingOffsets, or, beside"
+    " bootstrap.servers, an option of the client)"
+)
