@@ -426,7 +426,7 @@ def make_tables(out: Path, bootstrap: str) -> None:
     with Command(bootstrap, *words) as command:
         command.wait(PIPELINE_TIMEOUT)
         command.code()
-        command.show(len(CHOICES) + 10)
+        command.show(len(CHOICES) + 30)
     for table, choice in CHOICES.items():
         show_table(table, tables, choice)
     faults = check(tables)
@@ -452,15 +452,25 @@ CHOICES: dict[str, tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
         lambda row: True,
         ("observed_at", "topic", "partition", "old_leader", "new_leader", "new_leader_epoch"),
     ),
-    "leader_minutes": (
-        "partition-minutes led by each broker",
-        lambda row: True,
-        ("broker", "minutes", "share", "partitions"),
+    "incident": (
+        "partitions had no leader",
+        lambda row: row["kind"] == "leaderless",
+        ("began_at", "ended_at", "minutes", "most", "partitions", "topics"),
     ),
-    "observation": (
-        "what was observed; all other time was not",
+    "churn_day": (
+        f"leaderships that broker {LOST} gained and lost",
+        lambda row: row["broker"] == LOST,
+        ("day", "broker", "gained", "lost", "kept", "elections"),
+    ),
+    "balance_hour": (
+        "what each broker led, on average",
+        lambda row: row["by"] == "broker",
+        ("hour", "broker", "leaders", "replicas", "preferred_led_by_others", "skew"),
+    ),
+    "coverage_hour": (
+        "minutes that were observed; all other time was not",
         lambda row: True,
-        ("seen_from", "seen_to", "ended_by", "longest_gap_us"),
+        ("hour", "observed", "hole"),
     ),
 }
 
@@ -471,14 +481,17 @@ def show_table(
     """Shows some rows and columns of one table, in order."""
     import pyarrow.parquet as pq
 
+    from rdmeta.pipeline.tables import SCHEMAS
+
     title, wanted, columns = choice
-    folder = tables / name if name == "leader_minutes" else tables / "silver/v1" / name
+    layer = "silver" if name in SCHEMAS else "gold"
+    folder = tables / layer / "v1" / name
     rows = [
         r for path in folder.rglob("*.parquet") for r in pq.ParquetFile(path).read().to_pylist()
     ]
-    times = ("began_at", "observed_at", "seen_from", "broker")
+    times = ("began_at", "observed_at", "day", "hour")
     order = next(column for column in times if column in columns)
-    chosen = sorted(filter(wanted, rows), key=lambda row: (row[order] is None, row[order]))
+    chosen = sorted(filter(wanted, rows), key=lambda row: (row[order], row.get("broker") or 0))
     console.print(f"\n[bold]{name}[/]: {escape(title)}, of {len(rows)} rows")
     heads = [column.replace("leader_epoch", "epoch") for column in columns]
     table = Table(*heads, box=None, header_style="bold", pad_edge=False)

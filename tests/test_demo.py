@@ -60,9 +60,18 @@ def assert_tables(tables: Path, text: str) -> None:
         assert f"\n{table}: " in text
         folder = tables / "silver/v1" / table
         assert pq.read_table(folder, partitioning=None).num_rows > 0
-    minutes = pq.read_table(tables / "leader_minutes", partitioning=None).to_pylist()
-    assert {row["broker"] for row in minutes} == {1, 2, 3, None}
-    assert sum(row["share"] for row in minutes) == pytest.approx(1)
+    gold = {
+        name: pq.read_table(tables / "gold/v1" / name, partitioning=None).to_pylist()
+        for name in ("incident", "churn_day", "balance_hour", "coverage_hour")
+    }
+    assert all(f"\n{name}: " in text for name in gold)
+    (incident,) = (row for row in gold["incident"] if row["kind"] == "leaderless")
+    assert incident["most"] == incident["partitions"] > 0
+    (churn,) = (row for row in gold["churn_day"] if row["broker"] == 3)
+    # The broker gets some leaders first, and is lost with all that it has.
+    assert churn["lost"] >= incident["partitions"] > churn["gained"] > 0
+    assert {row["broker"] for row in gold["balance_hour"] if row["by"] == "broker"} == {1, 2, 3}
+    assert sum(row["observed"] for row in gold["coverage_hour"]) > 0
 
 
 @pytest.fixture(scope="module")
