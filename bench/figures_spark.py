@@ -128,7 +128,16 @@ def _year(scale: Scale) -> Iterable[Figure]:
     yield _figure(name, "MiB", job, ("manifest", "files"), "its files")
 
 
+def _gold(scale: Scale) -> Iterable[Figure]:
+    job = _job("gold", scale.spark_rounds, changes=scale.spark_changes)
+    name = f"silver of {count(scale.spark_changes)} changes to gold"
+    other = "the queries of docs/measures.md"
+    yield _figure(name, "s", job, ("plain", "queries"), other, Goal(factor=1.5))
+    yield _figure(f"{name}, local[2]", "s", job, ("spark", "plain"), "two plain processes")
+    yield _figure(f"{name}, two plain processes", "s", job, ("plain", "rows"), "million intervals")
+
+
 def spark_figures(scale: Scale) -> list[Figure]:
     """Returns all figures of `make bench-spark`, in the order of the page."""
-    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year)
+    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year, _gold)
     return [figure for part in parts for figure in part(scale)]

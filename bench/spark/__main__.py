@@ -8,6 +8,7 @@
     day        one day more on 100
     small      many clusters of few rows, or many files of about one row
     year       what a dry run of a year of days takes
+    gold       silver to gold: plain processes and Spark beside the queries of docs/measures.md
 
 It prints one JSON object: samples by series.
 """
@@ -28,6 +29,7 @@ PROGRAM = Program(
         "day": ("changes", "days", "rounds"),
         "small": ("kind", "number", "rounds"),
         "year": ("days", "rounds"),
+        "gold": ("changes", "rounds"),
     },
 )
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
+from gold_model import with_times
 
 from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.tables import SCHEMAS
 
-__all__ = ["gold_of", "rows_of_silver"]
+__all__ = ["gold_of", "rows_of_silver", "same", "silver_of"]
 
 _INPUT = pa.schema([("cluster_id", pa.string()), ("day", pa.string()), ("state", pa.string())])
 
@@ -36,3 +39,20 @@ def rows_of_silver(table: str, rows: list[dict[str, Any]]) -> pa.Table:
     schema = SCHEMAS[table]
     columns = [pa.array([row.get(each.name) for row in rows], each.type) for each in schema]
     return pa.table(columns, names=schema.names)
+
+
+def silver_of(out: Path) -> dict[str, pa.Table]:
+    """Returns the tables of silver that a folder has, each as one."""
+    tables = {}
+    for name in SCHEMAS:
+        files = sorted((out / "silver/v1" / name).rglob("*.parquet"))
+        tables[name] = pa.concat_tables(pq.ParquetFile(path).read() for path in files)
+    return tables
+
+
+def same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
+    """Asserts that rows are equal in the columns that the model has, in any order."""
+    names = sorted(wanted[0]) if wanted else []
+    left = [{name: row[name] for name in names} for row in with_times(found)]
+    right = [{name: row[name] for name in names} for row in wanted]
+    assert sorted(map(str, left)) == sorted(map(str, right))

@@ -49,12 +49,6 @@ _ALL: tuple[Measure, ...] = (
         "hour time, observed f64, hole f64, holes holes, origins strs",
     ),
     _measure(
-        "data_quality",
-        "cluster_id day",
-        "day time, observations i32, partial i32, holes i32, hole_minutes f64, files_aside i32,"
-        " clocks_back i32, epochs_disagreeing i64, disagreement_seconds f64?, unknown_min_isr f64",
-    ),
-    _measure(
         "risk_hour",
         "cluster_id hour topic",
         "topic str, hour time, leaderless f64, under_replicated f64, under_min_isr f64?,"
@@ -73,6 +67,36 @@ _ALL: tuple[Measure, ...] = (
         "cluster_id began_at topic topic_id partition",
         "topic str, topic_id str?, partition i32, began_at time, ended_at time, seconds f64,"
         " brokers ids, leader_changed bool?, begin_unseen bool, ended_by str, censored bool",
+    ),
+    _measure(
+        "data_quality",
+        "cluster_id day",
+        "day time, observations i32, partial i32, holes i32, hole_minutes f64, files_aside i32,"
+        " clocks_back i32, epochs_disagreeing i64, disagreement_seconds f64?, unknown_min_isr f64",
+    ),
+    _measure(
+        "churn_day",
+        "cluster_id day by broker topic",
+        "day time, by str, broker i32?, topic str?, gained i64, lost i64, kept i64, elections i64,"
+        " unseen_elections i64, unclean i64?",
+    ),
+    _measure(
+        "isr_flap_day",
+        "cluster_id day broker topic",
+        "day time, broker i32, topic str, times i64, median_seconds f64",
+    ),
+    _measure(
+        "balance_hour",
+        "cluster_id hour by broker rack",
+        "hour time, by str, broker i32?, rack str?, leaders f64, replicas f64, preferred f64,"
+        " preferred_led_by_others f64, skew f64?, replica_skew f64?, max_to_mean f64?,"
+        " variation f64?, leaderless f64?, brokers f64?, observed f64",
+    ),
+    _measure(
+        "reassignment",
+        "cluster_id began_at topic topic_id partition",
+        "topic str, topic_id str?, partition i32, began_at time, ended_at time?,"
+        " from_replicas ids, to_replicas ids, seconds f64?, outcome str",
     ),
     _measure(
         "broker_day",

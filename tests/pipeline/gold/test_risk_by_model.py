@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable
-from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
 
-import fleet
 import gold_model
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from fleet import Fleet
-from gold_tables import gold_of, rows_of_silver
-from recorded import large_days
+from gold_rows import at, broker, interval, observation, tables
+from gold_tables import gold_of, rows_of_silver, same, silver_of
 
-from rdmeta import pipeline
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.pipeline.tables import SCHEMAS
 
-SEEDS = int(os.environ.get("RDMETA_SEEDS", "3"))
 MODELS: dict[str, Callable[[gold_model.Silver, int | None], list[gold_model.Row]]] = {
     "coverage_hour": lambda silver, _: gold_model.coverage(silver),
     "risk_hour": gold_model.risk,
@@ -30,38 +20,6 @@ MODELS: dict[str, Callable[[gold_model.Silver, int | None], list[gold_model.Row]
     "recovery": lambda silver, _: gold_model.recoveries(silver),
     "data_quality": gold_model.quality,
 }
-
-
-@pytest.fixture(scope="module", params=range(SEEDS))
-def out(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Returns the tables of a random fleet whose history crosses the end of a month."""
-    seed = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9)) + request.param
-    print(f"RDMETA_SEED={seed}")
-    folder = tmp_path_factory.mktemp("gold")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fleet, "BEGIN", datetime(2026, 10, 30, 21, tzinfo=timezone.utc))
-        if request.param % 2:
-            large_days(patch)
-        Fleet("one", folder / "history", seed)
-        plan = pipeline.plan([folder / "history"], folder / "out", in_place=True, gold=True)
-        pipeline.run(plan, workers=1)
-    return folder / "out"
-
-
-def silver_of(out: Path) -> dict[str, pa.Table]:
-    tables = {}
-    for name in SCHEMAS:
-        files = sorted((out / "silver/v1" / name).rglob("*.parquet"))
-        tables[name] = pa.concat_tables(pq.ParquetFile(path).read() for path in files)
-    return tables
-
-
-def same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
-    """Asserts that rows are equal in the columns that the model has."""
-    names = sorted(wanted[0]) if wanted else []
-    left = [{name: row[name] for name in names} for row in gold_model.with_times(found)]
-    right = [{name: row[name] for name in names} for row in wanted]
-    assert sorted(map(str, left)) == sorted(map(str, right))
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -81,32 +39,6 @@ def test_the_files_of_the_months_are_the_query_over_all_silver(out: Path, name: 
     made = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
     whole = gold_of(silver_of(out), name)
     assert sorted(map(str, made)) == sorted(map(str, whole))
-
-
-def at(second: float) -> datetime:
-    return datetime.fromtimestamp(1_793_491_200 + second, timezone.utc)
-
-
-def interval(begin: float, end: float, **values: Any) -> dict[str, Any]:
-    """Returns an interval of a healthy partition of 2026-11-01, with these values."""
-    row = {"cluster_id": "one", "topic": "orders", "topic_id": "A" * 22, "partition": 0}
-    state = {"leader": 1, "leader_epoch": 5, "isr": [1, 2, 3], "replicas": [1, 2, 3], "min_isr": 2}
-    span = {"began_at": at(begin), "ended_at": at(end), "us": round((end - begin) * 1e6)}
-    ends = {"began_by": "isr_changed", "ended_by": "isr_changed"}
-    return {**row, **state, **span, **ends, "origin": "o", "version": 1, "partial": False, **values}
-
-
-def observation(begin: float, end: float, ended_by: str = "open") -> dict[str, Any]:
-    times = {"seen_from": at(begin), "seen_to": at(end)}
-    times |= {"counts_from": at(begin), "counts_to": at(end)}
-    return {"cluster_id": "one", "origin": "o", "ended_by": ended_by, "partial": False, **times}
-
-
-def tables(rows: list[dict[str, Any]], *seen: dict[str, Any]) -> dict[str, pa.Table]:
-    return {
-        "partition_interval": rows_of_silver("partition_interval", rows),
-        "observation": rows_of_silver("observation", list(seen)),
-    }
 
 
 def test_a_hole_is_neither_risk_nor_health_and_cuts_incidents_and_recoveries() -> None:
@@ -176,12 +108,7 @@ def test_a_removed_topic_ends_a_recovery_that_is_not_censored() -> None:
 
 def test_racks_of_a_day_say_what_spreading_was_possible() -> None:
     rows = [interval(0, 600, racks=1)]
-    brokers = [
-        {"cluster_id": "one", "broker": number, "rack": rack, "host": "h", "port": 1, "us": 1}
-        | {"began_at": at(0), "ended_at": at(600), "began_by": "baseline", "ended_by": "open"}
-        | {"origin": "o", "version": 1, "partial": False}
-        for number, rack in ((1, "east"), (2, "west"))
-    ]
+    brokers = [broker(0, 600, 1, rack="east"), broker(0, 600, 2, rack="west")]
     silver = tables(rows, observation(0, 600))
     silver["broker_interval"] = rows_of_silver("broker_interval", brokers)
     (risk,) = gold_of(silver, "risk_hour")
