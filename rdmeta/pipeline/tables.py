@@ -21,6 +21,7 @@ __all__ = [
     "OF_FOLD",
     "SCHEMAS",
     "TABLES",
+    "FoldTable",
     "TableWriter",
     "made_from",
     "parquet_writer",

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -24,10 +24,18 @@ from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
 from rdmeta.pipeline.place import Place, commit, is_failing
 from rdmeta.pipeline.reading import batches, of_time
-from rdmeta.pipeline.tables import OF_FOLD, SCHEMAS, TableWriter, made_from, rows_of_days
+from rdmeta.pipeline.tables import (
+    OF_FOLD,
+    SCHEMAS,
+    TABLES,
+    FoldTable,
+    TableWriter,
+    made_from,
+    rows_of_days,
+)
 from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
 
-__all__ = ["make"]
+__all__ = ["make", "rows_of"]
 
 # A task takes what a fold has made after so many rows: many files have few.
 _TAKEN = 65_536
@@ -48,10 +56,45 @@ def make(task: Task) -> Result:
     return result
 
 
+def rows_of(task: Task, table: str) -> Iterator[pa.Table]:
+    """Yields the rows that `make` would write to a table's parts, and writes nothing.
+
+    Raises BadFileError for an input that is damaged or has changed, and OSError.
+    """
+    maker = _Maker(task, Result(task.cluster_id), _Memory())
+    for period in task.periods:
+        for day in period.days:
+            for name, rows in _DayMaker(maker, day, (table,)).rows():
+                if name == table:
+                    yield rows.select(SCHEMAS[table].names)
+
+
+class _States(Protocol):
+    """Where the states at midnights are kept."""
+
+    def read(self, name: str) -> bytes | None: ...
+
+    def put(self, name: str, content: bytes) -> None: ...
+
+
+class _Memory:
+    """Keeps states in this process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def read(self, name: str) -> bytes | None:
+        return self._kept.get(name)
+
+    def put(self, name: str, content: bytes) -> None:
+        self._kept[name] = content
+
+
 class _Maker:
-    def __init__(self, task: Task, result: Result) -> None:
+    def __init__(self, task: Task, result: Result, states: _States | None = None) -> None:
         self._task, self._result = task, result
         self._out = Place(task.out)
+        self._states = self._out if states is None else states
 
     def make(self, period: Period) -> None:
         """Makes the parts of a period that differ."""
@@ -84,7 +127,9 @@ class _Maker:
                     self._copy([day.day for day in group], names, writers)
                     continue
                 for day in group:
-                    _DayMaker(self, day, writers).make()
+                    for table, rows in _DayMaker(self, day).rows():
+                        if table in writers:
+                            writers[table].write(day.day, rows)
             self._commit(writers)
 
     def state_at(self, stretch: Stretch, begin_us: int) -> bytes | None:
@@ -97,7 +142,7 @@ class _Maker:
         day, first = begin_us // DAY_US, stretch.earlier[0].from_us // DAY_US
         state, start = None, first
         for number in range(day, first, -1):
-            state = self._out.read(self._state_name(stretch, number))
+            state = self._states.read(self._state_name(stretch, number))
             if state is not None:
                 start = number
                 break
@@ -109,7 +154,7 @@ class _Maker:
             with _blaming(stretch):
                 fold.cut(end)
             state = bytes(fold.state())
-            self._out.put(self._state_name(stretch, number + 1), state)
+            self._states.put(self._state_name(stretch, number + 1), state)
         return state
 
     def fold(
@@ -240,25 +285,29 @@ class _Maker:
 
 
 class _DayMaker:
-    """Folds one day's stretches into the writers."""
+    """Folds one day's stretches into the rows of some tables."""
 
-    def __init__(self, maker: _Maker, day: Day, writers: Mapping[str, TableWriter]) -> None:
-        self._maker, self._day, self._writers = maker, day, writers
+    def __init__(self, maker: _Maker, day: Day, tables: Collection[str] = TABLES) -> None:
+        self._maker, self._day = maker, day
         self._begin = begin_of(day.day)
         self._elections: list[pa.Table] = []
         self._past: elections.Past = {}
+        wanted = {*tables}
+        if "leader_change" in wanted:  # it needs what intervals tell of the past
+            wanted.add("partition_interval")
+        self._tables: tuple[FoldTable, ...] = tuple(t for t in OF_FOLD if t in wanted)
 
-    def make(self) -> None:
-        """Writes the day's rows of each table."""
+    def rows(self) -> Iterator[tuple[str, pa.Table]]:
+        """Yields the day's rows, each with its table; `observation` is always among these."""
         stretches = self._day.stretches
-        for stretch in stretches:
+        for stretch in stretches if self._tables else ():
             counts = (stretch.counts_from_us, stretch.counts_to_us)
             seen = (stretch.seen_from_us, stretch.seen_to_us)
             if counts[0] is not None and counts[1] is not None:
-                self._fold(stretch, counts[0], is_whole=counts == seen)
+                yield from self._fold(stretch, counts[0], is_whole=counts == seen)
             if counts != seen:
-                self._fold(stretch, seen[0], is_whole=True, is_counted=False)
-        self._write("observation", _observations(self._maker.cluster_id, stretches))
+                yield from self._fold(stretch, seen[0], is_whole=True, is_counted=False)
+        yield "observation", _observations(self._maker.cluster_id, stretches)
         if self._elections:
             spans = {
                 each.origin: None
@@ -267,18 +316,19 @@ class _DayMaker:
                 for each in stretches
             }
             rows = pa.concat_tables(self._elections)
-            self._write("leader_change", elections.joined(rows, spans, self._past))
+            yield "leader_change", elections.joined(rows, spans, self._past)
 
     def _fold(
         self, stretch: Stretch, begin: int, *, is_whole: bool, is_counted: bool = True
-    ) -> None:
-        """Folds a stretch from `begin` to its end.
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Folds a stretch from `begin` to its end, and yields its rows with their tables.
 
         A whole one tells of all changes of leader that the origin saw. One that is not counted
         tells of nothing else.
         """
         maker = self._maker
-        fold = maker.fold(stretch, maker.state_at(stretch, self._begin), begin)
+        state = maker.state_at(stretch, self._begin)
+        fold = maker.fold(stretch, state, begin, self._tables)
         after = self._begin + DAY_US if stretch.goes_on else None
         rows = taken = 0
         tells_past = is_whole and stretch.continues and len(self._day.stretches) > 1
@@ -288,17 +338,19 @@ class _DayMaker:
                 self._note_past(stretch, baseline.epochs(batch))
             rows += batch.num_rows
             if rows - taken >= _TAKEN:
-                self._take(fold, stretch, is_whole, is_counted)
+                yield from self._take(fold, stretch, is_whole, is_counted)
                 taken = rows
         with _blaming(stretch):
             fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
-        self._take(fold, stretch, is_whole, is_counted)
+        yield from self._take(fold, stretch, is_whole, is_counted)
         if is_counted or stretch.counts_from_us is None:
             maker.count(fold.stats(), rows)
 
-    def _take(self, fold: Fold, stretch: Stretch, is_whole: bool, is_counted: bool) -> None:
-        """Takes the rows that a fold has made so far."""
-        for table in OF_FOLD:
+    def _take(
+        self, fold: Fold, stretch: Stretch, is_whole: bool, is_counted: bool
+    ) -> Iterator[tuple[str, pa.Table]]:
+        """Yields the rows that a fold has made so far, with their tables."""
+        for table in self._tables:
             # pa.table() would import pandas where there is one.
             rows = pa.RecordBatchReader.from_stream(fold.take(table)).read_all()
             if rows.num_rows == 0:
@@ -311,15 +363,11 @@ class _DayMaker:
                 if is_whole:
                     self._elections.append(rows.cast(elections.SCHEMA))
             elif is_counted:
-                self._write(table, rows)
+                yield table, rows
 
     def _note_past(self, stretch: Stretch, past: Mapping[tuple[str, int], int]) -> None:
         if len(self._day.stretches) > 1:
             self._past.setdefault(stretch.origin, {}).update(past)
-
-    def _write(self, table: str, rows: pa.Table) -> None:
-        if table in self._writers:
-            self._writers[table].write(self._day.day, rows)
 
 
 @contextlib.contextmanager

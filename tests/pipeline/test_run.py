@@ -713,9 +713,9 @@ def test_the_rows_of_many_small_files_are_taken_at_once(
     taken: list[object] = []
     take = _DayMaker._take
 
-    def counted(maker: _DayMaker, *args: Any) -> None:
+    def counted(maker: _DayMaker, *args: Any) -> Any:
         taken.append(args)
-        take(maker, *args)
+        return take(maker, *args)
 
     monkeypatch.setattr(_DayMaker, "_take", counted)
     monkeypatch.setattr("rdmeta.pipeline.task._TAKEN", taken_rows)

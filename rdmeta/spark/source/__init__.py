@@ -23,7 +23,7 @@ except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark.source", "spark") from error
 
 from rdmeta.spark.source.options import Options
-from rdmeta.spark.source.schemas import spark_schema
+from rdmeta.spark.source.schemas import columns_of, spark_schema
 
 __all__ = ["DefaultSource"]
 
@@ -45,10 +45,12 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns what plans and reads a batch; raises ConfigError."""
-        from rdmeta.spark.source.reader import reader_of
+        from rdmeta.spark.source.pushdown import PushReader
+        from rdmeta.spark.source.reader import Reader
 
         options = self._taken()
-        return reader_of(options, schema)
+        kind = PushReader if options.pushdown else Reader
+        return kind(options, columns_of(options.table, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns the reader of a stream of changes; raises ConfigError."""

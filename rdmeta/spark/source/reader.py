@@ -7,14 +7,18 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
+from rdmeta.pipeline.place import Place
+from rdmeta.spark.source.files import slices_of_parts
 from rdmeta.spark.source.options import Options
-from rdmeta.spark.source.schemas import columns_of
+from rdmeta.spark.source.recorded import is_pipeline, parts_of_changes
+from rdmeta.spark.source.schemas import CHANGES
+from rdmeta.spark.source.silver import parts_of_silver, slices_of_days
 from rdmeta.spark.source.slices import Slice, exact
 from rdmeta.spark.source.states import slices_of_state
+from rdmeta.spark.source.wanted import Wanted
 
-__all__ = ["Reader", "reader_of"]
+__all__ = ["Reader"]
 
 
 class Reader(DataSourceReader):
@@ -23,6 +27,7 @@ class Reader(DataSourceReader):
     def __init__(self, options: Options, columns: pa.Schema) -> None:
         self._options = options
         self._columns = columns
+        self._wanted = Wanted.of(options)
 
     def partitions(self) -> list[InputPartition]:
         """Returns the tasks; a live read asks the cluster here, once."""
@@ -34,12 +39,15 @@ class Reader(DataSourceReader):
             yield from exact(partition.rows(self._columns), self._columns)
 
     def _slices(self) -> list[Slice]:
-        return slices_of_state(self._options)
+        table, wanted = self._options.table, self._wanted
+        if self._options.source != "path":
+            return slices_of_state(self._options)
+        place = Place(self._options.where)
+        if table == CHANGES:
+            return slices_of_parts(table, parts_of_changes(place, wanted), wanted)
+        if is_pipeline(place):
+            return slices_of_parts(table, parts_of_silver(place, table, wanted), wanted)
+        return slices_of_days(place, table, wanted)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_columns": self._columns}
-
-
-def reader_of(options: Options, schema: StructType) -> Reader:
-    """Returns the reader of a table; raises ConfigError for a schema that does not fit."""
-    return Reader(options, columns_of(options.table, schema))

@@ -1,0 +1,143 @@
+"""Parquet files in packs: a task reads several small ones, or some row groups of a large one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from rdmeta.errors import Error
+from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.redaction import redacted
+from rdmeta.spark.source.schemas import CHANGES
+from rdmeta.spark.source.slices import BATCH_ROWS, Slice
+from rdmeta.spark.source.wanted import Wanted, chosen, groups_of, needed
+
+__all__ = ["FilesSlice", "Part", "opened", "packed", "slices_of_parts"]
+
+_Item = TypeVar("_Item")
+
+# A task gets about so many bytes of rows, as memory has them.
+_PACK_BYTES = 32 << 20
+# A row of a table has about so many bytes in memory, and a file in Parquet a fourth of its rows'.
+_ROW_BYTES = 96
+_RATIO = 4
+
+
+class ReadError(Error):
+    """A file cannot be read, or is not the one that the plan has seen; the text names it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file, or some of its row groups; `rows` is -1 if they have not been counted yet."""
+
+    place: str
+    name: str
+    size: int
+    rows: int = -1
+    groups: tuple[int, ...] | None = None
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes its rows take in memory."""
+        if self.rows >= 0:
+            return self.rows * _ROW_BYTES
+        return self.size * _RATIO
+
+
+class FilesSlice(Slice):
+    """Parts of files of one table."""
+
+    def __init__(self, table: str, parts: Sequence[Part], wanted: Wanted) -> None:
+        super().__init__()
+        self._table, self._parts, self._wanted = table, tuple(parts), wanted
+
+    def rows(self, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yields the wanted rows; raises ReadError."""
+        for part in self._parts:
+            try:
+                yield from self._of_part(part, columns)
+            except (OSError, pa.ArrowException) as error:
+                raise _blamed(part, error) from error
+
+    def _of_part(self, part: Part, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        place = Place(part.place)
+        with opened(place, part.name) as stream:
+            if stream.size() != part.size:
+                raise ReadError(f"{place.shown(part.name)}: it has been replaced; read again")
+            file = pq.ParquetFile(stream)
+            groups = groups_of(file.metadata, self._table, self._wanted)
+            if part.groups is not None:
+                groups = [each for each in groups if each in part.groups]
+            if not groups:
+                return
+            names = needed(self._table, columns, self._wanted)
+            there = [name for name in names if name in file.schema_arrow.names]
+            batches = file.iter_batches(
+                BATCH_ROWS, row_groups=groups, columns=there, use_threads=False
+            )
+            for batch in batches:
+                rows = chosen(_whole(batch, columns), self._table, self._wanted)
+                yield redacted(rows) if self._table == CHANGES else rows
+
+
+def opened(place: Place, name: str) -> Any:
+    """Opens a file for reading; all files of rows are opened here. Raises OSError."""
+    return place.opened(name)
+
+
+def slices_of_parts(table: str, parts: Iterable[Part], wanted: Wanted) -> list[Slice]:
+    """Returns files in slices; a large file is cut at its row groups. Raises ReadError."""
+    cut = (piece for part in parts for piece in _cut(table, part, wanted))
+    return [FilesSlice(table, pack, wanted) for pack in packed(cut, lambda part: part.weight)]
+
+
+def packed(items: Iterable[_Item], weight: Callable[[_Item], int]) -> Iterator[list[_Item]]:
+    """Yields the items in packs of about the weight that a task takes, in their order."""
+    pack: list[_Item] = []
+    total = 0
+    for item in items:
+        if pack and total + weight(item) > _PACK_BYTES:
+            yield pack
+            pack, total = [], 0
+        pack.append(item)
+        total += weight(item)
+    if pack:
+        yield pack
+
+
+def _cut(table: str, part: Part, wanted: Wanted) -> list[Part]:
+    """Returns a part, or those of a large file."""
+    if part.weight <= _PACK_BYTES:
+        return [part]
+    place = Place(part.place)
+    try:
+        with opened(place, part.name) as stream:
+            metadata = pq.ParquetFile(stream).metadata
+    except (OSError, pa.ArrowException) as error:
+        raise _blamed(part, error) from error
+    rows = {n: metadata.row_group(n).num_rows for n in groups_of(metadata, table, wanted)}
+    packs = packed(rows, lambda number: rows[number] * _ROW_BYTES)
+    return [
+        Part(part.place, part.name, part.size, sum(rows[n] for n in pack), tuple(pack))
+        for pack in packs
+    ]
+
+
+def _whole(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+    """Returns a batch in which columns that an earlier version did not write are null."""
+    for field in columns:
+        if field.name not in batch.schema.names:
+            batch = batch.append_column(field, pa.nulls(batch.num_rows, field.type))
+    return batch
+
+
+def _blamed(part: Part, error: Exception) -> ReadError:
+    where = Place(part.place).shown(part.name)
+    if isinstance(error, FileNotFoundError):
+        return ReadError(f"{where}: it is gone, or another file has its rows now; read again")
+    return ReadError(f"{where}: {error}")

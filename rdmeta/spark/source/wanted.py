@@ -1,0 +1,149 @@
+"""The rows that a read asks for, and what need not be read because of it.
+
+A row has a time: the moment of a change, or the begin and the end of an interval. A read from
+`since` to before `until` has the changes of that time, and the intervals that have a part in it.
+Intervals come whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.schemas import CHANGES, arrow_schema
+
+__all__ = ["Wanted", "chosen", "groups_of", "needed", "times_of"]
+
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The topics and the time of a read, in microseconds since 1970; None is no limit.
+
+    `clusters` are ids or names that the user gave, and `cluster_ids` are ids alone.
+    """
+
+    clusters: frozenset[str] | None = None
+    cluster_ids: frozenset[str] | None = None
+    topics: frozenset[str] | None = None
+    since_us: int | None = None
+    until_us: int | None = None
+
+    @classmethod
+    def of(cls, options: Options) -> Wanted:
+        """Returns what the options ask for."""
+        return cls(options.clusters, None, options.topics, options.since_us, options.until_us)
+
+    @property
+    def since(self) -> datetime | None:
+        """The first moment."""
+        return _time(self.since_us)
+
+    @property
+    def until(self) -> datetime | None:
+        """The first moment after the time."""
+        return _time(self.until_us)
+
+    def has(self, begin_us: int, end_us: int) -> bool:
+        """Returns whether rows from `begin_us` to `end_us`, both included, may be wanted."""
+        if self.until_us is not None and begin_us >= self.until_us:
+            return False
+        return self.since_us is None or end_us >= self.since_us
+
+
+def times_of(table: str) -> tuple[str, str]:
+    """Returns the columns with the begin and the end of a row."""
+    names = arrow_schema(table).names
+    if "began_at" in names:
+        return "began_at", "ended_at"
+    if "observed_at" in names:
+        return "observed_at", "observed_at"
+    return "seen_from", "seen_to"
+
+
+def needed(table: str, columns: pa.Schema, wanted: Wanted) -> list[str]:
+    """Returns the columns to read: those of the result, and those by which rows are chosen."""
+    names = [*columns.names]
+    if wanted.since_us is not None or wanted.until_us is not None:
+        names += times_of(table)
+    if wanted.topics is not None:
+        names.append("topic")
+    if table == CHANGES and "detail" in names:  # the kind says whether it may be a secret
+        names.append("kind")
+    return list(dict.fromkeys(names))
+
+
+def chosen(rows: Rows, table: str, wanted: Wanted) -> Rows:
+    """Returns the rows that are wanted."""
+    mask: Any = None
+    for part in _masks(rows, table, wanted):
+        mask = part if mask is None else pc.and_(mask, part)
+    return rows if mask is None else rows.filter(mask)
+
+
+def _masks(rows: Any, table: str, wanted: Wanted) -> Iterator[Any]:
+    begin, end = times_of(table)
+    if wanted.since_us is not None:
+        since = _scalar(wanted.since_us)
+        is_in = pc.greater_equal(rows.column(begin), since)
+        if begin != end:
+            is_in = pc.or_(is_in, pc.greater(rows.column(end), since))
+        yield is_in
+    if wanted.until_us is not None:
+        yield pc.less(rows.column(begin), _scalar(wanted.until_us))
+    if wanted.topics is not None:
+        yield pc.is_in(rows.column("topic"), pa.array(sorted(wanted.topics), pa.string()))
+
+
+def groups_of(metadata: Any, table: str, wanted: Wanted) -> list[int]:
+    """Returns the row groups of a Parquet file that may have wanted rows, by their bounds."""
+    groups = range(metadata.num_row_groups)
+    if wanted.since_us is None and wanted.until_us is None and wanted.topics is None:
+        return list(groups)
+    return [each for each in groups if _may_have(metadata.row_group(each), table, wanted)]
+
+
+def _may_have(group: Any, table: str, wanted: Wanted) -> bool:
+    bounds = {}
+    for number in range(group.num_columns):
+        column = group.column(number)
+        about = column.statistics
+        if about is not None and about.has_min_max:
+            bounds[column.path_in_schema] = about
+    begin, end = times_of(table)
+    lows, highs = _moments(bounds.get(begin)), _moments(bounds.get(end))
+    if lows is not None and wanted.until_us is not None and lows[0] >= wanted.until_us:
+        return False
+    if highs is not None and lows is not None and wanted.since_us is not None:
+        # An interval that ends at this moment is none of the time, unless it begins there.
+        is_before = highs[1] <= wanted.since_us and lows[1] < wanted.since_us
+        if is_before:
+            return False
+    topics = bounds.get("topic")
+    if topics is None or wanted.topics is None:
+        return True
+    return any(topics.min <= each <= topics.max for each in wanted.topics)
+
+
+def _moments(about: Any) -> tuple[int, int] | None:
+    """Returns the bounds of a column of times in microseconds."""
+    if about is None or "microseconds" not in str(about.logical_type):
+        return None
+    return about.min_raw, about.max_raw
+
+
+def _scalar(us: int) -> Any:
+    return pa.scalar(us, pa.timestamp("us", tz="UTC"))
+
+
+def _time(us: int | None) -> datetime | None:
+    return None if us is None else _EPOCH + timedelta(microseconds=us)
