@@ -49,6 +49,12 @@ _ALL: tuple[Measure, ...] = (
         "hour time, observed f64, hole f64, holes holes, origins strs",
     ),
     _measure(
+        "data_quality",
+        "cluster_id day",
+        "day time, observations i32, partial i32, holes i32, hole_minutes f64, files_aside i32,"
+        " clocks_back i32, epochs_disagreeing i64, disagreement_seconds f64?, unknown_min_isr f64",
+    ),
+    _measure(
         "risk_hour",
         "cluster_id hour topic",
         "topic str, hour time, leaderless f64, under_replicated f64, under_min_isr f64?,"
@@ -67,12 +73,6 @@ _ALL: tuple[Measure, ...] = (
         "cluster_id began_at topic topic_id partition",
         "topic str, topic_id str?, partition i32, began_at time, ended_at time, seconds f64,"
         " brokers ids, leader_changed bool?, begin_unseen bool, ended_by str, censored bool",
-    ),
-    _measure(
-        "data_quality",
-        "cluster_id day",
-        "day time, observations i32, partial i32, holes i32, hole_minutes f64, files_aside i32,"
-        " clocks_back i32, epochs_disagreeing i64, disagreement_seconds f64?, unknown_min_isr f64",
     ),
     _measure(
         "churn_day",
