@@ -464,7 +464,7 @@ CHOICES: dict[str, tuple[str, Callable[[dict[str, Any]], bool], tuple[str, ...]]
     ),
     "balance_hour": (
         "what each broker led, on average",
-        lambda row: row["by"] == "broker",
+        lambda row: row["kind"] == "broker",
         ("hour", "broker", "leaders", "replicas", "preferred_led_by_others", "skew"),
     ),
     "coverage_hour": (

@@ -70,7 +70,7 @@ def assert_tables(tables: Path, text: str) -> None:
     (churn,) = (row for row in gold["churn_day"] if row["broker"] == 3)
     # The broker gets some leaders first, and is lost with all that it has.
     assert churn["lost"] >= incident["partitions"] > churn["gained"] > 0
-    assert {row["broker"] for row in gold["balance_hour"] if row["by"] == "broker"} == {1, 2, 3}
+    assert {row["broker"] for row in gold["balance_hour"] if row["kind"] == "broker"} == {1, 2, 3}
     assert sum(row["observed"] for row in gold["coverage_hour"]) > 0
 
 

@@ -307,4 +307,4 @@ def config_change(silver: Silver) -> list[Row]:
 
 
 def _change(thing: Row, at: datetime, old: str | None, new: str | None) -> Row:
-    return {**thing, "observed_at": at, "old_value": old, "new_value": new, "by": None}
+    return {**thing, "observed_at": at, "old_value": old, "new_value": new, "asked_by": None}

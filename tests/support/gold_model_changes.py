@@ -20,11 +20,11 @@ def churn(silver: Silver) -> list[Row]:
     """Returns churn_day, change by change."""
     found: dict[tuple[Any, ...], Row] = {}
 
-    def of(day: int, by: str, broker: int | None, topic: str | None) -> Row:
+    def of(day: int, kind: str, broker: int | None, topic: str | None) -> Row:
         names = ("gained", "lost", "kept", "elections", "unseen_elections")
-        key = {"day": day, "by": by, "broker": broker, "topic": topic}
+        key = {"day": day, "kind": kind, "broker": broker, "topic": topic}
         row: Row = {**key, **dict.fromkeys(names, 0)}
-        return found.setdefault((day, by, broker, topic), row)
+        return found.setdefault((day, kind, broker, topic), row)
 
     for row in silver["leader_change"]:
         day = row["observed_at"] // DAY_US * DAY_US
@@ -144,10 +144,17 @@ def _balance_of(hour: int, brokers: dict[int | None, Row], us: int) -> Iterator[
         skew = (row["led"] * len(members) - led) / led if counts and led else None
         replica_skew = (row["held"] * len(members) - held) / held if counts and held else None
         yield {
-            "hour": hour, "by": "broker", "broker": broker, "observed": us / 60e6,
+            "hour": hour,
+            "kind": "broker",
+            "broker": broker,
+            "observed": us / 60e6,
             **_averages(row, us),
-            "skew": skew, "replica_skew": replica_skew,
-            "max_to_mean": None, "variation": None, "leaderless": None, "brokers": None,
+            "skew": skew,
+            "replica_skew": replica_skew,
+            "max_to_mean": None,
+            "variation": None,
+            "leaderless": None,
+            "brokers": None,
         }
     if not every:
         return
@@ -157,9 +164,13 @@ def _balance_of(hour: int, brokers: dict[int | None, Row], us: int) -> Iterator[
     squares = sum(row["led"] ** 2 for row in every.values())
     spread = sqrt(float(len(members) * squares - led**2))
     yield {
-        "hour": hour, "by": "cluster", "broker": None, "observed": us / 60e6,
+        "hour": hour,
+        "kind": "cluster",
+        "broker": None,
+        "observed": us / 60e6,
         **_averages(whole, us),
-        "skew": None, "replica_skew": None,
+        "skew": None,
+        "replica_skew": None,
         "max_to_mean": most * len(members) / led if led else None,
         "variation": spread / led if led else None,
         "leaderless": brokers.get(None, {"led": 0})["led"] / us,

@@ -76,8 +76,8 @@ _ALL: tuple[Measure, ...] = (
     ),
     _measure(
         "churn_day",
-        "cluster_id day by broker topic",
-        "day time, by str, broker i32?, topic str?, gained i64, lost i64, kept i64, elections i64,"
+        "cluster_id day kind broker topic",
+        "day time, kind str, broker i32?, topic str?, gained i64, lost i64, kept i64, elections i64,"
         " unseen_elections i64, unclean i64?",
     ),
     _measure(
@@ -87,8 +87,8 @@ _ALL: tuple[Measure, ...] = (
     ),
     _measure(
         "balance_hour",
-        "cluster_id hour by broker rack",
-        "hour time, by str, broker i32?, rack str?, leaders f64, replicas f64, preferred f64,"
+        "cluster_id hour kind broker rack",
+        "hour time, kind str, broker i32?, rack str?, leaders f64, replicas f64, preferred f64,"
         " preferred_led_by_others f64, skew f64?, replica_skew f64?, max_to_mean f64?,"
         " variation f64?, leaderless f64?, brokers f64?, observed f64",
     ),
@@ -115,7 +115,7 @@ _ALL: tuple[Measure, ...] = (
         "config_change",
         "cluster_id observed_at resource_type resource key old_value new_value",
         "observed_at time, resource_type str, resource str, key str, old_value str?,"
-        " new_value str?, by str?",
+        " new_value str?, asked_by str?",
     ),
     _measure(
         "controller",

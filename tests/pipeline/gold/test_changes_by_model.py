@@ -27,7 +27,7 @@ def test_a_measure_of_changes_is_that_of_a_naive_walk(out: Path, name: str) -> N
     found = gold_of(silver, name, flap_seconds=FLAP_SECONDS)
     wanted = MODELS[name](model)
     assert wanted or name == "isr_flap_day"
-    same([row for row in found if row.get("by") != "rack"], wanted)
+    same([row for row in found if row.get("kind") != "rack"], wanted)
 
 
 def test_a_broker_that_is_back_in_time_has_flapped_and_a_hole_is_no_return() -> None:
@@ -65,7 +65,7 @@ def test_leaderships_are_gained_lost_and_kept_and_unseen_elections_are_counted()
     silver = {"leader_change": rows_of_silver("leader_change", changes)}
     rows = gold_of(silver, "churn_day")
     names = ("gained", "lost", "kept", "elections", "unseen_elections")
-    found = {(row["by"], row["broker"]): tuple(row[name] for name in names) for row in rows}
+    found = {(row["kind"], row["broker"]): tuple(row[name] for name in names) for row in rows}
     assert found == {
         ("broker", 1): (0, 1, 0, 0, 0),
         ("broker", 2): (1, 1, 0, 1, 0),
@@ -90,16 +90,16 @@ def test_balance_is_averaged_over_observed_time_and_listed_brokers_count() -> No
     listed = [broker(begin, begin + 600, b, rack="east") for b in (1, 2) for begin in (0, 1200)]
     silver["broker_interval"] = rows_of_silver("broker_interval", listed)
     rows = gold_of(silver, "balance_hour")
-    of = {row["broker"]: row for row in rows if row["by"] == "broker"}
+    of = {row["broker"]: row for row in rows if row["kind"] == "broker"}
     assert [of[b]["leaders"] for b in (1, 2, 3)] == [1.0, 0.5, 0.0]
     assert [of[b]["skew"] for b in (1, 2, 3)] == [1 / 3, -1 / 3, None]
     assert [of[b]["preferred"] for b in (1, 2, 3)] == [1.5, 0.5, 0.0]
     assert of[1]["preferred_led_by_others"] == 0.5
-    (cluster,) = (row for row in rows if row["by"] == "cluster")
+    (cluster,) = (row for row in rows if row["kind"] == "cluster")
     assert (cluster["leaders"], cluster["leaderless"], cluster["observed"]) == (1.5, 0.5, 20.0)
     assert (cluster["max_to_mean"], cluster["variation"]) == (4 / 3, 1 / 3)
     assert (cluster["brokers"], cluster["replicas"]) == (2.0, 6.0)
-    (rack,) = (row for row in rows if row["by"] == "rack")
+    (rack,) = (row for row in rows if row["kind"] == "rack")
     assert (rack["rack"], rack["leaders"], rack["replicas"]) == ("east", 1.5, 4.0)
 
 

@@ -193,7 +193,7 @@ found AS (
 SELECT
     found.cluster_id,
     found.hour,
-    kind AS by,
+    kind,
     broker,
     rack,
     led::DOUBLE / us::DOUBLE AS leaders,

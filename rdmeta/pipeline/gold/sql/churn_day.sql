@@ -43,7 +43,7 @@ SELECT
         WHEN grouping(broker) = 0 THEN 'broker'
         WHEN grouping(topic) = 0 THEN 'topic'
         ELSE 'cluster'
-    END AS by,
+    END AS kind,
     broker,
     topic,
     count(*) FILTER (WHERE gained AND broker_or_none IS NOT NULL) AS gained,

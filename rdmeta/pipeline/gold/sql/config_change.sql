@@ -23,7 +23,7 @@ SELECT
     key,
     value_before AS old_value,
     value AS new_value,
-    NULL::VARCHAR AS "by"
+    NULL::VARCHAR AS asked_by
 FROM followed
 WHERE
     is_next
