@@ -77,8 +77,8 @@ _ALL: tuple[Measure, ...] = (
     _measure(
         "churn_day",
         "cluster_id day kind broker topic",
-        "day time, kind str, broker i32?, topic str?, gained i64, lost i64, kept i64, elections i64,"
-        " unseen_elections i64, unclean i64?",
+        "day time, kind str, broker i32?, topic str?, gained i64, lost i64, kept i64,"
+        " elections i64, unseen_elections i64, unclean i64?",
     ),
     _measure(
         "isr_flap_day",

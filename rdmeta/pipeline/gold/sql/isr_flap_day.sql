@@ -9,7 +9,7 @@ WITH of_missing AS (
             topic_id,
             partition
         FROM state
-        WHERE in_sync < len(replicas)
+        WHERE NOT list_has_all(isr, replicas)
     ) AS missing
         ON
             state.cluster_id = missing.cluster_id
