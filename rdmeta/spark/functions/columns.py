@@ -1,0 +1,131 @@
+"""Functions of columns: the leader of a partition, the rack of a broker, the partition of a key.
+
+They are Arrow UDFs. Spark sends their code along, which says so where rdmeta is missing or has
+another version. All else is imported on the executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.pandas.functions import arrow_udf
+
+from rdmeta._version import __version__
+from rdmeta.spark.functions.sharing import Shared, chosen
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column
+
+__all__ = ["leader_of", "on_executors", "partition_for", "rack_of"]
+
+_PARTITIONERS = ("murmur2", "crc32")
+_UNKNOWN = ("null", "error")
+
+
+def leader_of(
+    topic: Column | str,
+    partition: Column | str,
+    *,
+    state: Shared | None = None,
+    unknown: str = "null",
+) -> Column:
+    """Returns the broker that leads a partition, as int.
+
+        df.withColumn("leader", F.leader_of("topic", "partition"))
+
+    It is null for a null, for a partition without a leader, and for an unknown topic or partition.
+    With `unknown="error"` an unknown one fails the job. `state` is what share() returned. The job
+    fails if an executor has no image and no published state.
+    """
+    return _column("leaders", "int", [topic, partition], state, unknown)
+
+
+def rack_of(broker: Column | str, *, state: Shared | None = None, unknown: str = "null") -> Column:
+    """Returns the rack of a broker, as string.
+
+        df.withColumn("rack", F.rack_of(F.leader_of("topic", "partition")))
+
+    It is null for a null, for a broker without a rack, and for an unknown broker. The other
+    arguments are those of leader_of().
+    """
+    return _column("racks", "string", [broker], state, unknown)
+
+
+def partition_for(
+    key: Column | str,
+    topic: Column | str,
+    partitioner: str = "murmur2",
+    *,
+    state: Shared | None = None,
+    unknown: str = "null",
+) -> Column:
+    """Returns the partition that a producer puts a record with this key into, as int.
+
+        df.withColumn("partition", F.partition_for("key", "topic"))
+
+    `key` is binary, or a string, whose UTF-8 counts. `partitioner` is "murmur2" (Java's producer,
+    so also Spark's own sink) or "crc32" (librdkafka's default). A null key gives null: its
+    producer may choose any partition. So does an empty key with "crc32". An unknown topic gives
+    null. The other arguments are those of leader_of().
+    """
+    if partitioner not in _PARTITIONERS:
+        raise ValueError(f"partitioner must be 'murmur2' or 'crc32', not {partitioner!r}")
+    return _column("partitions", "int", [key, topic], state, unknown, partitioner)
+
+
+def _column(
+    what: str,
+    kind: str,
+    columns: list[Column | str],
+    state: Shared | None,
+    unknown: str,
+    *more: object,
+) -> Column:
+    if unknown not in _UNKNOWN:
+        raise ValueError(f"unknown must be 'null' or 'error', not {unknown!r}")
+    arguments = (*chosen(state), unknown, *more)
+    return on_executors("looking", what, kind, arguments, columns)
+
+
+def on_executors(
+    module: str, what: str, kind: str, arguments: tuple[object, ...], columns: list[Column | str]
+) -> Column:
+    """Returns a column that a function of a module of this package makes of other columns.
+
+    `kind` is its type in Spark's words. The function gets Arrow arrays, and then `arguments`.
+    """
+    import pyarrow as pa
+
+    function = _shipped(module, what, arguments)
+    # Spark reads from the types of a function what it takes.
+    function.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+    udf: Any = arrow_udf
+    column: Column = udf(function, kind)(*columns)
+    return column
+
+
+def _shipped(module: str, what: str, arguments: tuple[object, ...]) -> Callable[..., pa.Array]:
+    """Returns what calls a function on an executor. Its code has no name of rdmeta."""
+    version = __version__
+
+    def called(*columns: Any) -> Any:
+        import importlib
+        import socket
+
+        problem = None
+        try:
+            from rdmeta._version import __version__ as found
+
+            if found != version:
+                problem = f"has rdmeta {found}, and the driver {version}"
+        except ImportError as error:
+            problem = f"cannot import rdmeta: {error}"
+        if problem is not None:
+            advice = f"install rdmeta[arrow]=={version} for its Python"
+            raise RuntimeError(f"executor {socket.gethostname()} {problem}; {advice}")
+        functions = importlib.import_module(f"rdmeta.spark.functions.{module}")
+        return getattr(functions, what)(*columns, *arguments)
+
+    return called

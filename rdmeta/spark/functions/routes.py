@@ -1,0 +1,129 @@
+"""The partition of each row, and the task that writes to it: what workers do for routing.
+
+Tasks are dealt out to the brokers in turn: with 12 brokers and 48 tasks, the first broker has the
+tasks 0, 12, 24 and 36. The partitions that a broker leads in a topic go to its tasks in turn. With
+fewer tasks than brokers, a task has every n-th broker.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rdmeta._core import partitions_for
+from rdmeta.cache import Attached
+from rdmeta.spark.functions.looking import counted, without_codes
+from rdmeta.spark.functions.states import state_of
+
+__all__ = ["routes", "tasks_of"]
+
+
+class _Route(NamedTuple):
+    """Of one topic: the task of each partition by its id, and the partitions with a leader."""
+
+    tasks: list[int | None]
+    led: list[int]
+
+
+def routes(
+    topic: pa.Array,
+    key: pa.Array,
+    given: pa.Array,
+    hashed: pa.Array,
+    name: str,
+    published: str | None,
+    partitioner: str,
+    tasks: int,
+) -> pa.Array:
+    """Returns structs of the partition of each row and its task."""
+    state = state_of(name, published)
+    found = partitions_for(key, counted(state, topic), partitioner)
+    is_null = pc.or_(topic.is_null(), key.is_null())
+    by_key = without_codes(found, is_null, "null", topic)
+    coded = topic.dictionary_encode()
+    table = [_route(state, each, tasks) for each in coded.dictionary.to_pylist()]
+    chosen = pc.coalesce(given, by_key, _at(coded.indices, [r.led for r in table], hashed, True))
+    task = _at(coded.indices, [r.tasks for r in table], chosen, False)
+    # A row of an unknown topic or partition goes anywhere.
+    task = pc.coalesce(task, _remainder(hashed, pa.scalar(tasks, pa.int32())))
+    return pa.StructArray.from_arrays([chosen, task], ["partition", "task"])
+
+
+def tasks_of(
+    leaders: Sequence[int | None], brokers: Sequence[int], tasks: int, first: int
+) -> list[int | None]:
+    """Returns the task of each partition, None for one without a leader among the brokers.
+
+    `leaders` has the leader of each partition. `first` is where the turns of a topic begin.
+    """
+    place = {broker: number for number, broker in enumerate(sorted(brokers))}
+    turns: Counter[int] = Counter()
+    found: list[int | None] = []
+    for leader in leaders:
+        number = place.get(leader) if leader is not None else None
+        if number is None:
+            found.append(None)
+        elif tasks <= len(place):
+            found.append(number % tasks)
+        else:
+            own = range(number, tasks, len(place))
+            found.append(own[(first + turns[number]) % len(own)])
+            turns[number] += 1
+    return found
+
+
+_routes: dict[str, _Route] = {}
+_known: list[object] = []
+
+
+def _route(state: Attached, topic: str, tasks: int) -> _Route:
+    """Returns what is known of a topic; it is made once for a version of the state."""
+    current = [id(state), state.version, tasks]
+    if _known != current:
+        _routes.clear()
+        _known[:] = current
+    if topic not in _routes:
+        _routes[topic] = _made(state, topic, tasks)
+    return _routes[topic]
+
+
+def _made(state: Attached, topic: str, tasks: int) -> _Route:
+    found = state.topic(topic, None, allow_stale=True)
+    if found is None or not found.partitions:
+        return _Route([], [])
+    ids = [each.partition for each in found.partitions]
+    by_id = dict(zip(ids, found.partitions, strict=True))
+    rows = [by_id.get(number) for number in range(max(ids) + 1)]
+    # The last leader is the likeliest next one, so a partition without one has a task, too.
+    leaders = [None if row is None else row.leader for row in rows]
+    brokers = [broker.id for broker in state.brokers]
+    led = [row.partition for row in found.partitions if not row.leaderless]
+    return _Route(tasks_of(leaders, brokers, tasks, zlib.crc32(topic.encode())), led or ids)
+
+
+def _at(
+    indices: pa.Array, lists: list[list[int | None]] | list[list[int]], at: pa.Array, wraps: bool
+) -> pa.Array:
+    """Returns from the list of each row's topic the number at `at`; null beyond its end.
+
+    With `wraps` it counts from the begin again at the end.
+    """
+    sizes = [len(each) for each in lists]
+    begins = [sum(sizes[:i]) for i in range(len(sizes))]
+    flat = pa.array([number for each in lists for number in each], pa.int32())
+    size = pa.array(sizes, pa.int32()).take(indices)
+    if wraps:
+        at = _remainder(at, pc.if_else(pc.equal(size, 0), None, size))
+    within = pc.and_kleene(pc.greater_equal(at, 0), pc.less(at, size))
+    place = pc.add(pa.array(begins, pa.int32()).take(indices), at)
+    return flat.take(pc.if_else(within, place, pa.scalar(None, pa.int32())))
+
+
+def _remainder(number: pa.Array, by: pa.Array | pa.Scalar) -> pa.Array:
+    """Returns the remainder of a division of numbers >= 0."""
+    return pc.subtract(number, pc.multiply(pc.divide(number, by), by))
