@@ -94,6 +94,8 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios
 	for round in 1 2 3 4 5; do $(PY) -m pytest tests/real/test_*_on_kafka.py; done
+	RDMETA_AWAY_SECONDS=60 $(PY) -m pytest tests/real/test_pipeline_on_kafka.py
+	RDMETA_SEEDS=50 $(PY) -m pytest tests/pipeline/gold
 
 pytest: build ## Python tests; PYTEST_ARGS=: some of them
 	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),tools/run-pytest $(PY))

@@ -505,6 +505,8 @@ def cell(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, datetime):
+        if value.time() == datetime.min.time():
+            return f"{value:%Y-%m-%d}"
         return f"{value:%H:%M:%S.%f}"[:-3]
     if isinstance(value, float):
         return f"{value:.3f}"
