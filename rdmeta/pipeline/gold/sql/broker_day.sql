@@ -255,8 +255,7 @@ judged AS (
     LEFT JOIN fenced_before USING (cluster_id, broker, back_at)
 ),
 
--- Each restart of a broker which a partition prefers then, and the end of the time in which the
--- broker was up and observed. The month of the restart bounds that time.
+-- Each restart of a broker which a partition prefers then.
 watched AS (
     SELECT
         restart.cluster_id,
@@ -274,7 +273,7 @@ watched AS (
     GROUP BY ALL
 ),
 
--- What interrupts it: the end of an interval that no other one follows.
+-- The broker is no longer up, or no longer observed. The month of the restart ends the time, too.
 up_ends AS (
     SELECT
         cluster_id,
@@ -286,32 +285,16 @@ up_ends AS (
     )
 ),
 
-observed_ends AS (
-    SELECT
-        cluster_id,
-        counts_to
-    FROM observed
-    QUALIFY counts_to IS DISTINCT FROM lead(counts_from) OVER (
-        PARTITION BY cluster_id ORDER BY counts_from
-    )
-),
-
 bounded AS (
     SELECT
         watched.*,
-        least(
-            up_ends.ended_at,
-            observed_ends.counts_to,
-            date_trunc('month', watched.back_at) + INTERVAL 1 MONTH
-        ) AS bound
+        least(up_ends.ended_at, date_trunc('month', watched.back_at) + INTERVAL 1 MONTH) AS bound
     FROM watched
     ASOF JOIN up_ends
         ON
             watched.cluster_id = up_ends.cluster_id
             AND watched.broker = up_ends.broker
             AND watched.back_at < up_ends.ended_at
-    ASOF JOIN observed_ends
-        ON watched.cluster_id = observed_ends.cluster_id AND watched.back_at < observed_ends.counts_to
 ),
 
 -- When another broker, or none, led a partition that prefers a broker which came back.
