@@ -286,7 +286,7 @@ def configs(*rows: tuple[datetime, datetime, str, str, str]) -> list[tuple[Any, 
         for row in intervals(begin, end, value=value, began_by=by, ended_by=until, **names)
     ]
     found_rows = gold_of(silver(config_interval=found), "config_change")
-    return shown(found_rows, "observed_at", "old_value", "new_value", "by")
+    return shown(found_rows, "observed_at", "old_value", "new_value", "asked_by")
 
 
 def test_only_a_value_that_follows_another_one_is_a_change_of_a_recording() -> None:
