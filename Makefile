@@ -104,7 +104,7 @@ pytest: build ## Python tests; PYTEST_ARGS=: some of them
 KAFKA_VERSIONS := 4.3.0 3.9.1
 
 .PHONY: kafka-jars
-kafka-jars: $(KAFKA_VERSIONS:%=.cache/kafka/%) ## Apache Kafka, for tests/real
+kafka-jars: $(KAFKA_VERSIONS:%=.cache/kafka/%) spark-kafka-jars ## Apache Kafka, for tests/real
 
 .cache/kafka/%: tests/real/pom.xml
 	@echo "fetching Kafka $*"
@@ -118,6 +118,20 @@ kafka_before :=
 $(foreach v,$(KAFKA_VERSIONS), \
 	$(eval .cache/kafka/$v: | $(kafka_before)) \
 	$(eval kafka_before := .cache/kafka/$v))
+
+# Spark's Kafka connector, for a test of tests/real. Maven Central has no 4.3.0 of it;
+# that of 4.2.0 runs in both.
+SPARK_KAFKA_VERSION := 4.2.0
+
+.PHONY: spark-kafka-jars
+spark-kafka-jars: .cache/spark-kafka/$(SPARK_KAFKA_VERSION)
+
+.cache/spark-kafka/%: tests/spark/pom.xml | $(KAFKA_VERSIONS:%=.cache/kafka/%)
+	@echo "fetching Spark's Kafka connector $*"
+	@rm -rf $@ $@.part
+	@mvn -q -B -ntp -f $< -Dspark.version=$* dependency:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
+	@mv $@.part $@ && touch $@
 
 # Rounds of each scenario. Five or more also write docs/scenarios.md.
 SCENARIO_ROUNDS ?= 5
