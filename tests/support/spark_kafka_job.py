@@ -60,7 +60,8 @@ def main(servers: str, proxied: str, image: str, jars: str) -> None:
 
 
 def by_sink(rows: DataFrame, servers: str) -> None:
-    options = {"bootstrap.servers": servers, "linger.ms": LINGER_MS, "batch.size": 2**20}
+    options: dict[str, str | int] = {"bootstrap.servers": servers, "linger.ms": LINGER_MS}
+    options["batch.size"] = 2**20
     writer = rows.write.format("kafka")
     for name, value in options.items():
         writer = writer.option(f"kafka.{name}", value)
