@@ -56,7 +56,7 @@ def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:
 def assert_tables(tables: Path, text: str) -> None:
     """Asserts that the demo has made all tables and shows them."""
     assert check(tables) == []
-    for table in ("partition_interval", "leader_change", "observation"):
+    for table in ("partition_interval", "leader_change"):
         assert f"\n{table}: " in text
         folder = tables / "silver/v1" / table
         assert pq.read_table(folder, partitioning=None).num_rows > 0
