@@ -15,6 +15,23 @@ seen AS (
     WHERE us > 0 AND ended_at = date_trunc('month', ended_at)
 ),
 
+-- The names that may have several lives in a month; the others need not be put in order.
+eventful AS (
+    SELECT
+        cluster_id,
+        month,
+        topic
+    FROM seen
+    GROUP BY ALL
+    HAVING
+        min(topic_id) <> max(topic_id)
+        OR bool_or(
+            us = 0
+            OR began_by = 'topic_recreated'
+            OR ended_by IN ('topic_removed', 'topic_recreated', 'topic_absent')
+        )
+),
+
 -- Behind a removal there is another topic, unless it has the same id.
 followed AS (
     SELECT
@@ -31,6 +48,7 @@ followed AS (
             false
         ) AS is_other
     FROM seen
+    SEMI JOIN eventful USING (cluster_id, month, topic)
     WINDOW
         in_time AS (
             PARTITION BY cluster_id, month, topic
@@ -67,6 +85,16 @@ lived AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS life
     FROM named
+    UNION ALL BY NAME
+    SELECT
+        *,
+        false AS is_removed,
+        false AS has_next,
+        epoch_us(began_at) AS place,
+        0 AS part,
+        0 AS life
+    FROM seen
+    ANTI JOIN eventful USING (cluster_id, month, topic)
 )
 
 -- The last interval of a life that another one follows at once was ended by a re-creation, which
