@@ -218,7 +218,7 @@ restart AS (
 ),
 
 -- A broker that shuts down in order says so before it is fenced, and until it registers again.
--- A way that did not begin on this day or the day before is not followed.
+-- What lies before the day before is not looked at.
 fenced_before AS (
     SELECT
         restart.cluster_id,
