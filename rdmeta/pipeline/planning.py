@@ -487,7 +487,8 @@ class _Planner:
         def digest(name: str) -> str | None:
             return None if name in will_be or name not in before else before[name].sha256
 
-        yield from month_tasks(
+        stale = set()
+        for task in month_tasks(
             self._out.where,
             cluster_id,
             days,
@@ -497,7 +498,11 @@ class _Planner:
             made,
             aside.get(cluster_id, {}),
             lambda name: before[name].rows if name in before else 0,
-        )
+        ):
+            stale.add(task.month)
+            yield task
+        for month in sorted(made.keys() - stale):
+            self._unchanged += names_of_month(cluster_id, month)
 
     def _whole_months(self, cluster_id: str) -> Mapping[str, MadeMonth]:
         """Returns the months of gold whose files are all in place."""

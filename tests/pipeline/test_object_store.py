@@ -58,15 +58,15 @@ def test_a_history_in_a_store_makes_the_same_tables_there(uri: Uri, tmp_path: Pa
     cluster_day(tmp_path / "history", "one", 1)
     cluster_day(tmp_path / "history", "two", 1)
     pyarrow.fs.copy_files(str(tmp_path / "history"), uri("history"))
-    made = pipeline.run(pipeline.plan([uri("history")], uri("out")), workers=1)
+    made = pipeline.run(pipeline.plan([uri("history")], uri("out"), gold=True), workers=1)
     assert len(made.copied) == 4
     assert pipeline.check(uri("out")) == []
-    pipeline.run(pipeline.plan([tmp_path / "history"], tmp_path / "out"), workers=1)
+    pipeline.run(pipeline.plan([tmp_path / "history"], tmp_path / "out", gold=True), workers=1)
     local = contents(tmp_path / "out")
     store = Place(uri("out"))
     for name in [name for name in local if name.startswith(("silver", "bronze"))]:
         assert store.read(name) == local[name]
-    again = pipeline.run(pipeline.plan([uri("history")], uri("out")), workers=1)
+    again = pipeline.run(pipeline.plan([uri("history")], uri("out"), gold=True), workers=1)
     assert (again.copied, again.made, again.unchanged) == ([], [], len(made.made))
 
 

@@ -73,7 +73,7 @@ def old_recording(root: Path, seed: int) -> None:
 
 def plan(root: Path, name: str) -> pipeline.Plan:
     prepared(root, name)
-    return pipeline.plan([root / "history"], root / name)
+    return pipeline.plan([root / "history"], root / name, gold=True)
 
 
 def prepared(root: Path, name: str) -> None:

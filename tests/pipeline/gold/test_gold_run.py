@@ -17,6 +17,7 @@ from rdmeta.history import Recorder
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import gold_file
 from rdmeta.pipeline.lock import NAME as LOCK
+from rdmeta.pipeline.place import Draft
 
 UTC = timezone.utc
 
@@ -191,6 +192,45 @@ def test_a_run_that_was_killed_between_files_of_gold_goes_on(tmp_path: Path) -> 
     made(source, out)
     assert stamps == {n: found[:2] for n, found in tree(out).items() if n.startswith("gold/")}
     assert pipeline.check(out) == []
+
+
+class KilledError(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("renames", [1, 6, len(MEASURES) - 1, len(MEASURES)])
+def test_a_run_killed_after_some_renames_of_gold_is_made_whole_by_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
+) -> None:
+    source, out, whole = tmp_path / "history", tmp_path / "out", tmp_path / "whole"
+    cluster_day(source, "one", 1)
+    made(source, out)
+    cluster_day(source, "one", 2)
+    made(source, whole)
+    left, name_it = [renames], Draft._name_it
+
+    def counted(draft: Draft) -> None:
+        if "/gold/" in str(draft.path):
+            if left[0] == 0:
+                raise KilledError
+            left[0] -= 1
+        name_it(draft)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Draft, "_name_it", counted)
+        patch.setattr(Draft, "drop", lambda draft: None)
+        patch.setattr("rdmeta.pipeline.running.write_manifest", raising_killed)
+        with pytest.raises(KilledError):
+            made(source, out)
+    assert (out / LOCK).exists()
+    made(source, out)
+    assert gold(out) == gold(whole)
+    assert pipeline.check(out) == []
+    assert not list(out.rglob(".*.tmp"))
+
+
+def raising_killed(*_: object) -> None:
+    raise KilledError
 
 
 def test_a_damaged_part_of_silver_is_named_and_gold_stays(tmp_path: Path) -> None:
