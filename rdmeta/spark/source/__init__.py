@@ -54,11 +54,10 @@ class DefaultSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns the reader of a stream of changes; raises ConfigError."""
-        from importlib import import_module
+        from rdmeta.spark.source.streaming import StreamReader
 
         options = self._taken()
-        found: DataSourceStreamReader = import_module(f"{__name__}.streaming").StreamReader(options)
-        return found
+        return StreamReader(options, columns_of(options.table, schema))
 
     def _taken(self) -> Options:
         """Returns the options, and forgets them.

@@ -16,14 +16,23 @@ from rdmeta.spark.source.schemas import CHANGES
 from rdmeta.spark.source.slices import BATCH_ROWS, Slice
 from rdmeta.spark.source.wanted import Wanted, chosen, groups_of, needed
 
-__all__ = ["FilesSlice", "Part", "opened", "packed", "slices_of_parts"]
+__all__ = [
+    "PACK_BYTES",
+    "ROW_BYTES",
+    "FilesSlice",
+    "Part",
+    "opened",
+    "packed",
+    "slices_of_parts",
+    "whole",
+]
 
 _Item = TypeVar("_Item")
 
 # A task gets about so many bytes of rows, as memory has them.
-_PACK_BYTES = 32 << 20
+PACK_BYTES = 32 << 20
 # A row of a table has about so many bytes in memory, and a file in Parquet a fourth of its rows'.
-_ROW_BYTES = 96
+ROW_BYTES = 96
 _RATIO = 4
 
 
@@ -45,7 +54,7 @@ class Part:
     def weight(self) -> int:
         """About how many bytes its rows take in memory."""
         if self.rows >= 0:
-            return self.rows * _ROW_BYTES
+            return self.rows * ROW_BYTES
         return self.size * _RATIO
 
 
@@ -81,7 +90,7 @@ class FilesSlice(Slice):
                 BATCH_ROWS, row_groups=groups, columns=there, use_threads=False
             )
             for batch in batches:
-                rows = chosen(_whole(batch, columns), self._table, self._wanted)
+                rows = chosen(whole(batch, columns), self._table, self._wanted)
                 yield redacted(rows) if self._table == CHANGES else rows
 
 
@@ -101,7 +110,7 @@ def packed(items: Iterable[_Item], weight: Callable[[_Item], int]) -> Iterator[l
     pack: list[_Item] = []
     total = 0
     for item in items:
-        if pack and total + weight(item) > _PACK_BYTES:
+        if pack and total + weight(item) > PACK_BYTES:
             yield pack
             pack, total = [], 0
         pack.append(item)
@@ -112,7 +121,7 @@ def packed(items: Iterable[_Item], weight: Callable[[_Item], int]) -> Iterator[l
 
 def _cut(table: str, part: Part, wanted: Wanted) -> list[Part]:
     """Returns a part, or those of a large file."""
-    if part.weight <= _PACK_BYTES:
+    if part.weight <= PACK_BYTES:
         return [part]
     place = Place(part.place)
     try:
@@ -121,14 +130,14 @@ def _cut(table: str, part: Part, wanted: Wanted) -> list[Part]:
     except (OSError, pa.ArrowException) as error:
         raise _blamed(part, error) from error
     rows = {n: metadata.row_group(n).num_rows for n in groups_of(metadata, table, wanted)}
-    packs = packed(rows, lambda number: rows[number] * _ROW_BYTES)
+    packs = packed(rows, lambda number: rows[number] * ROW_BYTES)
     return [
         Part(part.place, part.name, part.size, sum(rows[n] for n in pack), tuple(pack))
         for pack in packs
     ]
 
 
-def _whole(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
+def whole(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
     """Returns a batch in which columns that an earlier version did not write are null."""
     for field in columns:
         if field.name not in batch.schema.names:

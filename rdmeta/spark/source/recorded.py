@@ -20,7 +20,14 @@ from rdmeta.pipeline.place import Place
 from rdmeta.spark.source.files import Part
 from rdmeta.spark.source.wanted import Wanted
 
-__all__ = ["chosen_clusters", "is_pipeline", "parts_of_changes", "recordings"]
+__all__ = [
+    "chosen_clusters",
+    "cluster_of",
+    "history_place",
+    "is_pipeline",
+    "parts_of_changes",
+    "recordings",
+]
 
 _BRONZE = "bronze"
 _ADVICE = "move it elsewhere, or read tables of `rdmeta pipeline`, which sets it aside"
@@ -47,15 +54,25 @@ def recordings(place: Place, wanted: Wanted) -> list[Recording]:
     Raises ConfigError if there is no such cluster, or no history at all, and HistoryError for a
     file that is damaged or foreign, or rests on one that is.
     """
-    if is_pipeline(place):
-        place = Place(place.shown(_BRONZE))
-        if not place.exists():
-            raise ConfigError(
-                f"option path = {place.where!r}: there is no such folder, as the tables were made"
-                " with --in-place; give the folder of the recorder"
-            )
+    place = history_place(place)
     found = _local(place, wanted) if place.is_local else _stored(place, wanted)
     return [each for each in found if wanted.has(each.from_us, each.to_us)]
+
+
+def history_place(place: Place) -> Place:
+    """Returns the folder with the recordings: an OUT of the pipeline has them in `bronze`.
+
+    Raises ConfigError if it is not there.
+    """
+    if not is_pipeline(place):
+        return place
+    bronze = Place(place.shown(_BRONZE))
+    if not bronze.exists():
+        raise ConfigError(
+            f"option path = {place.where!r}: there is no folder {_BRONZE} in it, as the tables were"
+            " made with --in-place; give the folder of the recorder"
+        )
+    return bronze
 
 
 def chosen_clusters(
@@ -86,7 +103,7 @@ def chosen_clusters(
 
 def _local(place: Place, wanted: Wanted) -> list[Recording]:
     root = Path(place.path())
-    ids = {_cluster_of(each.path) for each in listed(root)} - {""}
+    ids = {cluster_of(each.path) for each in listed(root)} - {""}
     if not ids:
         raise ConfigError(f"option path = {place.where!r}: there are no history files")
     names: dict[str, str] = {}
@@ -103,7 +120,7 @@ def _local(place: Place, wanted: Wanted) -> list[Recording]:
     return _arranged(_input(place, root, file) for file in found)
 
 
-def _cluster_of(path: str) -> str:
+def cluster_of(path: str) -> str:
     """Returns the cluster that a file's name tells, "" for another name."""
     try:
         return FileName.parse(os.path.basename(path)).cluster_id

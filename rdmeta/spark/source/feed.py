@@ -1,0 +1,273 @@
+"""The recordings in a folder that grows, as a stream sees them: by footers and the index alone."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from rdmeta.history import look
+from rdmeta.history.arranging import arrange
+from rdmeta.history.listing import Quarantined, bad, has_history_name, listed
+from rdmeta.history.listing import Wanted as WantedFiles
+from rdmeta.history.opening import HistoryFile, opened_source
+from rdmeta.history.schema import FileName, HistoryError, microseconds
+from rdmeta.pipeline.place import Entry, Place
+from rdmeta.spark.source.offsets import Key, Offset, Position
+from rdmeta.spark.source.recorded import cluster_of, history_place
+from rdmeta.spark.source.wanted import Wanted
+
+__all__ = ["Chain", "DataLossError", "Feed", "Piece"]
+
+_log = logging.getLogger(__name__)
+
+# A recorder adds to a recording each few minutes while it lives. One that was killed does not say
+# in a footer that the recording has ended.
+_OVER = timedelta(days=2) // timedelta(microseconds=1)
+
+
+class DataLossError(HistoryError):
+    """Rows that a stream has still to read are gone; the text names their recording."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file of a recording: its rows are those from `begin` on, counted in the recording."""
+
+    name: str
+    size: int
+    begin: int
+    rows: int
+    until: int
+    from_us: int
+    to_us: int
+
+    @property
+    def end(self) -> int:
+        """The number of the row behind its last one."""
+        return self.begin + self.rows
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A recording as far as it is there; `is_over` says that no rows will come to it."""
+
+    key: Key
+    from_us: int
+    pieces: tuple[Piece, ...]
+    is_over: bool
+
+    @property
+    def rows(self) -> int:
+        """The number of its rows."""
+        return self.pieces[-1].end
+
+    def position(self, rows: int) -> Position:
+        """Returns the position behind so many rows."""
+        # A last file without versions may have rows of the version at which the others ended.
+        version = max((each.until for each in self.pieces if each.end <= rows), default=0)
+        return Position(version, rows, self.is_over and rows >= self.rows)
+
+
+class _Seen(NamedTuple):
+    """What lies in a folder: the files that count, and paths with a fault."""
+
+    files: list[HistoryFile]
+    faults: list[Quarantined]
+
+
+class Feed:
+    """Looks at a folder of recordings, again and again.
+
+        for chain in Feed("history", Wanted()).chains(Offset()):
+            print(chain.key, chain.rows)
+
+    A folder without history, and a cluster that is not there, may come later: they have no rows. A
+    folder that is not there is a ConfigError.
+    """
+
+    def __init__(self, where: str, wanted: Wanted, *, fails_on_loss: bool = True) -> None:
+        self.where = where
+        self._wanted = wanted
+        self._fails_on_loss = fails_on_loss
+        self._told: set[str] = set()
+        # An object store has no index: the footers are known by name, size and time.
+        self._known: dict[Entry, HistoryFile | HistoryError] = {}
+
+    def chains(self, start: Offset) -> list[Chain]:
+        """Returns the recordings as they are now, oldest first.
+
+        Raises HistoryError for a damaged file, and DataLossError if rows behind `start` are gone.
+        A recording that `start` has read to its end may be gone or damaged.
+        """
+        place = history_place(Place(self.where))
+        seen = self._seen(place, self._wanted, None)
+        sessions = {key[1]: key for key, each in start.positions.items() if each.ended}
+        self._check_faults(seen, sessions)
+        chains = list(self._chains(place, seen))
+        self._check_gone(start, {chain.key: chain for chain in chains})
+        return sorted(chains, key=lambda chain: (chain.from_us, chain.key))
+
+    def chain(self, key: Key) -> Chain | None:
+        """Returns one recording as it is now, None if it is gone; raises HistoryError."""
+        place = history_place(Place(self.where))
+        seen = self._seen(place, Wanted(clusters=frozenset(key[:1])), key[1])
+        faults = [each for each in seen.faults if each.session == key[1]]
+        self._check_faults(_Seen(seen.files, faults), {})
+        return next((chain for chain in self._chains(place, seen) if chain.key == key), None)
+
+    def lose(self, key: Key, problem: str) -> None:
+        """Raises DataLossError, or logs one warning if the stream is to go on."""
+        text = f"{self.where}: recording {key[1]} of cluster {key[0]}: {problem}"
+        if self._fails_on_loss:
+            raise DataLossError(
+                f"{text}. Put the files back, or go on without these rows with failOnDataLoss=false"
+            )
+        if text not in self._told:
+            self._told.add(text)
+            _log.warning("%s; the stream goes on without these rows", text)
+
+    def _check_faults(self, seen: _Seen, ended: dict[str, Key]) -> None:
+        """Raises HistoryError for the first fault, but for those of recordings that are read."""
+        left = [each for each in seen.faults if each.session is None or each.session not in ended]
+        for session in sorted({each.session for each in left if each.session is not None}):
+            faults = [each for each in left if each.session == session]
+            hole = _hole(
+                [(f.since, f.until) for f in seen.files if f.session == session]
+                + [FileName.parse(each.path.name)[2:] for each in faults]
+            )
+            if hole is not None:
+                key = faults[0].cluster_id or "", session
+                names = ", ".join(sorted(each.path.name for each in faults))
+                self.lose(
+                    key,
+                    f"its versions {hole[0]} to {hole[1]} are gone, and files behind them rest on"
+                    f" nothing: {names}",
+                )
+                left = [each for each in left if each.session != session]
+        for fault in left:
+            raise HistoryError(f"{fault.path}: {fault.reason}; move it elsewhere")
+
+    def _check_gone(self, start: Offset, there: dict[Key, Chain]) -> None:
+        for key, position in start.positions.items():
+            if position.ended:
+                continue
+            chain = there.get(key)
+            if chain is not None:
+                if chain.rows < position.rows:
+                    self.lose(
+                        key,
+                        f"it ends at version {chain.pieces[-1].until} with {chain.rows} rows, and"
+                        f" the stream has read {position.rows}, up to version {position.version}",
+                    )
+            elif self.chain(key) is None:
+                self.lose(key, f"it is gone, and its versions after {position.version} with it")
+
+    # ---- what lies in the folder ----------------------------------------------------------------
+
+    def _seen(self, place: Place, wanted: Wanted, session: str | None) -> _Seen:
+        """Returns what is wanted; it opens no file whose name or folder cannot match."""
+        limits = WantedFiles(None, session, wanted.since, wanted.until)
+        if not place.is_local:
+            return _of_clusters(self._stored(place, limits, wanted.clusters), wanted)
+        root = Path(place.path())
+        ids = _ids((each.path for each in listed(root)), wanted.clusters)
+        seen = _Seen([], [])
+        for each in [None] if ids is None else sorted(ids):
+            found = look(root, **limits._replace(cluster_id=each)._asdict())
+            seen = _Seen(seen.files + found.files, seen.faults + found.quarantined)
+        return _of_clusters(seen, wanted)
+
+    def _stored(self, place: Place, limits: WantedFiles, clusters: frozenset[str] | None) -> _Seen:
+        """Returns what an object store has; it opens only the footers of new files."""
+        entries = [each for each in place.files() if has_history_name(each.name)]
+        ids = _ids((each.name for each in entries), clusters)
+        every = [limits] if ids is None else [limits._replace(cluster_id=each) for each in ids]
+        known: dict[Entry, HistoryFile | HistoryError] = {}
+        for entry in entries:
+            if any(each.has_name(entry.name) for each in every):
+                known[entry] = self._known.get(entry) or _opened(place, entry)
+        self._known = known
+        root = Path(place.where)
+        good = [each for each in known.values() if isinstance(each, HistoryFile)]
+        faults = [
+            bad(root, entry.name, str(each).removeprefix(f"{entry.name}: "))
+            for entry, each in known.items()
+            if isinstance(each, HistoryError)
+        ]
+        arranged = arrange(good, lambda one, other: _digest(place, one) == _digest(place, other))
+        aside = [Quarantined(f.path, f.session, f.cluster_id, why) for f, why in arranged.aside]
+        return _Seen(arranged.files, faults + aside)
+
+    def _chains(self, place: Place, seen: _Seen) -> Iterator[Chain]:
+        now_us = time.time_ns() // 1000
+        root = Path(place.path()) if place.is_local else Path()
+        for key, group in groupby(seen.files, key=lambda each: (each.cluster_id, each.session)):
+            files = list(group)
+            pieces = tuple(_pieces(root, files))
+            last = files[-1]
+            is_over = last.ended_by is not None or now_us - pieces[-1].to_us > _OVER
+            yield Chain(key, microseconds(files[0].observed_from), pieces, is_over)
+
+
+def _ids(names: Iterable[str], clusters: frozenset[str] | None) -> frozenset[str] | None:
+    """Returns the clusters if all are ids that files have in their names, else None: look at all.
+
+    A cluster may also be given by the name that the recorder noted in footers.
+    """
+    if clusters is None:
+        return None
+    return clusters if clusters <= {cluster_of(each) for each in names} else None
+
+
+def _of_clusters(seen: _Seen, wanted: Wanted) -> _Seen:
+    """Returns the files and faults of the wanted clusters, and the faults of no cluster."""
+    if wanted.clusters is None:
+        return seen
+    names = {each.cluster_id: each.name for each in seen.files}
+    return _Seen(
+        [f for f in seen.files if not wanted.clusters.isdisjoint((f.cluster_id, f.name or ""))],
+        [
+            each
+            for each in seen.faults
+            if each.cluster_id is None
+            or not wanted.clusters.isdisjoint((each.cluster_id, names.get(each.cluster_id) or ""))
+        ],
+    )
+
+
+def _pieces(root: Path, files: Iterable[HistoryFile]) -> Iterator[Piece]:
+    begin = 0
+    for file in files:
+        times = microseconds(file.observed_from), microseconds(file.observed_to)
+        name = str(file.path.relative_to(root))
+        yield Piece(name, file.bytes, begin, file.rows, file.until, *times)
+        begin += file.rows
+
+
+def _hole(versions: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
+    """Returns the first versions that no file has, None if there are none."""
+    reached = 0
+    for since, until in sorted(versions):
+        if since > reached:
+            return reached, since
+        reached = max(reached, until)
+    return None
+
+
+def _opened(place: Place, entry: Entry) -> HistoryFile | HistoryError:
+    try:
+        with place.opened(entry.name) as stream:
+            return opened_source(Path(entry.name), stream, entry.size)
+    except HistoryError as error:
+        return error
+
+
+def _digest(place: Place, file: HistoryFile) -> bytes:
+    return hashlib.sha256(place.read(str(file.path)) or b"").digest()
