@@ -252,7 +252,7 @@ def test_tasks_are_packs_of_many_files_and_parts_of_large_ones(
     assert len(list((root / "history").rglob("changes-*.parquet"))) > 20
     assert len(tasks_of(reader_of(path=str(root / "history")))) == 1
     assert len(tasks_of(reader_of(path=str(root / "history"), table="change"))) == 1
-    monkeypatch.setattr(files, "_PACK_BYTES", 40_000)
+    monkeypatch.setattr(files, "PACK_BYTES", 40_000)
     tasks = tasks_of(reader_of(path=str(root / "history")))
     rows = history.read(root / "history").num_rows
     assert rows * 96 // 40_000 <= len(tasks) <= rows * 96 // 40_000 * 3

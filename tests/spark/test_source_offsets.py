@@ -19,7 +19,7 @@ from stream_plans import Stream, stream_reader
 from rdmeta import history
 from rdmeta.errors import ConfigError
 from rdmeta.history import Recorder
-from rdmeta.spark.source import ranges
+from rdmeta.spark.source import files, ranges
 
 
 class Cluster:
@@ -76,7 +76,7 @@ def options(root: Path, **more: str) -> dict[str, str]:
 
 def test_new_files_and_recordings_come_once_and_in_their_order(tmp_path: Path) -> None:
     one = Cluster(tmp_path)
-    stream = Stream(**options(tmp_path))
+    stream = Stream(options(tmp_path))
     assert stream.drain() == [history.read(tmp_path).num_rows]
     assert stream.batch() is None
     one.change()
@@ -95,7 +95,7 @@ def test_new_files_and_recordings_come_once_and_in_their_order(tmp_path: Path) -
 def test_rows_without_a_new_version_come_once(tmp_path: Path) -> None:
     """A file of them is replaced by the next one, and both have these rows."""
     cluster = Cluster(tmp_path)
-    stream = Stream(**options(tmp_path))
+    stream = Stream(options(tmp_path))
     stream.drain()
     for least in (1, 2, 1):
         cluster.configure(least)
@@ -115,7 +115,7 @@ def test_rows_without_a_new_version_come_once(tmp_path: Path) -> None:
 def test_an_empty_folder_and_an_unknown_cluster_may_get_history_later(tmp_path: Path) -> None:
     root = tmp_path / "history"
     root.mkdir()
-    stream = Stream(**options(root, cluster="name"))
+    stream = Stream(options(root, cluster="name"))
     assert stream.batch() is None
     Cluster(root).close()
     assert len(stream.drain()) == 1
@@ -125,7 +125,7 @@ def test_an_empty_folder_and_an_unknown_cluster_may_get_history_later(tmp_path: 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     root = tmp_path / "history"
     with pytest.raises(ConfigError, match="there is no such folder"):
-        Stream(**options(root)).batch()
+        Stream(options(root)).batch()
 
 
 @pytest.mark.parametrize("table", ["partition_interval", "observation"])
@@ -139,12 +139,12 @@ def test_a_stream_of_a_live_cluster_is_refused() -> None:
         stream_reader(table="topics", **{"bootstrap.servers": "localhost:1"})
 
 
-# ---- where it begins and how far a batch goes -----------------------------------------------------
+# ---- where it begins and how far a batch goes ---------------------------------------------------
 
 
 def test_latest_gives_what_comes_after_the_begin(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
-    stream = Stream(**options(tmp_path, startingOffsets="latest"))
+    stream = Stream(options(tmp_path, startingOffsets="latest"))
     assert stream.batch() is None
     cluster.change()
     Cluster(tmp_path, "two").close()
@@ -157,13 +157,13 @@ def test_latest_gives_what_comes_after_the_begin(tmp_path: Path) -> None:
 def test_the_first_batch_from_latest_is_the_same_after_a_restart(tmp_path: Path) -> None:
     """Spark does not keep where the first batch begins. It asks again, and more is there then."""
     cluster = Cluster(tmp_path)
-    stream = Stream(**options(tmp_path, startingOffsets="latest"))
+    stream = Stream(options(tmp_path, startingOffsets="latest"))
     stream.begin_of(0)
     cluster.change()
     assert stream.plan()
     before = stream.read(stream.tasks())
     cluster.change()
-    stream.restart(**options(tmp_path, startingOffsets="latest"))
+    stream.restart(options(tmp_path, startingOffsets="latest"))
     assert stream.read(stream.tasks()) == before
     assert len(before) == 1
     assert stream.drain() == [1, 1]
@@ -173,7 +173,7 @@ def test_the_first_batch_from_latest_is_the_same_after_a_restart(tmp_path: Path)
 def test_a_batch_has_at_most_the_rows_of_the_option(tmp_path: Path, rows: int) -> None:
     record(tmp_path, "one", changes=5)
     record(tmp_path, "two", changes=2)
-    stream = Stream(**options(tmp_path, maxRowsPerTrigger=str(rows)))
+    stream = Stream(options(tmp_path, maxRowsPerTrigger=str(rows)))
     counts = stream.drain()
     assert counts[:-1] == [rows] * (len(counts) - 1)
     assert 0 < counts[-1] <= rows
@@ -184,7 +184,7 @@ def test_a_batch_has_at_most_the_rows_of_the_option(tmp_path: Path, rows: int) -
 def test_a_batch_has_at_most_the_files_of_the_option(tmp_path: Path, count: int) -> None:
     record(tmp_path, "one", changes=5)
     sizes = [each.rows for each in history.files(tmp_path) if each.rows]
-    stream = Stream(**options(tmp_path, maxFilesPerTrigger=str(count)))
+    stream = Stream(options(tmp_path, maxFilesPerTrigger=str(count)))
     wanted = [sum(sizes[n : n + count]) for n in range(0, len(sizes), count)]
     assert stream.drain() == wanted
     assert shown(stream.rows) == all_rows(tmp_path)
@@ -193,7 +193,7 @@ def test_a_batch_has_at_most_the_files_of_the_option(tmp_path: Path, count: int)
 def test_both_limits_hold_together(tmp_path: Path) -> None:
     record(tmp_path, "one", changes=5)
     limits = {"maxFilesPerTrigger": "2", "maxRowsPerTrigger": "3"}
-    stream = Stream(**options(tmp_path, **limits))
+    stream = Stream(options(tmp_path, **limits))
     first, *others = stream.drain()
     assert first == 3
     assert max(others) == 2 or 3 in others
@@ -204,17 +204,17 @@ def test_a_trigger_of_what_is_available_ends_where_the_history_was(tmp_path: Pat
     cluster = Cluster(tmp_path)
     cluster.change()
     count = history.read(tmp_path).num_rows
-    stream = Stream(available_now=True, **options(tmp_path, maxRowsPerTrigger="1"))
+    stream = Stream(options(tmp_path, maxRowsPerTrigger="1"), available_now=True)
     stream.batch()
     cluster.change()
     Cluster(tmp_path, "two").close()
     assert 1 + sum(stream.drain()) == count
-    stream.restart(available_now=True, **options(tmp_path))
+    stream.restart(options(tmp_path), available_now=True)
     stream.drain()
     assert shown(stream.rows) == all_rows(tmp_path)
 
 
-# ---- compaction, and batches that are read again --------------------------------------------------
+# ---- compaction, and batches that are read again ------------------------------------------------
 
 
 def test_a_compaction_between_any_two_steps_changes_no_batch(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_compaction_between_any_two_steps_changes_no_batch(tmp_path: Path) -> 
         root = tmp_path / step
         record(root, "one", changes=5)
         rows = all_rows(root)
-        stream = Stream(**options(root, maxRowsPerTrigger="4"))
+        stream = Stream(options(root, maxRowsPerTrigger="4"))
         stream.batch()
         if step == "plan":
             history.compact(root)
@@ -240,7 +240,7 @@ def test_a_compaction_between_any_two_steps_changes_no_batch(tmp_path: Path) -> 
         stream.committed += 1
         if step == "commit":
             history.compact(root)
-        stream.restart(**options(root))
+        stream.restart(options(root))
         stream.drain()
         assert shown(stream.rows) == rows
         assert len(history.files(root)) == 1
@@ -251,7 +251,7 @@ def test_a_compaction_while_a_task_reads_loses_no_row(
 ) -> None:
     record(tmp_path, "one", changes=5)
     rows = all_rows(tmp_path)
-    opened, count = ranges.opened, itertools.count(1)
+    opened, count = files.opened, itertools.count(1)
 
     def compacting(*arguments: Any) -> Any:
         if next(count) == 3:
@@ -259,7 +259,7 @@ def test_a_compaction_while_a_task_reads_loses_no_row(
         return opened(*arguments)
 
     monkeypatch.setattr(ranges, "opened", compacting)
-    stream = Stream(**options(tmp_path))
+    stream = Stream(options(tmp_path))
     stream.drain()
     assert len(history.files(tmp_path)) == 1
     assert shown(stream.rows) == rows
@@ -272,7 +272,7 @@ def test_random_streams_give_each_row_once(tmp_path: Path, random: Random) -> No
         plan = Plan(days=2, changes=40, gaps=1, recorders=2, every=300, file_every=16_000)
         make_history(whole, random.randrange(10**9), plan)
         paths = sorted(whole.rglob("*.parquet"), key=lambda path: path.name.rpartition(".")[0])
-        stream = Stream(**options(grown(root, whole, paths[:1])))
+        stream = Stream(options(grown(root, whole, paths[:1])))
         limits = [("maxRowsPerTrigger", "50"), ("maxFilesPerTrigger", "2"), None]
         waiting = [list(g) for _, g in itertools.groupby(paths[1:], lambda p: p.name.split(".")[1])]
         while any(waiting):
@@ -303,4 +303,4 @@ def grown(root: Path, whole: Path, paths: list[Path]) -> Path:
 
 
 def restarted(stream: Stream, root: Path, limit: tuple[str, str] | None) -> None:
-    stream.restart(**options(root, **dict([limit] if limit else [])))
+    stream.restart(options(root, **dict([limit] if limit else [])))

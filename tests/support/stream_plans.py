@@ -1,9 +1,10 @@
-"""A stream of the data source as Spark drives it, without Spark: offsets, tasks and a checkpoint."""
+"""A stream of the data source, driven as Spark would: offsets, tasks and a checkpoint."""
 
 from __future__ import annotations
 
 import json
 import pickle
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -29,13 +30,13 @@ class Stream:
     `restart` is a process that begins at the checkpoint, perhaps with other options.
     """
 
-    def __init__(self, available_now: bool = False, **options: str) -> None:
+    def __init__(self, options: Mapping[str, str], *, available_now: bool = False) -> None:
         self.log: list[str] = []
         self.committed = 0
         self.rows: list[dict[str, Any]] = []
-        self.restart(available_now, **options)
+        self.restart(options, available_now=available_now)
 
-    def restart(self, available_now: bool = False, **options: str) -> None:
+    def restart(self, options: Mapping[str, str], *, available_now: bool = False) -> None:
         """Drops the process, and begins another one."""
         self.reader = stream_reader(**options)
         self._initial: str | None = None
