@@ -76,7 +76,7 @@ class Chain:
 
 
 class _Seen(NamedTuple):
-    """What lies in a folder: the files that count, and paths with a fault."""
+    """The files in a folder that count, and paths with a fault."""
 
     files: list[HistoryFile]
     faults: list[Quarantined]

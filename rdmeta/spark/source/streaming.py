@@ -39,8 +39,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches of change records on the driver, and reads them in the tasks.
 
     Raises ConfigError for options of which there is no stream. Errors of its methods end the
-    stream: OffsetError for a checkpoint that is not its own, HistoryError for a damaged file, which
-    it names, and DataLossError.
+    stream. These are OffsetError for a checkpoint that is not its own, HistoryError, which names a
+    damaged file, and DataLossError.
     """
 
     def __init__(self, options: Options, columns: pa.Schema | None = None) -> None:
