@@ -157,6 +157,7 @@ class Scale:
     spark_clusters: int = 1_000
     spark_files: int = 100_000
     spark_year: int = 365
+    spark_keys: int = 2_000_000
     spark_rounds: int = 2
     kills: int = 20  # rounds with Apache Kafka; 0: none is started
     idle_seconds: float = 12
@@ -183,6 +184,7 @@ QUICK = Scale(
     spark_clusters=3,
     spark_files=5,
     spark_year=3,
+    spark_keys=20_000,
     spark_rounds=1,
     kills=0,
     idle_seconds=0.2,

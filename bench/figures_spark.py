@@ -137,7 +137,21 @@ def _gold(scale: Scale) -> Iterable[Figure]:
     yield _figure(f"{name}, two plain processes", "s", job, ("plain", "rows"), "million intervals")
 
 
+def _functions(scale: Scale) -> Iterable[Figure]:
+    job = _job("functions", scale.spark_rounds, keys=scale.spark_keys)
+    name = f"partition_for of {count(scale.spark_keys)} keys in a job, local[2]"
+    other = "kafka-python's murmur2 in an Arrow UDF"
+    yield _figure(name, "s", job, ("udf", "python"), other, Goal(factor=1 / 8))
+    yield _figure(f"{name}, beside nothing", "s", job, ("udf", "floor"), "a UDF without work")
+    # No write to a broker: the rows of each task say what its producer would open.
+    name = "48 tasks, 120 partitions, 12 brokers, by leader:"
+    other = "rows as they come"
+    keys = ("connections", "connections_plain")
+    yield _figure(f"{name} connections", "of tasks", job, keys, other, Goal(factor=0.1))
+    yield _figure(f"{name} batches", "open", job, ("batches", "batches_plain"), other)
+
+
 def spark_figures(scale: Scale) -> list[Figure]:
     """Returns all figures of `make bench-spark`, in the order of the page."""
-    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year, _gold)
+    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year, _gold, _functions)
     return [figure for part in parts for figure in part(scale)]

@@ -8,6 +8,7 @@
     day        one day more on 100
     small      many clusters of few rows, or many files of about one row
     year       what a dry run of a year of days takes
+    functions  partition_for() in a job beside Python's murmur2; connections and batches by leader
     gold       silver to gold: plain processes and Spark beside the queries of docs/measures.md
 
 It prints one JSON object: samples by series.
@@ -29,6 +30,7 @@ PROGRAM = Program(
         "day": ("changes", "days", "rounds"),
         "small": ("kind", "number", "rounds"),
         "year": ("days", "rounds"),
+        "functions": ("keys", "rounds"),
         "gold": ("changes", "rounds"),
     },
 )

@@ -21,6 +21,7 @@ from bench.run import judged
 from bench.spark import (
     day,
     executors,
+    functions,
     intervals,
     memory,
     sessions,
@@ -73,6 +74,8 @@ def test_the_rows_have_the_goals_of_the_plan() -> None:
         "1 k clusters of 50 rows, beside a bare fold": "<= 2 x reference",
         "100 k files of one row on average": "<= 2 x reference",
         "100 k files of one row on average, beside a bare fold": "<= 2 x reference",
+        "partition_for of 2 M keys in a job, local[2]": "<= reference / 8",
+        "48 tasks, 120 partitions, 12 brokers, by leader: connections": "<= reference / 10",
         "silver of 10 M changes to gold": "<= 1.5 x reference",
     }
 
@@ -200,6 +203,7 @@ def test_every_row_on_spark_is_measured(java: None, monkeypatch: pytest.MonkeyPa
             "memory": memory.measure("1000,2000", 2_000, 1),
             "executors": executors.measure(1_000, 1),
             "small": small.measure("clusters", 3, 1),
+            "functions": functions.measure(2_000, 1),
         }
     figures = [f for f in spark_figures(QUICK) if f.job.arguments[0] in runs]
     rows, missing = judged(figures, {f.job: [runs[f.job.arguments[0]]] for f in figures}, QUICK)
