@@ -25,7 +25,7 @@ from rdmeta._security_settings import SaslSettings, TlsSettings
 from rdmeta.address import parse_bootstrap
 from rdmeta.errors import ConfigError
 
-__all__ = ["Config", "load", "masked", "parse"]
+__all__ = ["Config", "load", "masked", "parse", "secret_keys"]
 
 _log = logging.getLogger(__name__)
 
@@ -171,6 +171,12 @@ def masked(conf: Mapping[str, object]) -> dict[str, str]:
         rdmeta.config.masked({"client.id": "me", "sasl.password": "secret"})
     """
     return {key: _shown_value(key, value) for key, value in conf.items()}
+
+
+def secret_keys() -> tuple[str, ...]:
+    """Returns the options whose values are credentials, those of Java's clients among them."""
+    own = (key for key, option in _BY_KEY.items() if option.kind in ("secret", "private key"))
+    return tuple(sorted({*own, *_JAVA_SECRETS}))
 
 
 def _shown_value(key: str, value: object) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rdmeta.config import secret_keys
 from rdmeta.errors import Error, MissingExtraError
 
 if TYPE_CHECKING:
@@ -21,12 +22,14 @@ __all__ = [
     "NoSparkError",
     "build_session",
     "find_java",
+    "hidden_pattern",
     "is_served",
     "reason_of",
     "spark_errors",
 ]
 
 _PORT = 15002
+_REDACTION = "spark.sql.redaction.string.regex"
 # A server's own client tries for ten minutes, also where nothing listens.
 _ANSWER_SECONDS = 20.0
 
@@ -75,6 +78,8 @@ def build_session(
     except ImportError as error:
         raise MissingExtraError.of("rdmeta.spark", "spark") from error
     builder = SparkSession.builder.appName(app).config("spark.sql.session.timeZone", "UTC")
+    # The data source takes filters only with it; Spark refuses such a reader otherwise.
+    builder = builder.config("spark.sql.python.filterPushdown.enabled", "true")
     if is_served(master):
         builder = builder.remote(_listening(_chosen(master)))
     elif is_remote_only():
@@ -86,7 +91,7 @@ def build_session(
         with warnings.catch_warnings():
             # A server that this process starts has them; a session of Connect cannot set them.
             warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
-            return builder.getOrCreate()
+            return _hiding_secrets(builder.getOrCreate())
     except ImportError as error:
         raise MissingExtraError.of("Spark Connect", "connect") from error
     except spark_errors() as error:
@@ -104,6 +109,17 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return (PySparkException, Py4JError)
 
 
+def hidden_pattern() -> str:
+    """Returns a pattern of Java for options with a credential, as Spark shows a query's text.
+
+    A Connect server shows options as `key: "..." value: "..."`, and SQL as it is written.
+    """
+    keys = "|".join(key.replace(".", r"\.") for key in secret_keys())
+    option = rf'key: "(?i:{keys})"\s*value: "(?:[^"\\]|\\.)*"'
+    sql = rf"(?i:{keys})`?\s*=?\s*\\?'(?:[^'\\]|\\[^'])*\\?'"
+    return f"{option}|{sql}"
+
+
 def reason_of(error: Exception) -> str:
     """Returns one line of an error of Spark.
 
@@ -116,6 +132,20 @@ def reason_of(error: Exception) -> str:
             return next(below, line).strip()
     causes = [line.partition(": ")[2] for line in lines if line.startswith((": ", "Caused by: "))]
     return (causes[-1:] or lines[:1] or [type(error).__name__])[0].strip()
+
+
+def _hiding_secrets(session: SparkSession) -> SparkSession:
+    """Lets the pages of a Connect server hide credentials; returns the session.
+
+    Those pages show each query as the client sent it, with the options of a data source.
+    """
+    if not type(session).__module__.startswith("pyspark.sql.connect."):
+        return session
+    before = session.conf.get(_REDACTION, None)
+    ours = hidden_pattern()
+    if before is None or ours not in before:
+        session.conf.set(_REDACTION, "|".join(filter(None, (before, ours))))
+    return session
 
 
 def _chosen(master: str | None) -> str:

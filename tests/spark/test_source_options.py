@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
 from rdmeta.errors import ConfigError
+from rdmeta.spark.session import hidden_pattern
 from rdmeta.spark.source import DefaultSource
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.schemas import arrow_schema, columns_of, spark_schema
@@ -125,6 +128,28 @@ def test_the_options_of_the_client_are_checked_by_their_own_names() -> None:
     options = Options.parse({**given, "sasl.username": "me", "sasl.password": SECRET})
     assert options.client["sasl.password"] == SECRET
     assert SECRET not in repr(options)
+
+
+def test_a_file_has_options_of_the_client(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"client.id=file\nsecurity.protocol=plaintext\nsasl.password={SECRET}\n")
+    options = Options.parse({**LIVE, "client.properties": str(file), "client.id": "mine"})
+    assert options.client["client.id"] == "mine"
+    assert options.client["sasl.password"] == SECRET
+    with pytest.raises(ConfigError, match="option client.properties = .*expected bootstrap.ser"):
+        Options.parse({**PATH, "client.properties": str(file)})
+
+
+@pytest.mark.parametrize("key", ["sasl.password", "ssl.key.pem", "sasl.jaas.config"])
+def test_the_pattern_hides_credentials_in_the_text_of_a_query(key: str) -> None:
+    texts = [
+        f'options {{\n  key: "{key}"\n  value: "a\\"{SECRET}\\n"\n}}\n',
+        f"OPTIONS (`{key}` \\'{SECRET}\\', table \\'partitions\\')",
+        f"OPTIONS ({key} = '{SECRET}')",
+    ]
+    for text in texts:
+        assert SECRET not in re.sub(hidden_pattern(), "***", text), text
+    assert re.sub(hidden_pattern(), "***", 'key: "table" value: "x"') == 'key: "table" value: "x"'
 
 
 def test_the_source_forgets_its_options_when_it_gives_a_reader() -> None:

@@ -30,7 +30,9 @@ _TABLES: dict[Source, tuple[str, ...]] = {
     "bootstrap.servers": STATE_TABLES,
     "image": tuple(table for table in STATE_TABLES if table != "configs"),
 }
-_NOT_CLIENT = ("path", "image", "table")
+# The path of a file with options of the client.
+_FILE = "client.properties"
+_NOT_CLIENT = ("path", "image", "table", _FILE)
 # Tables of metadata logs (KRaft), which nothing reads yet.
 _OF_LOGS = ("records", "controller")
 _FLAGS = {"true": True, "false": False}
@@ -85,6 +87,8 @@ class Options:
                 )
             elif name not in _NOT_CLIENT:
                 client[name] = value
+        if _FILE in found:
+            client = _with_file(source, found[_FILE], client)
         where = "" if source == "bootstrap.servers" else _where(source, found[source])
         table = _table(source, where, found.get("table"))
         options = cls(source, where, table, client, **values)
@@ -99,6 +103,13 @@ def _source(found: Mapping[str, str]) -> Source:
         problem = f"options {' and '.join(given)} are given" if given else "no source is given"
         raise ConfigError(f"{problem}: expected one of {', '.join(_SOURCES)}")
     return given[0]
+
+
+def _with_file(source: Source, path: str, client: Mapping[str, str]) -> dict[str, str]:
+    """Returns the client's options with those of a file, over which the others win."""
+    if source != "bootstrap.servers":
+        raise ConfigError(f"option {_FILE} = {shown(path)}: expected bootstrap.servers beside it")
+    return {**config.load(path), **client}
 
 
 def _where(name: str, value: object) -> str:
@@ -250,5 +261,5 @@ _OWN: dict[str, tuple[str, _Check]] = {
 _ACCEPTED = (
     "(expected path, image, bootstrap.servers, table, cluster, topic, since, until, pushdown,"
     " maxFilesPerTrigger, maxRowsPerTrigger, failOnDataLoss, startingOffsets, or, beside"
-    " bootstrap.servers, an option of the client)"
+    " bootstrap.servers, client.properties or an option of the client)"
 )

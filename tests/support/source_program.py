@@ -1,0 +1,134 @@
+"""A program that reads tables of the data source by a session of its own, and looks for secrets.
+
+    python source_program.py WAY FOLDER IMAGE
+
+WAY is a master, or `connect` for a Connect server of its own. The program starts a cluster with
+credentials that nothing needs, reads each table, and prints as JSON: the rows of each read, and
+where it found a credential (plans, errors, pages of the UI, the log of events).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import socket
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+from pyspark.sql import SparkSession
+
+from rdmeta.embedded import EmbeddedCluster
+from rdmeta.spark.session import _hiding_secrets
+
+__all__ = ["CREDENTIALS", "PASSWORD"]
+
+PASSWORD = "hunter2-is-secret"
+CREDENTIALS = {
+    "security.protocol": "plaintext",  # so that the others have no effect
+    "sasl.password": PASSWORD,
+    "ssl.key.pem": f"-----BEGIN PRIVATE KEY-----{PASSWORD}-----END PRIVATE KEY-----",
+    "sasl.jaas.config": f"x.PlainLoginModule required password='{PASSWORD}';",
+}
+_PAGES = (
+    *("/jobs/", "/jobs/job/?id=0", "/stages/", "/environment/", "/connect/"),
+    *("/SQL/", "/SQL/execution/?id=0", "/SQL/execution/?id=1"),
+    *("/api/v1/applications/{app}/sql?details=true&planDescription=true",),
+    *("/api/v1/applications/{app}/jobs", "/api/v1/applications/{app}/stages?details=true"),
+)
+
+
+def free_port() -> int:
+    """Returns a port on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def session_of(way: str, log: Path, port: int) -> SparkSession:
+    """Returns a session with a UI, all log lines, and a log of events that is plain text."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    log.mkdir()
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(port),
+        "spark.log.level": "INFO",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.dir": log.as_uri(),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.config(map=settings)
+    if way == "connect":
+        return _hiding_secrets(builder.remote("local[2]").getOrCreate())
+    return builder.master(way).getOrCreate()
+
+
+def read(session: SparkSession, **given: str) -> Any:
+    """Returns a data frame; `servers` stands for bootstrap.servers."""
+    reader = session.read.format("rdmeta").options(**given)
+    if "servers" in given:
+        servers = given.pop("servers")
+        reader = session.read.format("rdmeta").options(**given).option("bootstrap.servers", servers)
+        for name, value in CREDENTIALS.items():
+            reader = reader.option(name, value)
+    return reader.load()
+
+
+def pages(port: int) -> Iterator[tuple[str, str]]:
+    """Yields the pages of the UI on a port; some are there for some ways alone."""
+    top = f"http://127.0.0.1:{port}"
+    app = json.loads(_page(f"{top}/api/v1/applications"))[0]["id"]
+    for page in _PAGES:
+        with contextlib.suppress(HTTPError):
+            yield page, _page(top + page.format(app=app))
+
+
+def _page(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=60) as answer:
+        text: bytes = answer.read()
+    return text.decode(errors="replace")
+
+
+def main(way: str, folder: str, image: str) -> None:
+    log = Path(folder).with_name(f"events-{os.getpid()}")
+    rows: dict[str, list[str]] = {}
+    leaks: list[str] = []
+    port = free_port()
+    session = session_of(way, log, port)
+    with EmbeddedCluster(brokers=3) as cluster:
+        cluster.create_topic("orders", partitions=4)
+        reads: dict[str, dict[str, str]] = {
+            "live": {"servers": cluster.bootstrap, "table": "partitions"},
+            "image": {"image": image, "table": "partitions"},
+            "changes": {"path": folder},
+            "silver": {"path": folder, "table": "leader_change"},
+        }
+        plans = io.StringIO()
+        for name, given in reads.items():
+            frame = read(session, **given)
+            rows[name] = sorted(repr(row) for row in frame.collect())
+            with contextlib.redirect_stdout(plans):
+                frame.explain("extended")
+    error = ""
+    try:
+        read(session, **reads["live"]).collect()
+    except Exception as caught:
+        error = str(caught)
+    shown = {"plans": plans.getvalue(), "error": error, **dict(pages(port))}
+    session.stop()
+    for path in log.rglob("*"):
+        shown[path.name] = path.read_text(errors="replace") if path.is_file() else ""
+    leaks = [name for name, text in shown.items() if PASSWORD in text]
+    print(json.dumps({"rows": rows, "leaks": leaks, "shown": sorted(shown), "error": error}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
