@@ -158,6 +158,7 @@ class Scale:
     spark_files: int = 100_000
     spark_year: int = 365
     spark_keys: int = 2_000_000
+    spark_partitions: int = 100_000
     spark_rounds: int = 2
     kills: int = 20  # rounds with Apache Kafka; 0: none is started
     idle_seconds: float = 12
@@ -185,6 +186,7 @@ QUICK = Scale(
     spark_files=5,
     spark_year=3,
     spark_keys=20_000,
+    spark_partitions=1_000,
     spark_rounds=1,
     kills=0,
     idle_seconds=0.2,

@@ -151,7 +151,23 @@ def _functions(scale: Scale) -> Iterable[Figure]:
     yield _figure(f"{name} batches", "open", job, ("batches", "batches_plain"), other)
 
 
+def _source(scale: Scale) -> Iterable[Figure]:
+    job = _job(
+        "source",
+        scale.spark_rounds,
+        changes=scale.spark_changes // 10,
+        partitions=scale.spark_partitions,
+    )
+    name = f"{count(scale.spark_changes // 10)} changes by the data source, all columns"
+    keys = ("changes", "parquet")
+    yield _figure(name, "s", job, keys, "spark.read.parquet", Goal(factor=4))
+    name = f"{count(scale.spark_partitions)} partitions of a live cluster by the data source"
+    keys = ("live", "arrow")
+    yield _figure(name, "s", job, keys, "createDataFrame of their Arrow", Goal(factor=2))
+
+
 def spark_figures(scale: Scale) -> list[Figure]:
     """Returns all figures of `make bench-spark`, in the order of the page."""
-    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year, _gold, _functions)
+    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year)
+    parts += (_source, _gold, _functions)
     return [figure for part in parts for figure in part(scale)]

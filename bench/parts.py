@@ -64,6 +64,7 @@ class Program(NamedTuple):
         parser.add_argument("--number", type=int, default=1_000, help="of clusters or of files")
         parser.add_argument("--days", type=int, default=100)
         parser.add_argument("--keys", type=int, default=2_000_000)
+        parser.add_argument("--partitions", type=int, default=100_000)
         parser.add_argument("--rounds", type=int, default=9)
         parser.add_argument("--clients", type=int, default=1_000)
         parser.add_argument(

@@ -9,6 +9,7 @@
     small      many clusters of few rows, or many files of about one row
     year       what a dry run of a year of days takes
     functions  partition_for() in a job beside Python's murmur2; connections and batches by leader
+    source     the data source: changes beside Parquet, live partitions beside their Arrow
     gold       silver to gold: plain processes and Spark beside the queries of docs/measures.md
 
 It prints one JSON object: samples by series.
@@ -32,6 +33,7 @@ PROGRAM = Program(
         "year": ("days", "rounds"),
         "functions": ("keys", "rounds"),
         "gold": ("changes", "rounds"),
+        "source": ("changes", "partitions", "rounds"),
     },
 )
 

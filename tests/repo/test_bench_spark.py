@@ -76,6 +76,8 @@ def test_the_rows_have_the_goals_of_the_plan() -> None:
         "100 k files of one row on average, beside a bare fold": "<= 2 x reference",
         "partition_for of 2 M keys in a job, local[2]": "<= reference / 8",
         "48 tasks, 120 partitions, 12 brokers, by leader: connections": "<= reference / 10",
+        "1 M changes by the data source, all columns": "<= 4 x reference",
+        "100 k partitions of a live cluster by the data source": "<= 2 x reference",
         "silver of 10 M changes to gold": "<= 1.5 x reference",
     }
 
