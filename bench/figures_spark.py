@@ -168,6 +168,6 @@ def _source(scale: Scale) -> Iterable[Figure]:
 
 def spark_figures(scale: Scale) -> list[Figure]:
     """Returns all figures of `make bench-spark`, in the order of the page."""
-    parts = (_silver, _memory, _intervals, _executors, _day, _small, _year)
-    parts += (_source, _gold, _functions)
+    parts = [_silver, _memory, _intervals, _executors, _day, _small, _year]
+    parts += [_source, _gold, _functions]
     return [figure for part in parts for figure in part(scale)]
