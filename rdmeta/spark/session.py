@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 _PORT = 15002
+# Java reserves 48 MiB for the code of its fast compiler alone. A session of many queries fills that,
+# and then Java ends with "Out of space in CodeCache".
+_FAST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _REDACTION = "spark.sql.redaction.string.regex"
 # A server's own client tries for ten minutes, also where nothing listens.
 _ANSWER_SECONDS = 20.0
@@ -185,7 +188,7 @@ def _on_one_machine(builder: SparkSession.Builder, short: bool) -> SparkSession.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     quiet = (Path(__file__).parent / "log4j2.properties").as_uri()
-    java = f"-Dlog4j2.configurationFile={quiet}" + " -XX:TieredStopAtLevel=1" * short
+    java = f"-Dlog4j2.configurationFile={quiet}" + f" {_FAST_COMPILER}" * short
     return (
         builder.config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.extraJavaOptions", java)

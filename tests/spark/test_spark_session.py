@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from processes import environment
+from pyspark.sql import SparkSession
 
 from rdmeta.errors import Error
 from rdmeta.spark import NoJavaError, NoSparkError, build_session, find_java
@@ -89,3 +90,10 @@ def test_the_engine_imports_without_the_link_to_java(tmp_path: Path) -> None:
 )
 def test_an_error_of_spark_becomes_one_line(text: str, reason: str) -> None:
     assert reason_of(ValueError(text)) == reason
+
+
+def test_a_short_session_has_room_for_the_code_of_many_queries(spark: SparkSession) -> None:
+    """With 48 MiB, as Java has it for one compiler, a session of many queries ends."""
+    sent = spark.conf.get("spark.driver.extraJavaOptions", "")
+    assert "-XX:TieredStopAtLevel=1" in str(sent)
+    assert "-XX:ReservedCodeCacheSize=240m" in str(sent)
