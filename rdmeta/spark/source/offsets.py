@@ -43,8 +43,8 @@ class Offset:
     """The positions in all recordings.
 
     Spark keeps the end of each batch, but not the begin of the first one. It asks for that again
-    when it plans the batch once more, and `latest` is elsewhere by then. So the end of the first batch
-    has its begin, in `begin`, and an offset that begins a stream is marked by `is_initial`.
+    when it plans the batch once more, and `latest` is elsewhere by then. So the end of the first
+    batch has its begin, in `begin`, and an offset that begins a stream is marked by `is_initial`.
     """
 
     positions: Mapping[Key, Position] = field(default_factory=dict)

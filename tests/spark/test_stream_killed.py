@@ -1,0 +1,108 @@
+"""A stream into a Parquet sink, killed between plan and commit, has each row once after a restart.
+
+CI stops at two points. RDMETA_KILLS=every stops at each point of each of three batches.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from history_files import record
+from processes import environment
+from pyspark.sql import SparkSession
+from stopped_streams import POINTS
+
+from rdmeta import history
+
+EVERY = os.environ.get("RDMETA_KILLS") == "every"
+SCRIPT = Path(__file__).parents[1] / "support/stopped_streams.py"
+# Spark counts a batch from 0. The second one has a begin in the checkpoint, the first one has none.
+ROUNDS = (
+    [[f"{point}:{batch}" for point in POINTS] for batch in range(3)]
+    if EVERY
+    else [["plans:0", "reads:1"]]
+)
+
+
+@pytest.mark.parametrize("points", ROUNDS, ids=lambda each: each[0])
+def test_a_killed_stream_gives_each_row_once(
+    points: list[str], spark: SparkSession, tmp_path: Path
+) -> None:
+    folders = {point: tmp_path / point.replace(":", "-") for point in points}
+    for folder in folders.values():
+        record(folder / "history", "one", changes=20)
+    killed_at(tmp_path, points)
+    for point, folder in folders.items():
+        assert_stopped_there(folder, point)
+        history.compact(folder / "history")
+        record(folder / "history", "two", changes=3)
+        drain(spark, folder)
+        assert_each_row_is_there_once(spark, folder)
+
+
+def test_a_batch_that_the_sink_has_and_the_checkpoint_does_not_know_comes_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A kill between the commit of the sink and the one of the checkpoint leaves that."""
+    record(tmp_path / "history", "one", changes=20)
+    drain(spark, tmp_path)
+    last = max(batches(tmp_path, "commits"))
+    for path in (tmp_path / "checkpoint/commits").iterdir():
+        if path.name.strip(".").removesuffix(".crc") == str(last):
+            path.unlink()
+    history.compact(tmp_path / "history")
+    record(tmp_path / "history", "two", changes=3)
+    drain(spark, tmp_path)
+    assert_each_row_is_there_once(spark, tmp_path)
+
+
+def killed_at(root: Path, points: list[str]) -> None:
+    """Runs the streams until all have stopped, and kills the driver with all that it started."""
+    process = subprocess.Popen(
+        [sys.executable, str(SCRIPT), str(root), *points],
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    with process.stdout:
+        try:
+            assert process.stdout.readline() == "stopped\n"
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def assert_stopped_there(folder: Path, point: str) -> None:
+    """Checks that the checkpoint has the plan of the batch, and no commit of it."""
+    name, _, batch = point.partition(":")
+    planned = range(int(batch) + (name != "ends"))
+    assert batches(folder, "offsets") == set(planned)
+    assert batches(folder, "commits") == set(range(int(batch)))
+
+
+def batches(folder: Path, log: str) -> set[int]:
+    """Returns the numbers of the batches in a log of the checkpoint."""
+    paths = (folder / "checkpoint" / log).glob("*")
+    return {int(path.name) for path in paths if path.name.isdecimal()}
+
+
+def drain(spark: SparkSession, folder: Path) -> None:
+    """Reads what is available from the checkpoint on."""
+    reader = spark.readStream.format("rdmeta").option("path", str(folder / "history"))
+    writer = reader.load().writeStream.format("parquet").trigger(availableNow=True)
+    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.start(str(folder / "out"))
+    assert query.awaitTermination(120)
+
+
+def assert_each_row_is_there_once(spark: SparkSession, folder: Path) -> None:
+    wanted = history.read(folder / "history")
+    found = spark.read.parquet(str(folder / "out")).toArrow().select(wanted.column_names)
+    assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
