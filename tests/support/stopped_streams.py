@@ -24,7 +24,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from rdmeta.spark import build_session
-from rdmeta.spark.source import DefaultSource, files, ranges
+from rdmeta.spark.source import DefaultSource, files
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.streaming import StreamReader
 
@@ -56,7 +56,7 @@ class StoppingReader(StreamReader):
         # `latestOffset` has counted this batch already.
         self._batch += 1
         self._pass("plans")
-        files.PACK_BYTES = ranges.PACK_BYTES = 5 * files.ROW_BYTES
+        files.PACK_BYTES = 5 * files.ROW_BYTES
         tasks = super().partitions(start, end)
         if self._batch == 0:
             for task in tasks[1:2]:
