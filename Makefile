@@ -89,7 +89,8 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
 	RDMETA_KILLS=every RDMETA_LOCAL_CLUSTER=1 $(PY) -m pytest \
 		tests/spark/test_engines.py tests/spark/test_lost_workers.py \
-		tests/spark/test_functions_sessions.py tests/spark/test_source_in_spark.py
+		tests/spark/test_functions_sessions.py tests/spark/test_source_in_spark.py \
+		tests/spark/test_stream_killed.py tests/spark/test_stream_sessions.py
 	RDMETA_QUIET_SECONDS=30 $(PY) -m pytest -k no_second_line tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios
