@@ -52,6 +52,7 @@ def _day(context: click.Context, option: click.Parameter, value: str | None) -> 
     epilog="""\b
 Examples:
   rdmeta pipeline all history tables --engine local
+  rdmeta pipeline gold tables --engine local --min-isr 2
   rdmeta pipeline check tables
 """
 )

@@ -118,7 +118,7 @@ def _reason(task: MonthTask, made: MadeMonth | None) -> str | None:
     if made is None:
         return f"gold of {task.month} is new or lost"
     if digest_of_month(task, made.read_to) != made.digest:
-        return f"silver of {task.month}, or what follows it, differs"
+        return f"silver of {task.month}, what follows it, or the settings differ"
     return None
 
 

@@ -121,7 +121,7 @@ def test_silver_that_changes_without_gold_makes_the_months_differ(tmp_path: Path
     pipeline.run(pipeline.plan([source], out), workers=1)
     assert pipeline.check(out) == []
     (task,) = pipeline.plan([], out, silver=False, gold=True).months
-    assert "silver of 2026-11, or what follows it, differs" in task.reason
+    assert "silver of 2026-11, what follows it, or the settings differ" in task.reason
 
 
 def test_other_settings_make_all_months_again(tmp_path: Path) -> None:
