@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 _PORT = 15002
-# Java reserves 48 MiB for the code of its fast compiler alone. A session of many queries fills that,
+# Java reserves 48 MiB for the code of its fast compiler alone. A session of many queries fills it,
 # and then Java ends with "Out of space in CodeCache".
 _FAST_COMPILER = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 _REDACTION = "spark.sql.redaction.string.regex"
