@@ -109,7 +109,7 @@ class Feed:
         place = history_place(Place(self.where))
         seen = self._seen(place, self._wanted, None)
         sessions = {key[1]: key for key, each in start.positions.items() if each.ended}
-        self._check_faults(seen, sessions)
+        self._check_faults(place, seen, sessions)
         chains = list(self._chains(place, seen))
         self._check_gone(start, {chain.key: chain for chain in chains})
         return sorted(chains, key=lambda chain: (chain.from_us, chain.key))
@@ -119,7 +119,7 @@ class Feed:
         place = history_place(Place(self.where))
         seen = self._seen(place, Wanted(clusters=frozenset(key[:1])), key[1])
         faults = [each for each in seen.faults if each.session == key[1]]
-        self._check_faults(_Seen(seen.files, faults), {})
+        self._check_faults(place, _Seen(seen.files, faults), {})
         return next((chain for chain in self._chains(place, seen) if chain.key == key), None)
 
     def lose(self, key: Key, problem: str) -> None:
@@ -133,7 +133,7 @@ class Feed:
             self._told.add(text)
             _log.warning("%s; the stream goes on without these rows", text)
 
-    def _check_faults(self, seen: _Seen, ended: dict[str, Key]) -> None:
+    def _check_faults(self, place: Place, seen: _Seen, ended: dict[str, Key]) -> None:
         """Raises HistoryError for the first fault, but for those of recordings that are read."""
         left = [each for each in seen.faults if each.session is None or each.session not in ended]
         for session in sorted({each.session for each in left if each.session is not None}):
@@ -152,7 +152,8 @@ class Feed:
                 )
                 left = [each for each in left if each.session != session]
         for fault in left:
-            raise HistoryError(f"{fault.path}: {fault.reason}; move it elsewhere")
+            path = str(fault.path) if place.is_local else place.shown(str(fault.path))
+            raise HistoryError(f"{path}: {fault.reason}; move it elsewhere")
 
     def _check_gone(self, start: Offset, there: dict[Key, Chain]) -> None:
         for key, position in start.positions.items():
@@ -192,16 +193,21 @@ class Feed:
         known: dict[Entry, HistoryFile | HistoryError] = {}
         for entry in entries:
             if any(each.has_name(entry.name) for each in every):
-                known[entry] = self._known.get(entry) or _opened(place, entry)
+                found = self._known.get(entry) or _opened(place, entry)
+                if found is not None:
+                    known[entry] = found
         self._known = known
-        root = Path(place.where)
         good = [each for each in known.values() if isinstance(each, HistoryFile)]
         faults = [
-            bad(root, entry.name, str(each).removeprefix(f"{entry.name}: "))
+            bad(Path(), entry.name, str(each).removeprefix(f"{entry.name}: "))
             for entry, each in known.items()
             if isinstance(each, HistoryError)
         ]
-        arranged = arrange(good, lambda one, other: _digest(place, one) == _digest(place, other))
+
+        def is_same(one: HistoryFile, other: HistoryFile) -> bool:
+            return _digest(place, one) == _digest(place, other)
+
+        arranged = arrange(good, is_same, faults)
         aside = [Quarantined(f.path, f.session, f.cluster_id, why) for f, why in arranged.aside]
         return _Seen(arranged.files, faults + aside)
 
@@ -261,10 +267,13 @@ def _hole(versions: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
     return None
 
 
-def _opened(place: Place, entry: Entry) -> HistoryFile | HistoryError:
+def _opened(place: Place, entry: Entry) -> HistoryFile | HistoryError | None:
+    """Returns an object's footer, or its fault; None if it is gone."""
     try:
         with place.opened(entry.name) as stream:
             return opened_source(Path(entry.name), stream, entry.size)
+    except FileNotFoundError:
+        return None
     except HistoryError as error:
         return error
 

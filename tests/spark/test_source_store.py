@@ -1,0 +1,86 @@
+"""A stream of a history in an object store opens each footer once, and each row comes once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import boto3
+import pyarrow.fs
+import pytest
+from history_files import record
+from moto.server import ThreadedMotoServer
+from stream_plans import Stream
+
+from rdmeta import history
+from rdmeta.history import HistoryError
+from rdmeta.pipeline.place import Place
+from rdmeta.spark.source import feed
+from rdmeta.spark.source.feed import DataLossError
+
+
+@pytest.fixture
+def uri(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Serves an object store; returns the URI of a new bucket, without credentials."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    name = f"bucket-{uuid4().hex}"
+    client = boto3.client("s3", endpoint_url=f"http://{host}:{port}", region_name="us-east-1")
+    client.create_bucket(Bucket=name)
+    query = f"scheme=http&endpoint_override={quote(f'{host}:{port}', safe='')}&region=us-east-1"
+    yield f"s3://{name}/history?{query}"
+    server.stop()
+
+
+def test_a_stream_of_a_store_has_each_row_once(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    real = feed._opened
+
+    def noted(place: Place, entry: Any) -> Any:
+        opened.append(entry.name)
+        return real(place, entry)
+
+    monkeypatch.setattr(feed, "_opened", noted)
+    record(tmp_path, "one", changes=3)
+    pyarrow.fs.copy_files(str(tmp_path), uri)
+    stream = Stream({"path": uri, "maxRowsPerTrigger": "4"})
+    stream.drain()
+    assert stream.batch() is None
+    paths = record(tmp_path, "two")
+    pyarrow.fs.copy_files(str(tmp_path / "cluster=two"), uri.replace("/history", "/history/more"))
+    stream.drain()
+    wanted = sorted(map(repr, history.read(tmp_path).to_pylist()))
+    assert sorted(map(repr, stream.rows)) == wanted
+    assert sorted({name.rpartition("/")[2] for name in opened}) == sorted(
+        path.name for path in tmp_path.rglob("*.parquet")
+    )
+    assert len(opened) == len(set(opened))
+    store = Place(uri)
+    for entry in list(store.files("more")):
+        if entry.name.endswith(paths[1].name):
+            store.put(entry.name, b"PAR1")
+    stream.restart({"path": uri, "startingOffsets": "latest"})
+    with pytest.raises(HistoryError, match=f"s3://.*{paths[1].name}: not a whole Parquet file"):
+        stream.reader.initialOffset()
+
+
+def test_rows_that_are_gone_from_a_store_are_an_error(uri: str, tmp_path: Path) -> None:
+    record(tmp_path, "one", changes=3)
+    pyarrow.fs.copy_files(str(tmp_path), uri)
+    stream = Stream({"path": uri, "maxRowsPerTrigger": "4"})
+    assert stream.plan()
+    tasks = stream.tasks()
+    store = Place(uri)
+    entries = list(store.files())
+    for entry in entries[:1]:
+        store.remove(entry.name)
+    with pytest.raises(DataLossError, match="cluster one: its versions 0 to"):
+        stream.read(tasks)
