@@ -169,6 +169,20 @@ def test_the_first_batch_from_latest_is_the_same_after_a_restart(tmp_path: Path)
     assert stream.drain() == [1, 1]
 
 
+def test_a_batch_before_the_first_rows_stays_empty_after_a_restart(tmp_path: Path) -> None:
+    """Spark makes a batch of the begin alone, and asks for the begin again after a kill."""
+    cluster = Cluster(tmp_path)
+    reader = stream_reader(path=str(tmp_path), startingOffsets="latest")
+    begin = reader.initialOffset()
+    assert reader.latestOffset(begin, reader.getDefaultReadLimit()) == begin
+    cluster.change()
+    reader = stream_reader(path=str(tmp_path), startingOffsets="latest")
+    assert reader.initialOffset() != begin
+    assert reader.partitions(reader.initialOffset(), begin) == []
+    end = reader.latestOffset(begin, reader.getDefaultReadLimit())
+    assert len(reader.partitions(begin, end)) == 1
+
+
 @pytest.mark.parametrize("rows", [1, 3, 7])
 def test_a_batch_has_at_most_the_rows_of_the_option(tmp_path: Path, rows: int) -> None:
     record(tmp_path, "one", changes=5)
