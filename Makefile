@@ -91,12 +91,25 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 		tests/spark/test_engines.py tests/spark/test_lost_workers.py \
 		tests/spark/test_functions_sessions.py tests/spark/test_source_in_spark.py \
 		tests/spark/test_stream_killed.py tests/spark/test_stream_sessions.py
+	@$(MAKE) --no-print-directory .cache/pyspark/$(OLDER_SPARK)
+	RDMETA_PYSPARK=$(OLDER_SPARK) RDMETA_LOCAL_CLUSTER=1 \
+		PYTHONPATH=$(CURDIR)/.cache/pyspark/$(OLDER_SPARK):$(CURDIR) \
+		$(PY) -m pytest tests/spark/test_source_*.py
 	RDMETA_QUIET_SECONDS=30 $(PY) -m pytest -k no_second_line tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios
 	for round in 1 2 3 4 5; do $(PY) -m pytest tests/real/test_*_on_kafka.py; done
 	RDMETA_AWAY_SECONDS=60 $(PY) -m pytest tests/real/test_pipeline_on_kafka.py
 	RDMETA_SEEDS=50 $(PY) -m pytest tests/pipeline/gold
+
+# The oldest Spark whose data sources are tested; CI runs the one of constraints.txt.
+OLDER_SPARK := 4.2.0
+
+.cache/pyspark/%: | $(PY)
+	@echo "fetching Spark $*"
+	@rm -rf $@ $@.part
+	@$(PY) -m pip install -q --no-deps --target $@.part pyspark==$*
+	@mv $@.part $@
 
 pytest: build ## Python tests; PYTEST_ARGS=: some of them
 	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),tools/run-pytest $(PY))

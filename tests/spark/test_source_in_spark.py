@@ -14,6 +14,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import pyspark
 import pytest
 import source_program
 from processes import environment
@@ -116,6 +117,11 @@ def test_history_is_read(spark: SparkSession, root: Path, table: str) -> None:
         assert rows(frame(spark, **options)) == sorted_rows(read(**options))
 
 
+def test_the_version_of_spark_is_the_one_that_a_run_asks_for(spark: SparkSession) -> None:
+    wanted = os.environ.get("RDMETA_PYSPARK", pyspark.__version__)
+    assert spark.version == wanted
+
+
 def test_a_user_may_name_the_columns(spark: SparkSession, root: Path) -> None:
     reader = spark.read.format("rdmeta").schema("new_leader int, topic string")
     found = reader.load(str(root / "history")).where("topic is not null").collect()
@@ -195,9 +201,12 @@ def done(root: Path, way: str, **env: str) -> dict[str, Any]:
     except NoJavaError as error:
         pytest.skip(str(error))
     words = [str(Path(source_program.__file__)), way, str(root / "history"), str(root / "image")]
+    # The version of Spark may be one that PYTHONPATH names.
+    found = os.pathsep.join([str(Path(pyspark.__file__).parents[1]), environment()["PYTHONPATH"]])
+    own = {"PYTHONPATH": found, "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1"}
     ran = subprocess.run(
         [sys.executable, *words],
-        env={**environment(), "PYSPARK_PYTHON": sys.executable, "SPARK_TESTING": "1", **env},
+        env={**environment(), **own, **env},
         cwd=root,
         capture_output=True,
         text=True,
@@ -206,16 +215,17 @@ def done(root: Path, way: str, **env: str) -> dict[str, Any]:
     )
     assert ran.returncode == 0, ran.stderr[-5000:]
     assert source_program.PASSWORD not in ran.stderr + ran.stdout
-    found: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    told: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
     for name, options in (
         ("image", {"image": str(root / "image"), "table": "partitions"}),
         ("changes", {"path": str(root / "history")}),
         ("silver", {"path": str(root / "history"), "table": "leader_change"}),
     ):
-        assert len(found["rows"][name]) == read(**options).num_rows, name
-    assert len(found["rows"]["live"]) == 4
-    assert found["error"]
-    return found
+        assert len(told["rows"][name]) == read(**options).num_rows, name
+    assert len(told["rows"]["live"]) == 4
+    assert told["error"]
+    assert told["version"] == pyspark.__version__
+    return told
 
 
 def test_connect_reads_the_same_rows_and_shows_no_credential(root: Path) -> None:

@@ -123,11 +123,13 @@ def main(way: str, folder: str, image: str) -> None:
     except Exception as caught:
         error = str(caught)
     shown = {"plans": plans.getvalue(), "error": error, **dict(pages(port))}
+    version = session.version
     session.stop()
     for path in log.rglob("*"):
         shown[path.name] = path.read_text(errors="replace") if path.is_file() else ""
     leaks = [name for name, text in shown.items() if PASSWORD in text]
-    print(json.dumps({"rows": rows, "leaks": leaks, "shown": sorted(shown), "error": error}))
+    told = {"rows": rows, "leaks": leaks, "shown": sorted(shown), "error": error}
+    print(json.dumps({**told, "version": version}))
 
 
 if __name__ == "__main__":
