@@ -140,8 +140,10 @@ def _gold(scale: Scale) -> Iterable[Figure]:
 def _functions(scale: Scale) -> Iterable[Figure]:
     job = _job("functions", scale.spark_rounds, keys=scale.spark_keys)
     name = f"partition_for of {count(scale.spark_keys)} keys in a job, local[2]"
-    other = "kafka-python's murmur2 in an Arrow UDF"
+    other = "kafka-python's murmur2 in a UDF"
     yield _figure(name, "s", job, ("udf", "python"), other, Goal(factor=1 / 8))
+    other = "the same in an Arrow UDF"
+    yield _figure(f"{name}, beside an Arrow UDF", "s", job, ("udf", "arrow"), other)
     yield _figure(f"{name}, beside nothing", "s", job, ("udf", "floor"), "a UDF without work")
     # No write to a broker: the rows of each task say what its producer would open.
     name = "48 tasks, 120 partitions, 12 brokers, by leader:"

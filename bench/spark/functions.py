@@ -1,6 +1,7 @@
 """Times partition_for() in a job beside kafka-python's murmur2, and counts what writers open.
 
-Both are Arrow UDFs over the same rows, in one session, and no row is kept. Writers are counted by
+The keys are UUIDs, in memory before. All UDFs run in one session over the same rows, and no result
+is kept. Writers are counted by
 the rows that each task has: a producer in each task opens a connection to each broker of its rows,
 and a batch for each partition.
 """
@@ -28,27 +29,28 @@ _SLICES = 8
 
 
 def measure(keys: int, rounds: int) -> dict[str, Any]:
-    """Returns seconds: udf, python, and neither as floor; and counts of writers.
+    """Returns seconds: udf, python, python in an Arrow UDF as arrow, and neither as floor.
 
-    With rows as they come these are connections_plain and batches_plain; by leader, connections
-    and batches.
+    And counts of writers: with rows as they come these are connections_plain and batches_plain; by
+    leader, connections and batches.
     """
     from kafka.partitioner.default import murmur2  # noqa: F401
 
-    out: dict[str, Any] = {"udf": [], "python": [], "floor": []}
+    out: dict[str, Any] = {"udf": [], "python": [], "arrow": [], "floor": []}
     with sessions.local("local[2]") as session:
         leaders = [1 + 5 * number % BROKERS for number in range(PARTITIONS)]
         F.share(session, image_of(leaders), name="bench")
         ways = columns()
-        rows = rows_of(session, keys, _SLICES)
-        found = rows.select(*(ways[name].alias(name) for name in ("udf", "python")))
-        if wrong := found.where("udf is null or udf != python").count():
+        rows = rows_of(session, keys, _SLICES).cache()
+        found = rows.select(*(ways[name].alias(name) for name in ("udf", "python", "arrow")))
+        if wrong := found.where("udf is null or udf != python or udf != arrow").count():
             raise SystemExit(f"{wrong} of {keys} keys have another partition in Python")
         for _ in range(rounds):
             for name, column in ways.items():
                 begin = perf_counter()
                 rows.select(column).write.format("noop").mode("overwrite").save()
                 out[name].append(perf_counter() - begin)
+        rows.unpersist()
         out.update(writers(session, leaders))
     return out
 
@@ -63,20 +65,28 @@ def image_of(leaders: Sequence[int]) -> MetadataCache:
 
 
 def rows_of(session: SparkSession, keys: int, slices: int) -> DataFrame:
-    """Returns rows of the topic with keys of 16 bytes."""
+    """Returns rows of the topic with UUIDs as keys."""
     from pyspark.sql import functions as sf
 
-    digits = sf.lpad(sf.col("id").cast("string"), 7, "0")
-    key = sf.concat(sf.lit("customer-"), digits).cast("binary").alias("key")
+    key = sf.uuid(seed=1).cast("binary").alias("key")
     return session.range(0, keys, 1, slices).select(key, sf.lit("bench").alias("topic"))
 
 
 def columns() -> dict[str, Column]:
-    """Returns the partition of a key by rdmeta as udf, by Python as python; and 0 as floor."""
+    """Returns what is timed, by the names of measure()."""
     import pyarrow as pa
+    from pyspark.sql.functions import lit, udf
     from pyspark.sql.pandas.functions import arrow_udf
 
-    def by_python(keys: pa.Array) -> pa.Array:
+    def by_python(key: bytes) -> int:
+        from kafka.partitioner.default import murmur2
+
+        return int(murmur2(bytes(key)) & 0x7FFFFFFF) % PARTITIONS
+
+    # From hints that are texts Spark infers nothing, and warns.
+    by_python.__annotations__.clear()
+
+    def by_arrow(keys: pa.Array) -> pa.Array:
         from kafka.partitioner.default import murmur2
 
         found = [(murmur2(key) & 0x7FFFFFFF) % PARTITIONS for key in keys.to_pylist()]
@@ -86,12 +96,13 @@ def columns() -> dict[str, Column]:
         return pa.nulls(len(keys), pa.int32())
 
     made: dict[str, Column] = {
-        "udf": F.partition_for("key", "topic", state=F.Shared("bench"), unknown="error")
+        "udf": F.partition_for("key", lit("bench"), state=F.Shared("bench"), unknown="error"),
+        "python": udf(by_python, "int")("key"),
     }
-    for name, function in (("python", by_python), ("floor", nothing)):
+    for name, function in (("arrow", by_arrow), ("floor", nothing)):
         function.__annotations__ = {"keys": pa.Array, "return": pa.Array}
-        udf: Any = arrow_udf
-        made[name] = udf(function, "int")("key")
+        of_arrays: Any = arrow_udf
+        made[name] = of_arrays(function, "int")("key")
     return made
 
 

@@ -24,6 +24,7 @@ from pyspark.sql import functions as sf
 from rdmeta import ALL, MetadataCache, partitions_for
 from rdmeta.spark import build_session
 from rdmeta.spark import functions as F
+from rdmeta.spark.functions.columns import literal_of
 
 RACKS = {1: "a", 2: "b", 3: None, 4: "d"}
 BROKERS = [B(id, rack=rack) for id, rack in RACKS.items()]
@@ -86,6 +87,25 @@ def check_columns(spark: SparkSession, folder: Path) -> None:
         key = row.key.encode()
         assert row.java == partitions_for([key], len(of))[0], row
         assert row.c == (zlib.crc32(key) % len(of) if key else None), row
+
+
+def check_literals(spark: SparkSession, folder: Path) -> None:
+    """A string of lit() is a column like any other, and does not travel with the rows."""
+    state = F.share(spark, cache_of({"orders": ORDERS}), name="literals")
+    rows = spark.range(0, 20, 1, 2).select(sf.col("id").cast("string").alias("key"))
+    topic = sf.lit("orders")
+    assert literal_of(topic) == "orders"
+    assert [literal_of(each) for each in (sf.lit(1), sf.col("orders"), "orders")] == [None] * 3
+    one = F.partition_for("key", topic, state=state)
+    other = F.partition_for("key", sf.concat(topic, sf.lit("")), state=state)
+    nope = F.partition_for("key", sf.lit("nope"), state=state)
+    alone = F.partition_for(sf.lit("21"), topic, state=state)
+    names = ["key", "one", "other", "nope", "alone"]
+    columns = (one, other, nope, alone)
+    for row in rows.select("key", *columns).toDF(*names).collect():
+        assert row.one == row.other == partitions_for([row.key.encode()], len(ORDERS))[0]
+        assert row.nope is None
+        assert row.alone == partitions_for([b"21"], len(ORDERS))[0]
 
 
 def check_newer_image(spark: SparkSession, folder: Path) -> None:
@@ -182,6 +202,7 @@ def check_private_memory(spark: SparkSession, folder: Path) -> None:
 
 CHECKS: list[Callable[[SparkSession, Path], None]] = [
     check_columns,
+    check_literals,
     check_newer_image,
     check_routes,
     check_private_memory,

@@ -6,6 +6,7 @@ another version. All else is imported on the executor.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -94,25 +95,55 @@ def on_executors(
 ) -> Column:
     """Returns a column that a function of a module of this package makes of other columns.
 
-    `kind` is its type in Spark's words. The function gets Arrow arrays, and then `arguments`.
+    `kind` is its type in Spark's words. The function gets Arrow arrays, and then `arguments`. A
+    string of lit() does not travel with each row: executors make a column of it.
     """
     import pyarrow as pa
 
-    function = _shipped(module, what, arguments)
+    values = [literal_of(column) for column in columns]
+    if all(value is not None for value in values):
+        values[-1] = None  # the rows must have one column, which says how many there are
+    function = _shipped(module, what, arguments, values)
     # Spark reads from the types of a function what it takes.
     function.__annotations__ = {"columns": pa.Array, "return": pa.Array}
     udf: Any = arrow_udf
-    column: Column = udf(function, kind)(*columns)
+    sent = [column for column, value in zip(columns, values, strict=True) if value is None]
+    column: Column = udf(function, kind)(*sent)
     return column
 
 
-def _shipped(module: str, what: str, arguments: tuple[object, ...]) -> Callable[..., pa.Array]:
-    """Returns what calls a function on an executor. Its code has no name of rdmeta."""
+def literal_of(column: Column | str) -> str | None:
+    """Returns the string that lit() made a column of; None for any other column.
+
+    Spark does not tell this officially. Where it cannot be seen, the column is as any other.
+    """
+    if isinstance(column, str):
+        return None
+    classic: Any = getattr(column, "_jc", None)
+    connect: Any = getattr(column, "_expr", None)
+    value: object = None
+    with contextlib.suppress(Exception):
+        if type(connect).__name__ == "LiteralExpression":
+            value = connect._value
+        elif classic is not None and classic.node().getClass().getSimpleName() == "Literal":
+            value = classic.node().value()
+    return value if isinstance(value, str) else None
+
+
+def _shipped(
+    module: str, what: str, arguments: tuple[object, ...], values: list[str | None]
+) -> Callable[..., pa.Array]:
+    """Returns what calls a function on an executor. Its code has no name of rdmeta.
+
+    `values` has a string for each column that is this string, and None for one of the rows.
+    """
     version = __version__
 
     def called(*columns: Any) -> Any:
         import importlib
         import socket
+
+        import pyarrow as pa
 
         problem = None
         try:
@@ -125,7 +156,9 @@ def _shipped(module: str, what: str, arguments: tuple[object, ...]) -> Callable[
         if problem is not None:
             advice = f"install rdmeta[arrow]=={version} for its Python"
             raise RuntimeError(f"executor {socket.gethostname()} {problem}; {advice}")
+        rows, rest = len(columns[0]), iter(columns)
+        whole = [next(rest) if value is None else pa.repeat(value, rows) for value in values]
         functions = importlib.import_module(f"rdmeta.spark.functions.{module}")
-        return getattr(functions, what)(*columns, *arguments)
+        return getattr(functions, what)(*whole, *arguments)
 
     return called
