@@ -18,6 +18,7 @@ from stream_plans import Stream
 from rdmeta import history, pipeline
 from rdmeta.history import HistoryError
 from rdmeta.history import opening as history_opening
+from rdmeta.pipeline.place import Place
 from rdmeta.spark.source import feed, files, ranges
 from rdmeta.spark.source.feed import DataLossError
 from rdmeta.spark.source.offsets import Offset, OffsetError, Position
@@ -283,6 +284,25 @@ def test_files_that_cannot_match_are_not_opened(
     Stream(options(tmp_path, cluster="two", since="2026-11-02T00:01Z", until="2026-11-03")).drain()
     assert seen
     assert {Path(each).parent for each in seen} == {tmp_path / "cluster=two/day=2026-11-02"}
+
+
+def test_files_of_a_recording_without_a_part_in_the_time_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = [path.name for path in record(tmp_path, "one", changes=5)]
+    last = history.files(tmp_path)[-2].observed_to
+    seen: list[str] = []
+    opened = files.opened
+
+    def noted(place: Place, name: str) -> Any:
+        seen.append(name.rpartition("/")[2])
+        return opened(place, name)
+
+    monkeypatch.setattr(ranges, "opened", noted)
+    stream = Stream(options(tmp_path, since=last.isoformat(), maxFilesPerTrigger="2"))
+    assert len(stream.drain()) == 1
+    assert seen == every[-2:]
+    assert stream.rows == history.read(tmp_path, since=last).to_pylist()
 
 
 def test_a_plan_reads_footers_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

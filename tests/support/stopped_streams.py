@@ -100,7 +100,6 @@ class StoppingSource(DefaultSource):
 def main(root: str, points: list[str]) -> None:
     spark = build_session("local[16]", short=True)
     spark.dataSource.register(StoppingSource)
-    waiting = []
     for each in points:
         point, _, batch = each.partition(":")
         folder = Path(root, f"{point}-{batch}")
@@ -109,14 +108,11 @@ def main(root: str, points: list[str]) -> None:
         rows = reader.option("batch", batch).option("maxRowsPerTrigger", ROWS).load()
         writer = rows.writeStream.format("parquet").trigger(processingTime="1 second")
         query = writer.option("checkpointLocation", str(folder / "checkpoint"))
-        waiting.append((folder / "stopped", query.start(str(folder / "out"))))
-    while waiting:
-        path, running = waiting[0]
-        if path.exists():
-            del waiting[0]
-        elif not running.isActive:
-            raise SystemExit(f"{path}: {running.exception()}")
-        else:
+        running = query.start(str(folder / "out"))
+        # One after the other: Spark gives a Python process 10 seconds to start.
+        while not (folder / "stopped").exists():
+            if not running.isActive:
+                raise SystemExit(f"{each}: {running.exception()}")
             time.sleep(0.02)
     print("stopped", flush=True)
     signal.pause()
