@@ -7,11 +7,13 @@ that still runs may read it.
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
+import tempfile
 import time
 from os import PathLike, fsdecode
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from rdmeta.cache import Attached, Image, MetadataCache
@@ -35,7 +37,7 @@ class Shared(NamedTuple):
 _last: dict[str, Shared] = {}
 _numbers = [0]
 # Spark reads the files when an executor asks for them, so they stay until this process ends.
-_folders: list[TemporaryDirectory[str]] = []
+_folders: list[str] = []
 
 
 def share(
@@ -64,9 +66,10 @@ def share(
     if not _NAME.fullmatch(name):
         raise ValueError(f"name must be 1 to 64 letters, digits or underscores, not {name!r}")
     if not _folders:
-        _folders.append(TemporaryDirectory(prefix="rdmeta-shared-", ignore_cleanup_errors=True))
+        _folders.append(tempfile.mkdtemp(prefix="rdmeta-shared-"))
+        atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
     _numbers[0] = max(_numbers[0] + 1, time.time_ns())
-    file = Path(_folders[0].name) / file_name(name, _numbers[0])
+    file = Path(_folders[0]) / file_name(name, _numbers[0])
     _image_of(image).save(file)
     if type(spark).__module__.startswith("pyspark.sql.connect"):
         spark.addArtifact(str(file), file=True)
