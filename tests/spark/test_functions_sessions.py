@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import pyspark
 import pytest
 import spark_functions
 from processes import environment
@@ -35,10 +36,13 @@ def passed(folder: Path, master: str, env: Mapping[str, str]) -> None:
         find_java()
     except NoJavaError as error:
         pytest.skip(str(error))
+    # The process has this one's Spark, which may be an older one in a folder of its own.
+    base = environment()
+    base["PYTHONPATH"] += f"{os.pathsep}{Path(pyspark.__file__).parents[1]}"
     done = subprocess.run(
         [sys.executable, str(spark_functions.__file__), str(folder), master],
         capture_output=True, text=True, timeout=280, check=False,
-        env={**environment(), **env}, cwd=folder,
+        env={**base, **env}, cwd=folder,
     )  # fmt: skip
     print(done.stdout, done.stderr[-5000:])
     assert done.returncode == 0

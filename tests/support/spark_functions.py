@@ -211,6 +211,7 @@ CHECKS: list[Callable[[SparkSession, Path], None]] = [
 
 def main(folder: str, master: str) -> None:
     session = build_session(master or None, short=True)
+    print(f"Spark {session.version}")
     for check in CHECKS:
         check(session, Path(folder))
         print(f"passed {check.__name__}")
