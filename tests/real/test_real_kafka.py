@@ -30,6 +30,9 @@ from rdmeta.address import parse_bootstrap
 from rdmeta.model import operation_names
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
+from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.schemas import arrow_schema
+from rdmeta.spark.source.states import slices_of_state
 
 pytestmark = pytest.mark.timeout(150)
 # Version, nodes, and the Metadata versions that its brokers speak.
@@ -231,6 +234,24 @@ def test_the_least_in_sync_replicas_are_read_back(kafka: RealKafka, admin: Admin
     assert everything.values["retention.ms"] == "7"
     assert everything.values["cleanup.policy"] == "delete"
     assert len(everything.values) > 20
+
+
+def test_the_data_source_of_spark_reads_the_configurations_of_topics(
+    kafka: RealKafka, admin: AdminClient
+) -> None:
+    sourced = NewTopic("sourced", 1, replication_factor=1, config={"min.insync.replicas": "2"})
+    admin.create_topics([sourced])["sourced"].result(SOON)
+    until(lambda: all_return(kafka, "sourced", 1), "every broker returns the topic")
+    options = Options.parse(
+        {"bootstrap.servers": kafka.bootstrap, "table": "configs", "topic": "sourced"}
+    )
+    tables = [
+        rows for each in slices_of_state(options) for rows in each.rows(arrow_schema("configs"))
+    ]
+    found = {row["key"]: row for rows in tables for row in rows.to_pylist()}
+    assert found["min.insync.replicas"]["value"] == "2"
+    assert {(row["topic"], row["error"]) for row in found.values()} == {("sourced", None)}
+    assert len(found) > 20
 
 
 def test_the_authorised_operations_are_read(
