@@ -37,7 +37,8 @@ def test_a_killed_stream_gives_each_row_once(
 ) -> None:
     folders = {point: tmp_path / point.replace(":", "-") for point in points}
     for folder in folders.values():
-        record(folder / "history", "one", changes=20)
+        # The third batch has rows for two tasks, too.
+        record(folder / "history", "one", changes=30)
     killed_at(tmp_path, points)
     for point, folder in folders.items():
         assert_stopped_there(folder, point)
