@@ -165,7 +165,7 @@ def _incident(
     missing: dict[int, int] = defaultdict(int)
     for begin, end, rows in stretch:
         for row in rows:
-            for broker in set(row["replicas"]) - set(row["isr"]):
+            for broker in _missing(row):
                 missing[broker] += end - begin
     every = [row for _, _, rows in stretch for row in rows]
     began_at, ended_at = stretch[0][0], stretch[-1][1]
@@ -179,6 +179,11 @@ def _incident(
         "broker": min(missing, key=lambda b: (-missing[b], b)) if missing else None,
         "censored": began_at in begins or ended_at in ends,
     }
+
+
+def _missing(row: Row) -> set[int]:
+    """Returns the brokers that are to be in the ISR and are not; KIP-352 passes over new ones."""
+    return set(row["replicas"]) - set(row["isr"]) - set(row["adding"] or [])
 
 
 def recoveries(silver: Silver) -> list[Row]:
@@ -224,7 +229,7 @@ def _recovery(episode: Sequence[Row], before: Row | None, begins: set[int], ends
         "began_at": began_at,
         "ended_at": last["ended_at"],
         "seconds": (last["ended_at"] - began_at) / 1e6,
-        "brokers": sorted({b for row in episode for b in set(row["replicas"]) - set(row["isr"])}),
+        "brokers": sorted({b for row in episode for b in _missing(row)}),
         "leader_changed": changed if has_before else None,
         "begin_unseen": began_at in begins,
         "ended_by": last["ended_by"],

@@ -90,6 +90,18 @@ def test_replicas_that_are_added_do_not_count_as_missing() -> None:
     assert (risk["reassigning"], risk["eff_is_exact"]) == (10.0, True)
 
 
+def test_a_replica_that_is_added_is_not_the_broker_that_is_missing() -> None:
+    row = interval(0, 600, replicas=[4, 1, 2, 5], adding=[4], removing=[], isr=[1, 2])
+    silver = tables([row], observation(0, 600))
+    (recovery,) = gold_of(silver, "recovery")
+    assert recovery["brokers"] == [5]
+    assert {row["broker"] for row in gold_of(silver, "incident")} == {5}
+    model = {table: gold_model.with_times(rows.to_pylist()) for table, rows in silver.items()}
+    model["broker_interval"] = []
+    same(gold_of(silver, "incident"), gold_model.incidents(model))
+    same(gold_of(silver, "recovery"), gold_model.recoveries(model))
+
+
 def test_a_partition_that_is_at_min_isr_by_configuration_is_no_incident() -> None:
     row = interval(0, 600, isr=[1], replicas=[1], min_isr=1)
     silver = tables([row], observation(0, 600))

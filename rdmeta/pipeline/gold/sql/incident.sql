@@ -1,12 +1,16 @@
 -- A partition whose whole ISR equals its min ISR is so by configuration. That is no incident.
+-- A replica that is being added is not missing (KIP-352).
 WITH kinds AS (
     SELECT
         cluster_id,
         topic,
         topic_id,
         partition,
-        replicas,
-        isr,
+        list_filter(
+            replicas,
+            lambda each: NOT list_contains(isr, each)
+            AND NOT coalesce(list_contains(adding, each), false)
+        ) AS out_of_sync,
         began_at,
         ended_at,
         unnest([
@@ -129,10 +133,10 @@ missing AS (
         cluster_id,
         kind,
         stretch_began_at,
-        unnest(list_filter(replicas, lambda each: NOT list_contains(isr, each))) AS broker,
+        unnest(out_of_sync) AS broker,
         us
     FROM (
-        SELECT cluster_id, kind, stretch_began_at, replicas, isr, sum(us) AS us
+        SELECT cluster_id, kind, stretch_began_at, out_of_sync, sum(us) AS us
         FROM placed
         GROUP BY ALL
     )

@@ -1,4 +1,5 @@
--- Only partitions that miss a replica at some time are put in order.
+-- Only partitions that miss a replica at some time are put in order. A replica that is being added
+-- is not missing (KIP-352).
 WITH of_missing AS (
     SELECT
         state.*,
@@ -48,7 +49,11 @@ episodes AS (
         min(began_at) AS began_at,
         max(ended_at) AS ended_at,
         list_sort(list_distinct(flatten(list(
-            list_filter(replicas, lambda each: NOT list_contains(isr, each)) ORDER BY began_at
+            list_filter(
+                replicas,
+                lambda each: NOT list_contains(isr, each)
+                AND NOT coalesce(list_contains(adding, each), false)
+            ) ORDER BY began_at
         )))) AS brokers,
         arg_max(ended_by, (ended_at, began_at, version)) AS ended_by,
         bool_or(has_before AND NOT was_under) AS has_before,
