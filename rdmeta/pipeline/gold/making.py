@@ -114,7 +114,7 @@ class _Silver:
         self._out = Place(task.out)
         self._paths: dict[str, str] = {}
         self.begin, self.end = _begin_of(task.month), _end_of(task.month)
-        self.read_to = task.periods[-1]
+        self.read_to = task.periods[-1] if task.periods else task.month
 
     def load(self) -> None:
         """Creates all tables; reads later periods while an incident of the month goes on."""

@@ -54,6 +54,8 @@ def month_tasks(
 ) -> Iterator[MonthTask]:
     """Yields a task for each month of a cluster that differs from what it was made from.
 
+    The months are those from the first to the last period of silver.
+
     `digest` gives the SHA-256 of a part of silver, None for one that will be made. `made` are the
     months whose files are in place. `rows` gives the number of rows of a part.
     """
@@ -63,9 +65,9 @@ def month_tasks(
         for name in _parts_of(cluster_id, periods, parts)
         if (found := digest(name)) is not None
     }
-    for month in sorted({period[:7] for period in periods}):
+    for month in _months_of(periods):
         mine = tuple(each for each in periods if each[:7] == month)
-        before = [each for each in periods if each < mine[0]]
+        before = [each for each in periods if each[:7] < month]
         intervals = _parts_of(cluster_id, mine, parts, ("partition_interval",))
         task = MonthTask(
             out,
@@ -74,7 +76,7 @@ def month_tasks(
             parts,
             before[-1] if before else None,
             mine,
-            tuple(each for each in periods if each > mine[-1]),
+            tuple(each for each in periods if each[:7] > month),
             digests,
             settings,
             tuple(sorted(aside.get(month, ()))),
@@ -105,6 +107,15 @@ def months_of_footers(out: Place, names: Iterable[str]) -> dict[str, dict[str, M
         ):
             found.setdefault(cluster_id, {})[month] = MadeMonth(**footer)
     return found
+
+
+def _months_of(periods: Sequence[str]) -> Iterator[str]:
+    """Yields each month from the first to the last one; one without silver lies in a hole."""
+    months = [period[:7] for period in periods]
+    year, number = (int(each) for each in min(months, default="1-13").split("-"))
+    while months and f"{year:04d}-{number:02d}" <= max(months):
+        yield f"{year:04d}-{number:02d}"
+        year, number = year + number // 12, number % 12 + 1
 
 
 def _footer(out: Place, name: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from fake_cache import FakeCache, FakeClock
+from gold_model import with_times
+from gold_tables import gold_of, same, silver_of
 from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
@@ -171,6 +173,25 @@ def test_an_incident_that_goes_on_gets_its_end_when_later_days_come(
     fresh = tmp_path / "fresh"
     made(source, fresh)
     assert gold(out) == gold(fresh)
+
+
+def test_a_month_that_was_not_observed_has_its_hole(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    begins = [datetime(2026, month, 10, tzinfo=UTC) for month in (9, 12)]
+    for begin in begins:
+        outage(source, begin, begin + timedelta(hours=1), begin + timedelta(hours=2))
+    assert months(made(source, out)) == {f"2026-{month:02d}" for month in (9, 10, 11, 12)}
+    assert pipeline.check(out) == []
+    assert made(source, out).made == []
+    path = out / gold_file("coverage_hour", "one", "2026-10")
+    hours = pq.ParquetFile(path).read().to_pylist()
+    assert len(hours) == 31 * 24
+    assert {(hour["observed"], hour["hole"]) for hour in hours} == {(0.0, 60.0)}
+    silver = silver_of(out)
+    for name in ("coverage_hour", "data_quality"):
+        files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
+        rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+        same(rows, with_times(gold_of(silver, name)))
 
 
 def test_a_run_that_was_killed_between_files_of_gold_goes_on(tmp_path: Path) -> None:
