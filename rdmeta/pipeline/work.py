@@ -89,8 +89,8 @@ class Settings:
 class MonthTask:
     """A month of gold of one cluster, such as 2026-11, which one process makes.
 
-    `periods` are the month's periods of silver, `before` is the last one before them, and `later`
-    are all after them. `digests` are the SHA-256 of the parts of these. `aside` are the days and
+    `periods` are the month's periods of silver, `earlier` are those before them, and `later` those
+    after them. `digests` are the SHA-256 of the parts of these. `aside` are the days and
     states of inputs that were set aside. `rows` counts the month's intervals of partitions.
     """
 
@@ -98,7 +98,7 @@ class MonthTask:
     cluster_id: str
     month: str
     parts: Parts
-    before: str | None
+    earlier: tuple[str, ...]
     periods: tuple[str, ...]
     later: tuple[str, ...]
     digests: Mapping[str, str]
@@ -127,11 +127,14 @@ class MadeMonth:
     """What a month of gold was made from.
 
     `digest` is that of all parts of silver, of the settings and of the versions. `read_to` is the
-    last period whose intervals were read.
+    last period whose intervals were read. Observations were read from the period `seen_from` to
+    `seen_to`; None stands for all on that side.
     """
 
     digest: str
     read_to: str
+    seen_from: str | None
+    seen_to: str | None
 
 
 @dataclass(frozen=True)

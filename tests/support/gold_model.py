@@ -225,6 +225,7 @@ def _recovery(episode: Sequence[Row], before: Row | None, begins: set[int], ends
     has_before = before is not None and before["ended_at"] == began_at
     changed = before is not None and leaders != {before["leader"]}
     is_end = last["ended_by"] in ("open", "gap", "midnight")
+    is_lost = last["ended_by"] in ("topic_error", "topic_absent")
     return {
         "began_at": began_at,
         "ended_at": last["ended_at"],
@@ -233,7 +234,7 @@ def _recovery(episode: Sequence[Row], before: Row | None, begins: set[int], ends
         "leader_changed": changed if has_before else None,
         "begin_unseen": began_at in begins,
         "ended_by": last["ended_by"],
-        "censored": last["ended_at"] in ends and is_end,
+        "censored": (last["ended_at"] in ends and is_end) or is_lost,
     }
 
 

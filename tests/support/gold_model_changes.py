@@ -35,7 +35,7 @@ def churn(silver: Silver) -> list[Row]:
         for each in (*wholes, *winner):
             each["elections"] += elections
             each["unseen_elections"] += max(elections - 1, 0)
-            each["kept"] += old == new
+            each["kept"] += new is not None and old == new
             each["gained"] += new is not None and old != new
         for each in (*wholes, *loser):
             each["lost"] += old is not None and old != new

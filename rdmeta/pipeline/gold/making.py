@@ -3,10 +3,11 @@
 DuckDB sees the month, and what the month needs of the time around it:
 
     before   the last period before the month: the small tables, and the intervals that end exactly
-             where the month begins
+             where the month begins; observations as far back as something counts
     month    all tables
     later    the intervals of partitions at risk and those right behind them, as long as an
-             incident that began in the month goes on; the small tables of these periods
+             incident that began in the month goes on; the small tables of these periods;
+             observations as far on as something counts
 
 So the files of a month follow from these parts of silver and from the settings alone.
 """
@@ -18,6 +19,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -64,32 +66,33 @@ def make_month(task: MonthTask) -> Result:
 
 
 def _names_read(
-    task: MonthTask, read_to: str, tables: Iterable[str] | None = None
+    task: MonthTask, read: MadeMonth, tables: Iterable[str] | None = None
 ) -> dict[str, list[str]]:
-    """Returns the parts by table that a month is made from, if its last period is `read_to`.
+    """Returns the parts by table that a month is made from.
 
-    The observation of the next period tells why and until when nothing was observed.
+    Observations of more periods tell why and until when nothing was observed.
     """
-    later = [each for each in task.later if each <= read_to]
-    after = [each for each in task.later if each > read_to][:1]
-    before = [] if task.before is None else [task.before]
+    later = [each for each in task.later if each <= read.read_to]
+    before = list(task.earlier[-1:])
     found: dict[str, list[str]] = {}
     for table in tables or SCHEMAS:
         around = [*before, *task.periods, *later]
         if table == "observation":
-            around += after
+            seen_from, seen_to = read.seen_from, read.seen_to
+            around = [
+                *(each for each in task.earlier if seen_from is None or each >= seen_from),
+                *task.periods,
+                *(each for each in task.later if seen_to is None or each <= seen_to),
+            ]
         elif table not in (*_SMALL, "partition_interval"):
             around = list(task.periods)
         found[table] = [name for each in around for name in _parts(task, table, each)]
     return found
 
 
-def digest_of_month(task: MonthTask, read_to: str) -> str:
-    """Returns the digest of all that a month is made from, if its last period is `read_to`.
-
-    Another period behind the last one changes it, as its observation is read.
-    """
-    names = [name for each in _names_read(task, read_to).values() for name in each]
+def digest_of_month(task: MonthTask, made: MadeMonth) -> str:
+    """Returns the digest of all that a month is made from, if so much is read as for `made`."""
+    names = [name for each in _names_read(task, made).values() for name in each]
     read = {name: task.digests.get(name) for name in names}
     return digest_of([GOLD_VERSION, _VERSION, vars(task.settings), task.aside, read])
 
@@ -114,7 +117,8 @@ class _Silver:
         self._out = Place(task.out)
         self._paths: dict[str, str] = {}
         self.begin, self.end = _begin_of(task.month), _end_of(task.month)
-        self.read_to = task.periods[-1] if task.periods else task.month
+        last = task.periods[-1] if task.periods else task.month
+        self.read = MadeMonth("", last, None, None)
 
     def load(self) -> None:
         """Creates all tables; reads later periods while an incident of the month goes on."""
@@ -125,6 +129,9 @@ class _Silver:
         for each, schema in SCHEMAS.items():
             self.connection.register(f"no_{each}", schema.empty_table())
         self.connection.register("input_file", pa.Table.from_pylist(aside, schema=_ASIDE))
+        seen_from = self._nearest(reversed(self._task.earlier))
+        seen_to = self._nearest(self._task.later)
+        self.read = replace(self.read, seen_from=seen_from, seen_to=seen_to)
         self._views()
         table = "partition_interval"
         names = self._names(table)
@@ -145,7 +152,8 @@ class _Silver:
         while later and self._is_alive(later[0]):
             periods, later = later[:count], later[count:]
             count *= 2
-            self.read_to = periods[-1]
+            after = self._nearest(later)
+            self.read = replace(self.read, read_to=periods[-1], seen_to=after)
             self._views()
             self._add(periods)
 
@@ -186,6 +194,15 @@ class _Silver:
         """Returns the condition that a time lies in the month."""
         return f"epoch_us({column}) >= {self.begin} AND epoch_us({column}) < {self.end}"
 
+    def _nearest(self, periods: Iterable[str]) -> str | None:
+        """Returns the first of these periods with an observation of some time; None without one."""
+        for period in periods:
+            names = _parts(self._task, "observation", period)
+            seen = f"FROM {self._reads('observation', names)} WHERE counts_from < counts_to LIMIT 1"
+            if self.connection.execute(seen).fetchone() is not None:
+                return period
+        return None
+
     def _views(self) -> None:
         """Defines the tables other than partition_interval for what has been read."""
         for table in SCHEMAS:
@@ -193,10 +210,10 @@ class _Silver:
                 self._define(table, f"SELECT * FROM {self._reads(table, self._names(table))}")
 
     def _names(self, table: str) -> list[str]:
-        return _names_read(self._task, self.read_to, [table])[table]
+        return _names_read(self._task, self.read, [table])[table]
 
     def _is_before(self, name: str) -> bool:
-        return self._task.before is not None and f"/period={self._task.before}/" in name
+        return any(f"/period={each}/" in name for each in self._task.earlier[-1:])
 
     def _define(self, table: str, select: str) -> None:
         self.connection.execute(f"CREATE OR REPLACE VIEW memory.main.{table} AS {select}")
@@ -231,7 +248,7 @@ def _parts(task: MonthTask, table: str, period: str) -> list[str]:
 
 def _write(task: MonthTask, silver: _Silver, result: Result) -> None:
     out = Place(task.out)
-    made = MadeMonth(digest_of_month(task, silver.read_to), silver.read_to)
+    made = replace(silver.read, digest=digest_of_month(task, silver.read))
     footer = json.dumps(
         {"cluster_id": task.cluster_id, "month": task.month, **vars(made)}, sort_keys=True
     )

@@ -67,14 +67,13 @@ def month_tasks(
     }
     for month in _months_of(periods):
         mine = tuple(each for each in periods if each[:7] == month)
-        before = [each for each in periods if each[:7] < month]
         intervals = _parts_of(cluster_id, mine, parts, ("partition_interval",))
         task = MonthTask(
             out,
             cluster_id,
             month,
             parts,
-            before[-1] if before else None,
+            tuple(each for each in periods if each[:7] < month),
             mine,
             tuple(each for each in periods if each[:7] > month),
             digests,
@@ -128,7 +127,7 @@ def _reason(task: MonthTask, made: MadeMonth | None) -> str | None:
     """Returns why a month is to be made, None if it stays as it is."""
     if made is None:
         return f"gold of {task.month} is new or lost"
-    if digest_of_month(task, made.read_to) != made.digest:
+    if digest_of_month(task, made) != made.digest:
         return f"silver of {task.month}, what follows it, or the settings differ"
     return None
 

@@ -65,6 +65,7 @@ def test_leaderships_are_gained_lost_and_kept_and_unseen_elections_are_counted()
         change(20, 2, None),
         change(30, None, 3, elections=4),
         change(40, 3, 3, elections=2),
+        change(50, None, None),
     ]
     silver = {"leader_change": rows_of_silver("leader_change", changes)}
     rows = gold_of(silver, "churn_day")
@@ -74,8 +75,8 @@ def test_leaderships_are_gained_lost_and_kept_and_unseen_elections_are_counted()
         ("broker", 1): (0, 1, 0, 0, 0),
         ("broker", 2): (1, 1, 0, 1, 0),
         ("broker", 3): (1, 0, 1, 6, 4),
-        ("topic", None): (2, 2, 1, 8, 4),
-        ("cluster", None): (2, 2, 1, 8, 4),
+        ("topic", None): (2, 2, 1, 9, 4),
+        ("cluster", None): (2, 2, 1, 9, 4),
     }
     assert {row["unclean"] for row in rows} == {None}
 
@@ -105,6 +106,15 @@ def test_balance_is_averaged_over_observed_time_and_listed_brokers_count() -> No
     assert (cluster["brokers"], cluster["replicas"]) == (2.0, 6.0)
     (rack,) = (row for row in rows if row["kind"] == "rack")
     assert (rack["rack"], rack["leaders"], rack["replicas"]) == ("east", 1.5, 4.0)
+
+
+def test_a_first_replica_that_is_being_added_is_not_preferred_yet() -> None:
+    added = {"replicas": [4, 1], "isr": [1], "adding": [4], "removing": []}
+    rows = [interval(0, 600, **added), interval(600, 1800, **{**added, "adding": []})]
+    found = gold_of(tables(rows, observation(0, 1800)), "balance_hour")
+    (row,) = (each for each in found if each["kind"] == "broker" and each["broker"] == 4)
+    assert row["preferred"] == row["preferred_led_by_others"] == 2 / 3
+    assert row["replicas"] == 1.0
 
 
 @pytest.mark.parametrize(

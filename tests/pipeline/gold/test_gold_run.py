@@ -194,6 +194,35 @@ def test_a_month_that_was_not_observed_has_its_hole(tmp_path: Path) -> None:
         same(rows, with_times(gold_of(silver, name)))
 
 
+def test_an_observation_of_no_time_hides_no_hole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A recorder that is killed at once sees a moment. The hole goes on around it."""
+    large_days(monkeypatch)
+    source, out = tmp_path / "history", tmp_path / "out"
+    for begin, hours in (((10, 28), 10), ((10, 30), 0), ((11, 2), 0), ((11, 5), 1)):
+        clock = FakeClock()
+        clock.now = datetime(2026, *begin, tzinfo=UTC)
+        cache = FakeCache(clock, "one")
+        cache.add_broker(1)
+        cache.add_topic("orders", "A" * 22, [1])
+        with Recorder(cache, source, clock=clock, max_gap=86400.0) as recorder:
+            recorder.observe()
+            for _ in range(hours):
+                clock.pass_seconds(3600)
+                recorder.observe()
+        made(source, out)
+        fresh = tmp_path / "fresh"
+        made(source, fresh)
+        assert gold(out) == gold(fresh)
+        shutil.rmtree(fresh)
+        silver = silver_of(out)
+        for name in ("coverage_hour", "data_quality"):
+            files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
+            rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+            same(rows, with_times(gold_of(silver, name)))
+
+
 def test_a_run_that_was_killed_between_files_of_gold_goes_on(tmp_path: Path) -> None:
     source, out, newer = tmp_path / "history", tmp_path / "out", tmp_path / "newer"
     cluster_day(source, "one", 1)

@@ -118,6 +118,13 @@ def test_a_removed_topic_ends_a_recovery_that_is_not_censored() -> None:
     assert (recovery["begin_unseen"], recovery["leader_changed"]) == (True, None)
 
 
+@pytest.mark.parametrize("ended_by", ["topic_error", "topic_absent"])
+def test_a_recovery_of_a_topic_that_is_out_of_sight_is_censored(ended_by: str) -> None:
+    rows = [interval(0, 300, isr=[1, 2], ended_by=ended_by), interval(360, 600, isr=[1, 2])]
+    first, _ = gold_of(tables(rows, observation(0, 600)), "recovery")
+    assert (first["ended_by"], first["censored"]) == (ended_by, True)
+
+
 def test_racks_of_a_day_say_what_spreading_was_possible() -> None:
     rows = [interval(0, 600, racks=1)]
     brokers = [broker(0, 600, 1, rack="east"), broker(0, 600, 2, rack="west")]

@@ -5,6 +5,7 @@ WITH spans AS (
         cluster_id,
         leader,
         replicas,
+        coalesce(list_contains(adding, replicas[1]), false) AS first_is_added,
         began_at,
         ended_at,
         count(*) AS partitions
@@ -19,6 +20,7 @@ pieces AS (
         hour,
         leader,
         replicas,
+        first_is_added,
         sum(partitions * us_in_hour(began_at, ended_at, hour)) AS us
     FROM (SELECT *, unnest(hours(began_at, ended_at)) AS hour FROM spans)
     GROUP BY ALL
@@ -40,6 +42,7 @@ shares AS (
         us,
         CASE WHEN leader IS DISTINCT FROM replicas[1] THEN us ELSE 0 END
     FROM pieces
+    WHERE NOT first_is_added
 ),
 
 summed AS (

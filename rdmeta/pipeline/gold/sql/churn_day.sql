@@ -48,7 +48,7 @@ SELECT
     topic,
     count(*) FILTER (WHERE gained AND broker_or_none IS NOT NULL) AS gained,
     count(*) FILTER (WHERE lost AND broker_or_none IS NOT NULL) AS lost,
-    count(*) FILTER (WHERE is_kept) AS kept,
+    count(*) FILTER (WHERE is_kept AND broker_or_none IS NOT NULL) AS kept,
     sum(elections)::BIGINT AS elections,
     sum(greatest(elections - 1, 0))::BIGINT AS unseen_elections,
     NULL::BIGINT AS unclean

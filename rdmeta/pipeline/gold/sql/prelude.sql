@@ -31,7 +31,7 @@ flagged AS (
         in_sync < enough AS under_min_isr,
         in_sync = enough AS at_min_isr,
         in_sync = 1 AND eff > 1 AS single_copy,
-        leader IS DISTINCT FROM replicas[1]
+        CASE WHEN len(replicas) > 0 THEN leader IS DISTINCT FROM replicas[1] END
         AND NOT coalesce(list_contains(adding, replicas[1]), false) AS not_preferred,
         len(adding) > 0 OR len(removing) > 0 AS reassigning,
         CASE WHEN racks_are_known THEN racks < least(eff, day_racks) END AS rack_unsafe

@@ -82,5 +82,7 @@ SELECT
     EXISTS(
         SELECT 1 FROM covered
         WHERE covered.cluster_id = episodes.cluster_id AND covered.ended_at = episodes.ended_at
-    ) AND ended_by IN ('open', 'gap', 'midnight') AS censored
+    ) AND ended_by IN ('open', 'gap', 'midnight')
+    -- The topic may come again as it was: perhaps the client may not describe it for a while.
+    OR ended_by IN ('topic_error', 'topic_absent') AS censored
 FROM episodes
