@@ -15,8 +15,9 @@ import pytest
 from fake_cache import FakeCache, FakeClock
 from history_files import rewrite
 from history_maker import Plan, make_history
+from pyspark.sql.datasource import EqualTo, GreaterThan, LessThan
 from recorded import cluster_day, moved
-from source_reads import read, reader_of, sorted_rows, tasks_of
+from source_reads import read, reader_of, rows_of, sorted_rows, tasks_of
 
 from rdmeta import history, pipeline
 from rdmeta.errors import ConfigError
@@ -28,6 +29,8 @@ from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.tables import SCHEMAS, TABLES
 from rdmeta.spark.source import files
 from rdmeta.spark.source.files import ReadError
+from rdmeta.spark.source.pushdown import PushReader
+from rdmeta.spark.source.schemas import arrow_schema
 from rdmeta.spark.source.wanted import Wanted, chosen, times_of
 
 PARTS = {
@@ -354,3 +357,31 @@ def test_a_moment_needs_no_offset() -> None:
     wanted = Wanted(since_us=0)
     assert wanted.since == datetime(1970, 1, 1, tzinfo=timezone.utc)
     assert wanted.until is None
+
+
+@pytest.mark.parametrize("place", ["history", "out"])
+@pytest.mark.parametrize("table", ["changes", "partition_interval"])
+def test_times_at_the_ends_of_the_calendar_are_no_bounds(
+    root: Path, table: str, place: str
+) -> None:
+    given = {"path": str(root / place), "table": table}
+    every = read(**given).num_rows
+    for until in ("9999-12-31", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59-12:00"):
+        assert read(**given, until=until).num_rows == every, until
+    begin, end = times_of(table)
+    first = datetime.min.replace(tzinfo=timezone.utc)
+    last = datetime.max.replace(tzinfo=timezone.utc)
+    filters = [
+        GreaterThan((begin,), first),
+        LessThan((end,), datetime(9999, 12, 31, tzinfo=timezone.utc)),
+        LessThan((end,), last),
+    ]
+    for each in filters:
+        reader = reader_of(**given, pushdown="true")
+        assert isinstance(reader, PushReader)
+        assert list(reader.pushFilters([each])) == [each]
+        assert rows_of(reader, arrow_schema(table)).num_rows == every, each
+    nothing = reader_of(**given, pushdown="true")
+    assert isinstance(nothing, PushReader)
+    nothing.pushFilters([EqualTo((begin,), last)])
+    assert rows_of(nothing, arrow_schema(table)).num_rows == 0

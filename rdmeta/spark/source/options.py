@@ -20,7 +20,7 @@ from rdmeta.history.schema import microseconds
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, STATE_TABLES
 
-__all__ = ["Options", "Source"]
+__all__ = ["LAST_US", "Options", "Source"]
 
 Source: TypeAlias = Literal["bootstrap.servers", "image", "path"]
 
@@ -39,6 +39,8 @@ _FLAGS = {"true": True, "false": False}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
 _CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*@")
 _MOST = (1 << 63) - 1
+# A time after this one counts as this one: a day more must still be a time of Python.
+LAST_US = microseconds(datetime(9999, 12, 30, tzinfo=timezone.utc))
 
 
 @dataclass(frozen=True)
@@ -207,7 +209,7 @@ def _moment(name: str, value: object) -> int:
         found = microseconds(when if when.tzinfo else when.replace(tzinfo=timezone.utc))
         if found < 0:
             raise ValueError(text)
-        return found
+        return min(found, LAST_US)
     except (ValueError, OverflowError):
         raise ConfigError(
             f"option {name} = {shown(value)}: expected a day or a time, such as 2026-11-22 or"

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 )
 
 from rdmeta.history.schema import microseconds
+from rdmeta.spark.source.options import LAST_US
 from rdmeta.spark.source.reader import Reader
 from rdmeta.spark.source.wanted import Wanted, times_of
 
@@ -83,4 +84,6 @@ def _moment(value: object) -> int | None:
     """Returns a time in microseconds, None for another value."""
     if not isinstance(value, datetime):
         return None
-    return microseconds(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
+    found = microseconds(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
+    # No row is outside these. SQL has 9999-12-31 for "no end", and Python has no day after it.
+    return min(max(found, 0), LAST_US)
