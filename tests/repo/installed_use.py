@@ -25,6 +25,7 @@ NEEDS = {
     "rdmeta.metrics.prometheus": "metrics",
     "rdmeta.pipeline": "arrow",
     "rdmeta.spark.executors": "spark",
+    "rdmeta.spark.functions": "spark",
     "rdmeta.spark.remote": "arrow",
     "rdmeta.spark.source": "spark",
 }
