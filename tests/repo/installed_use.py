@@ -18,7 +18,7 @@ EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "p
 
 # Modules and packages that need extras, and the extras that their errors name. All others import.
 NEEDS = {
-    "rdmeta.demo": "cli,kafka,cffi,spark",
+    "rdmeta.demo": "cli,kafka,cffi,gold,spark",
     "rdmeta.ffi": "cffi",
     "rdmeta.history": "arrow",
     "rdmeta.metrics.otel": "metrics",
@@ -30,7 +30,7 @@ NEEDS = {
     "rdmeta.spark.source": "spark",
 }
 COMMANDS = {
-    ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark",
+    ("-m", "rdmeta.demo"): "cli,kafka,cffi,gold,spark",
     (str(Path(sys.executable).with_name("rdmeta")), "list"): "cli",
 }
 # The modules of the command, which import its extra. Only the command itself names it.
