@@ -51,8 +51,7 @@ def _day(context: click.Context, option: click.Parameter, value: str | None) -> 
 @click.command(
     epilog="""\b
 Examples:
-  rdmeta pipeline all history tables --engine local
-  rdmeta pipeline gold tables --engine local --min-isr 2
+  rdmeta pipeline all history tables --engine local --min-isr 2
   rdmeta pipeline check tables
 """
 )
