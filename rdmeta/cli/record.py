@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeAlias
+from threading import Event
+from typing import TYPE_CHECKING
 
 import click
 
@@ -29,7 +27,33 @@ __all__ = ["command"]
 
 _TICK_S = 1.0
 
-Files: TypeAlias = "SimpleQueue[tuple[Recording, Path]]"
+
+class Files:
+    """The files that recordings have written; prints each once, even if Ctrl-C interrupts it."""
+
+    def __init__(self, status: Status, json: bool) -> None:
+        self._status = status
+        self._json = json
+        self._written: list[tuple[Recording, Path]] = []
+        self._printed = 0
+        self._have_come = Event()
+
+    def add(self, recording: Recording, path: Path) -> None:
+        """Takes a file that is written; any thread may call it."""
+        self._written.append((recording, path))
+        self._have_come.set()
+
+    def print(self, timeout: float = 0.0) -> None:
+        """Prints the files that have come, or come within `timeout` seconds."""
+        self._have_come.wait(timeout)
+        self._have_come.clear()
+        while self._printed < len(self._written):
+            recording, path = self._written[self._printed]
+            line = _json(recording, path) if self._json else escaped(str(path))
+            with self._status.cleared():
+                # CPython raises KeyboardInterrupt after a call. None is between these two lines.
+                self._printed += 1
+                print(line, flush=True)
 
 
 @click.command(
@@ -91,11 +115,12 @@ def command(
     _check_directory(directory)
     from rdmeta.cli.recording import Recording
 
-    status, files = Status(where.messages), SimpleQueue[tuple[Recording, Path]]()
+    status = Status(where.messages)
+    files = Files(status, json)
     status.log(has_begun=False)
 
     def make(target: Target) -> Recording:
-        return Recording(target, directory, every, flush_every, status, lambda *new: files.put(new))
+        return Recording(target, directory, every, flush_every, status, files.add)
 
     made, unmade = _made(targets, make, status)
     unwritten = FINE
@@ -105,13 +130,13 @@ def command(
             code = _begun(targets, made, where.timeout, status) if made else unmade
             if code == FINE:
                 status.log(has_begun=True)
-                _keep_on(list(made.values()), files, status, duration, json)
+                _keep_on(list(made.values()), files, status, duration)
                 code = max([unmade, *(each.code for each in made.values())])
     finally:
         for each in made.values():
             unwritten = max(unwritten, _closed(each, status))
         status.end()
-        _print_files(files, status, json)
+        files.print()
     return max(code, unwritten)
 
 
@@ -157,7 +182,7 @@ def _begun(
 
 
 def _keep_on(
-    made: Sequence[Recording], files: Files, status: Status, duration: float | None, json: bool
+    made: Sequence[Recording], files: Files, status: Status, duration: float | None
 ) -> None:
     """Prints files and the state until `duration` seconds are over, or a signal comes."""
     until = None if duration is None else time.monotonic() + duration
@@ -165,21 +190,9 @@ def _keep_on(
         left = _TICK_S if until is None else until - time.monotonic()
         if left <= 0:
             return
-        _print_files(files, status, json, min(left, _TICK_S))
+        files.print(min(left, _TICK_S))
         if status.is_drawn:
             status.show(_state(made))
-
-
-def _print_files(files: Files, status: Status, json: bool, timeout: float = 0.0) -> None:
-    """Prints the files that have come, or come within `timeout` seconds."""
-    with suppress(Empty):
-        while True:
-            recording, path = files.get(timeout=timeout)
-            timeout = 0.0
-            line = _json(recording, path) if json else escaped(str(path))
-            if sys.stdout is not None:
-                with status.cleared():
-                    print(line, flush=True)
 
 
 def _json(recording: Recording, path: Path) -> str:

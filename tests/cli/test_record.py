@@ -31,6 +31,7 @@ from rdmeta.cli.recording import Recording
 from rdmeta.cli.status import Status
 from rdmeta.health import MIN_ISR
 from rdmeta.history.schema import Footer
+from rdmeta.net.session import METADATA
 
 FAST = ("--every", "0.05", "--flush-every", "0.05")
 UNKNOWN = (
@@ -67,6 +68,12 @@ def other_lines(err: str) -> str:
     They have no DescribeConfigs. A command that ends early may not have noticed that.
     """
     return re.sub(rf"rdmeta: (\w+: )?{re.escape(UNKNOWN)}\n", "", err)
+
+
+def until_seen(cluster: rdmeta.EmbeddedCluster) -> None:
+    """Returns when a recorder has seen the cluster as it is now: two more answers are asked for."""
+    cluster.track_requests()
+    until(lambda: sum(each.api_key == METADATA for each in cluster.requests()) > 2, "an answer")
 
 
 def kinds(directory: Path, topic: str | None = None) -> list[str]:
@@ -115,7 +122,7 @@ def test_sigterm_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directo
     with commands.started(*words(cluster, directory, "-q", "--every", "0.1")) as process:
         first_line(process)
         cluster.create_topic("clicks")
-        time.sleep(0.5)
+        until_seen(cluster)
         process.terminate()
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (-signal.SIGTERM, "")
@@ -173,9 +180,9 @@ def test_rows_that_no_file_can_take_wait_for_one(
             f"rdmeta: {directory}: a file cannot be written: File too large; the rows stay in"
             " memory, and each answer brings another attempt\n"
         )
-        time.sleep(0.5)
+        until_seen(cluster)
         cluster.delete_topic("clicks")
-        time.sleep(0.5)
+        until_seen(cluster)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         assert "rdmeta: recording goes on\n" in said
         process.terminate()
@@ -200,6 +207,7 @@ def test_rows_of_a_full_disk_wait_for_space(
                     " rows stay in memory, and each answer brings another attempt\n"
                 )
                 assert not history.look(directory).quarantined
+                until_seen(cluster)
             assert "rdmeta: recording goes on\n" in said
             process.terminate()
             process.communicate(timeout=30)

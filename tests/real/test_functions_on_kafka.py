@@ -135,5 +135,6 @@ def test_records_by_leader_are_in_the_same_partitions_with_fewer_connections_and
     # A batch for each task and partition became one for each partition.
     assert result.batches["tasks-plain"] == TASKS * PARTITIONS
     assert result.batches["tasks-by-leader"] == PARTITIONS
-    assert result.batches["sink-plain"] >= 0.8 * TASKS * PARTITIONS
-    assert result.batches["sink-by-leader"] <= 2 * PARTITIONS
+    # Tasks of Spark's sink share a producer, and its sender decides when a batch is full.
+    assert result.batches["sink-plain"] >= 0.5 * TASKS * PARTITIONS
+    assert result.batches["sink-plain"] >= 3 * result.batches["sink-by-leader"]

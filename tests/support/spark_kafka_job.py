@@ -82,6 +82,8 @@ def by_tasks(rows: DataFrame, servers: str) -> None:
                 if producer is None:
                     options = {"client.id": row["topic"], "linger.ms": LINGER_MS}
                     producer = Producer({"bootstrap.servers": servers, **options})
+                    # A producer that learns of partitions while it flushes sends some by parts.
+                    producer.list_topics(row["topic"], 60)
                 producer.produce(row["topic"], row["value"], row["key"], row["partition"])
         if producer is not None:
             assert producer.flush(60) == 0
