@@ -95,6 +95,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_PYSPARK=$(OLDER_SPARK) RDMETA_LOCAL_CLUSTER=1 \
 		PYTHONPATH=$(CURDIR)/.cache/pyspark/$(OLDER_SPARK):$(CURDIR) \
 		$(PY) -m pytest tests/spark/test_source_*.py tests/spark/test_functions_*.py
+	RDMETA_BENCH_SPARK=1 $(PY) -m pytest tests/repo/test_bench_spark.py
 	RDMETA_QUIET_SECONDS=30 $(PY) -m pytest -k no_second_line tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios

@@ -341,7 +341,7 @@ def test_a_gap_within_a_recording_ends_every_period(spark: SparkSession) -> None
 
 
 @settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     # Hypothesis cannot shrink a seed.
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

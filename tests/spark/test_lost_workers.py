@@ -87,7 +87,7 @@ def folders(tmp_path: Path) -> Folders:
         find_java()
     except NoJavaError as error:
         pytest.skip(str(error))
-    return Folders(tmp_path, 28)
+    return Folders(tmp_path, 28 if EVERY else 10)
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def _is_below(pid: int, ancestor: int) -> bool:
 
 def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random: Random) -> None:
     """One slot, so that nothing is renamed while the readers read. No other run begins then."""
-    step = 1 if EVERY else random.randrange(20, 28)
+    step = 1 if EVERY else random.randrange(9, 13)
     env = folders.surroundings(stops=step)
     driver_at = random.randrange(1, 4)  # the driver is killed instead of a worker
     killed: Counter[str] = Counter()
@@ -150,7 +150,7 @@ def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random:
         assert (folders.out / "lock").exists() or killed["driver"] > 1
     print(f"killed {dict(killed)}, a stop after each {step} renames")
     assert killed["driver"]
-    assert killed["worker"] > (190 if EVERY else 4)
+    assert killed["worker"] > (190 if EVERY else 2)
     folders.assert_whole()
 
 
