@@ -13,13 +13,16 @@ from rdmeta.cli.output import Column, Output, Row, Table, json_text
 
 if TYPE_CHECKING:
     from rdmeta.pipeline import Fault, Made, Plan, Progress
+    from rdmeta.pipeline.errors import BadFileError
     from rdmeta.pipeline.running import Engine
+    from rdmeta.pipeline.work import AnyTask, Result
 
 __all__ = ["command"]
 
 _ACTIONS = ("bronze", "silver", "gold", "all", "check")
 _LISTED = 20
 _FLAP_SECONDS = 600
+_TIMEOUT = 30.0
 # For an action that leaves no file out: what it does, and the options that it refuses.
 _WHOLE = {
     "bronze": (
@@ -32,7 +35,7 @@ _WHOLE = {
         "compares all files",
         (
             *("in_place", "clusters", "since", "until", "names", "master", "dry_run"),
-            *("min_isr", "flap_seconds"),
+            *("min_isr", "flap_seconds", "timeout"),
         ),
     ),
 }
@@ -90,6 +93,12 @@ Examples:
     type=click.IntRange(1),
     help="Gold: a broker that is back in an ISR within this time has flapped.  [default: 600]",
 )
+@click.option(
+    "--timeout",
+    metavar="S",
+    type=click.FloatRange(0, min_open=True),
+    help="The time that an object store has for its first answer.  [default: 30]",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
 @click.option("--json", "json", is_flag=True, help="Print JSON.")
@@ -108,6 +117,7 @@ def command(
     master: str | None,
     min_isr: int | None,
     flap_seconds: int | None,
+    timeout: float | None,
     dry_run: bool,
     strict: bool,
     json: bool,
@@ -151,12 +161,13 @@ def command(
         gold=action in ("gold", "all"),
         min_isr=min_isr,
         flap_seconds=flap_seconds or _FLAP_SECONDS,
+        timeout=timeout or _TIMEOUT,
     )
     by = "local" if action == "bronze" else engine  # copies need no Spark
     if dry_run:
         _print_plan(output, action, plan)
     else:
-        with _progress(quiet) as progress, _engine(plan, by, master) as run_tasks:
+        with _progress(quiet) as progress, _engine(plan, by, master, quiet) as run_tasks:
             made = pipeline.run(plan, engine=run_tasks, progress=progress)
         plan = made.plan
         if json or not quiet:
@@ -204,7 +215,7 @@ def _names(path: str | None) -> Mapping[str, str]:
 
 
 @contextmanager
-def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None]:
+def _engine(plan: Plan, name: str, master: str | None, quiet: bool) -> Iterator[Engine | None]:
     """Yields what runs the tasks; Spark starts if there are any, and ends with the block."""
     if name == "local":
         yield None
@@ -221,7 +232,36 @@ def _engine(plan: Plan, name: str, master: str | None) -> Iterator[Engine | None
         except (NoJavaError, MissingExtraError) as error:
             raise BadInputError(f"{error}, or give --engine local") from error
         with session_engine(master) as engine:
-            yield engine
+            yield _begun_quietly(engine) if quiet else engine
+
+
+def _begun_quietly(engine: Engine) -> Engine:
+    """Returns the engine, whose Java gets no stderr: Spark would log to it."""
+
+    def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
+        results = engine(tasks)
+        with _no_stderr():
+            first = next(results, None)
+        if first is not None:
+            yield first
+            yield from results
+
+    return run_tasks
+
+
+@contextmanager
+def _no_stderr() -> Iterator[None]:
+    """Sends what the block, and processes that it starts, write to stderr nowhere."""
+    import os
+
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 # ---- progress -----------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from types import TracebackType
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -40,7 +42,10 @@ __all__ = [
 
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 _AT_A_TIME = 8
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+# Names that Hadoop has for a scheme of pyarrow.
+_SAME = {"s3a": "s3", "s3n": "s3"}
+_KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
 def is_uri(where: str) -> bool:
@@ -96,10 +101,7 @@ class Place:
         self._store: Any = None
         self._root = self.where
         if is_uri(self.where):
-            try:
-                self._store, self._root = fs.FileSystem.from_uri(self.where)
-            except (pa.ArrowException, ValueError, OSError) as error:
-                raise PipelineError(f"{self.where}: {error}") from error
+            self._store, self._root = _opened_store(self.where)
             if isinstance(self._store, fs.LocalFileSystem):
                 self._store = None
         self._root = self._root.rstrip("/") or "/"
@@ -111,6 +113,34 @@ class Place:
     def is_local(self) -> bool:
         """Whether the folder is one of this machine's file system."""
         return self._store is None
+
+    def contact(self, timeout: float) -> None:
+        """Asks an object store for the folder, so that one without an answer ends a run soon.
+
+        A signal, such as that of Ctrl-C, ends the wait: pyarrow's own calls pass over signals.
+        Raises PipelineError after `timeout` seconds, and OSError.
+        """
+        if self._store is None:
+            return
+        done: SimpleQueue[OSError | None] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                self._info(self._root)
+                done.put(None)
+            except OSError as error:
+                done.put(error)
+
+        Thread(target=ask, daemon=True).start()
+        try:
+            error = done.get(timeout=timeout)
+        except Empty:
+            raise PipelineError(
+                f"{self.where}: the store did not answer within {timeout:g} s: check the network"
+                " and its credentials, or give it longer with --timeout"
+            ) from None
+        if error is not None:
+            raise error
 
     def path(self, name: str = "") -> str:
         """Returns the path of a file of the place, as the file system has it."""
@@ -213,6 +243,32 @@ class Place:
         there = self._info(self.path(name)).size
         if there != size:
             raise OSError(f"{self.shown(name)}: {there} of {size} bytes have arrived")
+
+
+def _opened_store(where: str) -> tuple[Any, str]:
+    """Returns the file system of a URI and the path in it; raises PipelineError."""
+    found = _URI.match(where)
+    scheme = found[1].lower() if found else ""
+    if scheme not in _KNOWN:
+        raise PipelineError(
+            f"{where}: the scheme {scheme!r} is unknown; known are {', '.join(_KNOWN)}."
+            " A local folder of that name is ./NAME"
+        )
+    uri = _SAME.get(scheme, scheme) + where[len(scheme) :]
+    if scheme in ("gs", "gcs") and "retry_limit_seconds=" not in uri:  # by default 15 minutes
+        uri += f"{'&' if '?' in uri else '?'}retry_limit_seconds=30"
+    try:
+        store, root = fs.FileSystem.from_uri(uri)
+    except (pa.ArrowException, ValueError, OSError) as error:
+        reason = str(error)
+        if "libjvm" in reason or "libhdfs" in reason:
+            lacking = "libjvm" if "libjvm" in reason else "libhdfs"
+            reason = (
+                f"{lacking} is missing: {scheme} needs Java (set JAVA_HOME) and Hadoop's client"
+                " (set HADOOP_HOME, and CLASSPATH to the output of hadoop classpath --glob)"
+            )
+        raise PipelineError(f"{where}: {reason}") from error
+    return store, root
 
 
 def _about(path: str) -> os.stat_result | None:

@@ -35,6 +35,7 @@ from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Setting
 __all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]
 
 _BRONZE = "bronze"
+_USABLE = ("good", "copied", "duplicate")
 
 Known = Mapping[tuple[str, str], Input]
 # Days and states of inputs that were set aside, by cluster and month.
@@ -137,6 +138,7 @@ def plan(
     gold: bool = False,
     min_isr: int | None = None,
     flap_seconds: int = 600,
+    timeout: float = 30.0,
 ) -> Plan:
     """Returns what a run would do for these folders, or URIs of pyarrow.fs.
 
@@ -146,11 +148,11 @@ def plan(
     know. A broker that is back in an ISR after at most `flap_seconds` has flapped. `since` and
     `until` are days such as 2026-11-22; days before `since`, and from `until` on, are left alone.
     `clusters` are ids or names, and `names` gives names by id, which win over those that recordings
-    have.
+    have. An object store gets `timeout` seconds for its first answer.
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
-    Raises PipelineError if there is nothing to read, for an input that lies in OUT, and for an OUT
+    Raises PipelineError if there is nothing to read or no file of the input can be read, for an input that lies in OUT, and for an OUT
     of another version; TypeError for one text in the place of several, ValueError for `since` and
     `until` that are no days, and for numbers below 1; MissingExtraError for gold without DuckDB;
     and OSError.
@@ -159,11 +161,15 @@ def plan(
         if isinstance(values, (str, os.PathLike)):
             raise TypeError(f"{name} must be a list, such as [{os.fspath(values)!r}]")
     for name, day in (("since", since), ("until", until)):
-        if day is not None and not is_day(day):
+        if day is not None and not (isinstance(day, str) and is_day(day)):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
     for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
-        if number is not None and number < 1:
-            raise ValueError(f"{name} must be at least 1, not {number}")
+        if number is None and name == "min_isr":
+            continue
+        if not isinstance(number, int) or number < 1:
+            raise ValueError(f"{name} must be a whole number of at least 1, not {number!r}")
+    if not isinstance(timeout, (int, float)) or not timeout > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
     if gold:
         require_duckdb()
     options = Options(
@@ -178,7 +184,16 @@ def plan(
         gold,
         Settings(min_isr, flap_seconds),
     )
-    return plan_of(options)
+    for where in (*options.inputs, options.out):
+        Place(where).contact(timeout)
+    found = plan_of(options)
+    bad = found.quarantined
+    if bad and not found.days and not any(each.state in _USABLE for each in found.files):
+        raise PipelineError(
+            f"{bad[0].path}: {bad[0].reason}; none of {len(bad)} files can be read"
+            " as history: give a folder that rdmeta record wrote to"
+        )
+    return found
 
 
 def plan_of(options: Options, known: Known | None = None, is_marked: bool | None = None) -> Plan:

@@ -199,6 +199,8 @@ class _Maker:
     def count(self, stats: Mapping[str, object], rows: int) -> None:
         """Adds a fold's counters to those of the result."""
         counted = {"read": rows, **{k: v for k, v in stats.items() if type(v) is int}}
+        for name in ("memory", "waiting"):  # these do not count change records
+            counted.pop(name, None)
         for name, number in counted.items():
             self._result.rows[name] = self._result.rows.get(name, 0) + number
 

@@ -9,6 +9,7 @@ import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 from typing import NoReturn
 
 import pytest
@@ -129,3 +130,36 @@ def test_files_behind_links_are_found_and_pipes_and_loops_are_not(tmp_path: Path
 def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.parquet")).write_bytes(b"")
     assert [entry.name for entry in Place(tmp_path).files()] == ["a\ufffd.parquet"]
+
+
+def test_an_unknown_scheme_is_refused_and_those_of_hadoop_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for where in ("dbfs:/x", "foo://x"):
+        with pytest.raises(PipelineError, match="scheme .* is unknown; known are file, s3, s3a"):
+            Place(where)
+    for scheme in ("s3a", "s3n", "s3"):
+        place = Place(f"{scheme}://bucket/folder?region=eu-west-1")
+        assert place.path("a") == "bucket/folder/a"
+        assert not place.is_local
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(PipelineError, match="(libjvm|libhdfs) is missing: hdfs needs Java"):
+        Place("hdfs://host/x")
+
+
+def test_a_store_without_an_answer_ends_the_wait_and_so_does_a_signal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place, never = Place("gs://bucket/folder"), Event()
+    monkeypatch.setattr(place, "_info", lambda path: never.wait())
+    with pytest.raises(PipelineError, match="did not answer within 0.1 s: check the network"):
+        place.contact(0.1)
+
+    def interrupted(path: str) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        never.wait()
+
+    monkeypatch.setattr(place, "_info", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        place.contact(60)
+    never.set()

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -399,6 +400,16 @@ def test_a_folder_without_history_is_an_error(tmp_path: Path) -> None:
             pipeline.plan([source], out)
 
 
+def test_input_of_foreign_files_alone_is_an_error(tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    source.mkdir()
+    pq.write_table(pa.table({"a": [1]}), source / "foreign.parquet")
+    with pytest.raises(pipeline.PipelineError, match="none of 1 files can be read as history"):
+        pipeline.plan([source], out)
+    cluster_day(source, "one", 1)
+    assert len(pipeline.plan([source], out).quarantined) == 1
+
+
 def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
@@ -412,6 +423,18 @@ def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
             pipeline.plan([source], out, since=day)
         with pytest.raises(ValueError, match="must be a day such as 2026-11-22"):
             pipeline.plan([source], out, until=day)
+    with pytest.raises(ValueError, match="since must be a day such as"):
+        pipeline.plan([source], out, since=date(2026, 11, 2))  # type: ignore[arg-type]
+    for number in ("5", 0, 1.5):
+        with pytest.raises(ValueError, match="flap_seconds must be a whole number of at least 1"):
+            pipeline.plan([source], out, flap_seconds=number)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="timeout must be a number of seconds above 0"):
+        pipeline.plan([source], out, timeout=0)
+    plan = pipeline.plan([source], out)
+    for workers in (-1, 0):
+        with pytest.raises(ValueError, match="workers must be a whole number of at least 1"):
+            pipeline.run(plan, workers=workers)
+    assert not {"memory", "waiting"} & pipeline.run(plan).rows.keys()
 
 
 @pytest.mark.parametrize("damage", ["rewritten", "cut"])

@@ -104,9 +104,14 @@ def _seen(silver: Silver) -> list[Row]:
 
 def _edges(silver: Silver) -> tuple[set[int], set[int]]:
     """Returns where observation begins, and where it ends."""
-    begins = {row["counts_from"] for row in _seen(silver)}
-    ends = {row["counts_to"] for row in _seen(silver)}
-    return begins - ends, ends - begins
+    spans = [
+        (row["counts_from"], row["counts_to"])
+        for row in silver["observation"]
+        if row["counts_from"] is not None
+    ]
+    begins = {a for a, _ in spans if not any(b < a <= c for b, c in spans)}
+    ends = {a for _, a in spans if not any(b <= a < c for b, c in spans)}
+    return begins, ends
 
 
 def coverage(silver: Silver) -> list[Row]:

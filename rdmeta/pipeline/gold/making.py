@@ -19,6 +19,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["digest_of_month", "make_month"]
 
 # Raise it when the same silver gives other rows of gold, so that all months are made again.
-_VERSION = 1
+_VERSION = 2
+_BETWEEN_INTERRUPTS = 0.05
 _SMALL = ("broker_interval", "topic_interval", "config_interval", "observation")
 _ASIDE = pa.schema([("cluster_id", pa.string()), ("day", pa.string()), ("state", pa.string())])
 
@@ -52,16 +54,28 @@ def make_month(task: MonthTask) -> Result:
     Raises PipelineError for a part of silver that is damaged or missing, LockedError if another run
     has taken over the output folder, MissingExtraError without DuckDB, and OSError.
     """
-    result = Result(task.cluster_id)
     with (
         tempfile.TemporaryDirectory(prefix="rdmeta-gold-") as folder,
         query.connected(task.beside) as connection,
+        ThreadPoolExecutor(1) as pool,
     ):
-        connection.execute(f"SET temp_directory = '{_quoted(folder)}'")
-        silver = _Silver(task, connection, folder)
-        with _naming_damage(task):
-            silver.load()
-            _write(task, silver, result)
+        # A query of the main thread would take the exception of a signal's handler for its own.
+        making = pool.submit(_made, task, connection, folder)
+        try:
+            return making.result()
+        finally:
+            while not making.done():
+                connection.interrupt()
+                wait([making], _BETWEEN_INTERRUPTS)
+
+
+def _made(task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -> Result:
+    result = Result(task.cluster_id)
+    connection.execute(f"SET temp_directory = '{_quoted(folder)}'")
+    silver = _Silver(task, connection, folder)
+    with _naming_damage(task):
+        silver.load()
+        _write(task, silver, result)
     return result
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import signal
+import subprocess
+import sys
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -305,3 +308,32 @@ def test_processes_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monke
     made(source, tmp_path / "one")
     pipeline.run(pipeline.plan([source], tmp_path / "two", gold=True), workers=2)
     assert gold(tmp_path / "one") == gold(tmp_path / "two")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_a_query_ends_the_command_without_a_traceback(
+    out: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """A view that never ends stands for a large month; the command says when it reads it."""
+    copy = shutil.copytree(out, tmp_path / "out")
+    shutil.rmtree(copy / "gold")
+    program = f"""if True:
+        import sys, threading, os
+        from rdmeta.pipeline.gold import query
+        from rdmeta.cli.app import run
+        endless = "SELECT count(*) FROM range(100000000) a, range(10000) b WHERE a.range < -b.range"
+        def prepare(connection, **settings):
+            print("querying", flush=True)
+            connection.execute(endless)
+        query.prepare = prepare
+        sys.exit(run(["pipeline", "gold", {str(copy)!r}, "--engine", "local"]))
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "querying\n"
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == (130 if number == signal.SIGINT else -number)
+    assert said == ""

@@ -118,6 +118,14 @@ def test_a_removed_topic_ends_a_recovery_that_is_not_censored() -> None:
     assert (recovery["begin_unseen"], recovery["leader_changed"]) == (True, None)
 
 
+def test_a_recovery_of_a_single_look_is_censored_at_both_ends() -> None:
+    silver = tables([interval(0, 0, isr=[1, 2], ended_by="gap")], observation(0, 0, "gap"))
+    (recovery,) = gold_of(silver, "recovery")
+    assert (recovery["seconds"], recovery["ended_by"]) == (0.0, "gap")
+    assert (recovery["begin_unseen"], recovery["censored"]) == (True, True)
+    assert gold_of(silver, "coverage_hour") == []
+
+
 @pytest.mark.parametrize("ended_by", ["topic_error", "topic_absent"])
 def test_a_recovery_of_a_topic_that_is_out_of_sight_is_censored(ended_by: str) -> None:
     rows = [interval(0, 300, isr=[1, 2], ended_by=ended_by), interval(360, 600, isr=[1, 2])]

@@ -62,8 +62,8 @@ CREATE OR REPLACE MACRO hours(began, ended) AS
 CREATE OR REPLACE MACRO us_in_hour(began, ended, hour) AS
     epoch_us(least(ended, hour + INTERVAL 1 HOUR)) - epoch_us(greatest(began, hour));
 
--- The spans in which the cluster was observed without a hole.
-CREATE OR REPLACE VIEW covered AS
+-- The spans in which the cluster was observed without a hole. One look is a span without length.
+CREATE OR REPLACE VIEW observed_span AS
 WITH marked AS (
     SELECT
         cluster_id,
@@ -74,7 +74,7 @@ WITH marked AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         )) IS NOT FALSE AS is_new
     FROM observation
-    WHERE counts_from < counts_to
+    WHERE counts_from <= counts_to
 ),
 
 numbered AS (
@@ -90,3 +90,9 @@ SELECT
     max(ended_at) AS ended_at
 FROM numbered
 GROUP BY cluster_id, span;
+
+-- The spans that have a length.
+CREATE OR REPLACE VIEW covered AS
+SELECT *
+FROM observed_span
+WHERE began_at < ended_at;

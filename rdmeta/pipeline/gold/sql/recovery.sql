@@ -75,13 +75,13 @@ SELECT
     brokers,
     CASE WHEN has_before THEN differs END AS leader_changed,
     EXISTS(
-        SELECT 1 FROM covered
-        WHERE covered.cluster_id = episodes.cluster_id AND covered.began_at = episodes.began_at
+        SELECT 1 FROM observed_span AS span
+        WHERE span.cluster_id = episodes.cluster_id AND span.began_at = episodes.began_at
     ) AS begin_unseen,
     ended_by,
     EXISTS(
-        SELECT 1 FROM covered
-        WHERE covered.cluster_id = episodes.cluster_id AND covered.ended_at = episodes.ended_at
+        SELECT 1 FROM observed_span AS span
+        WHERE span.cluster_id = episodes.cluster_id AND span.ended_at = episodes.ended_at
     ) AND ended_by IN ('open', 'gap', 'midnight')
     -- The topic may come again as it was: perhaps the client may not describe it for a while.
     OR ended_by IN ('topic_error', 'topic_absent') AS censored
