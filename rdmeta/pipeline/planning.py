@@ -152,7 +152,8 @@ def plan(
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
-    Raises PipelineError if there is nothing to read or no file of the input can be read, for an input that lies in OUT, and for an OUT
+    Raises PipelineError if there is nothing to read or no file of the input can be read,
+    for an input that lies in OUT, and for an OUT
     of another version; TypeError for one text in the place of several, ValueError for `since` and
     `until` that are no days, and for numbers below 1; MissingExtraError for gold without DuckDB;
     and OSError.

@@ -75,8 +75,8 @@ def run(
 
     `workers` is the number of processes, by default one for each CPU. Does nothing, not even take
     the lock, if there is nothing to do. A damaged input is quarantined, and the run goes on.
-    Raises ValueError for `workers` below 1, LockedError if another run works on the output folder, PipelineError, and OSError. The
-    files in place stay right then, and the next run goes on.
+    Raises ValueError for `workers` below 1, LockedError if another run works on the output folder,
+    PipelineError, and OSError. The files in place stay right then, and the next run goes on.
     """
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise ValueError(f"workers must be a whole number of at least 1, not {workers!r}")
