@@ -89,12 +89,14 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
 	RDMETA_KILLS=every RDMETA_LOCAL_CLUSTER=1 $(PY) -m pytest \
 		tests/spark/test_engines.py tests/spark/test_lost_workers.py \
+		tests/spark/test_pinned_routes.py \
 		tests/spark/test_functions_sessions.py tests/spark/test_source_in_spark.py \
 		tests/spark/test_stream_killed.py tests/spark/test_stream_sessions.py
 	@$(MAKE) --no-print-directory .cache/pyspark/$(OLDER_SPARK)
 	RDMETA_PYSPARK=$(OLDER_SPARK) RDMETA_LOCAL_CLUSTER=1 \
 		PYTHONPATH=$(CURDIR)/.cache/pyspark/$(OLDER_SPARK):$(CURDIR) \
-		$(PY) -m pytest tests/spark/test_source_*.py tests/spark/test_functions_*.py
+		$(PY) -m pytest tests/spark/test_source_*.py tests/spark/test_functions_*.py \
+		tests/spark/test_pinned_routes.py
 	RDMETA_BENCH_SPARK=1 $(PY) -m pytest tests/repo/test_bench_spark.py
 	RDMETA_QUIET_SECONDS=30 $(PY) -m pytest -k no_second_line tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000

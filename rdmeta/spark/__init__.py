@@ -10,8 +10,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rdmeta.pipeline import Made, Plan, Progress
+    from rdmeta.spark.source import DefaultSource as DataSource
 
-__all__ = ["NoJavaError", "NoSparkError", "build_session", "find_java", "run"]
+__all__ = ["DataSource", "NoJavaError", "NoSparkError", "build_session", "find_java", "run"]
+
+
+def __getattr__(name: str) -> object:
+    # It needs pyspark, and a program that plans without Spark may not have it.
+    if name == "DataSource":
+        from rdmeta.spark.source import DefaultSource
+
+        return DefaultSource
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def run(plan: Plan, session: SparkSession, *, progress: Progress | None = None) -> Made:

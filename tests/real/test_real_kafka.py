@@ -33,6 +33,7 @@ from rdmeta.net.session import METADATA
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.schemas import arrow_schema
 from rdmeta.spark.source.states import slices_of_state
+from rdmeta.spark.source.wanted import Wanted
 
 pytestmark = pytest.mark.timeout(150)
 # Version, nodes, and the Metadata versions that its brokers speak.
@@ -246,7 +247,9 @@ def test_the_data_source_of_spark_reads_the_configurations_of_topics(
         {"bootstrap.servers": kafka.bootstrap, "table": "configs", "topic": "sourced"}
     )
     tables = [
-        rows for each in slices_of_state(options) for rows in each.rows(arrow_schema("configs"))
+        rows
+        for each in slices_of_state(options, Wanted.of(options))
+        for rows in each.rows(arrow_schema("configs"))
     ]
     found = {row["key"]: row for rows in tables for row in rows.to_pylist()}
     assert found["min.insync.replicas"]["value"] == "2"

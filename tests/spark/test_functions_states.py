@@ -11,17 +11,16 @@ import pytest
 from answers import apply_topics
 from processes import environment
 from pyspark import cloudpickle
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from spark_functions import cache_of
 from waiting import until
 
-from rdmeta import Image, MetadataCache
+from rdmeta import Image, MetadataCache, partitions_for
 from rdmeta._version import __version__
 from rdmeta.spark import functions as F
 from rdmeta.spark.functions.columns import _shipped
-from rdmeta.spark.functions.sharing import chosen
 
 # Spark's worker runs the function like this; `{rdmeta}` is the code that sets up rdmeta there.
 EXECUTOR = """
@@ -81,10 +80,55 @@ def test_a_job_without_an_image_says_what_to_call(spark: SparkSession, tmp_path:
         leaders(rows_of(spark), F.Shared("never", str(tmp_path / "none")))
 
 
-def test_a_key_that_is_neither_binary_nor_a_string_fails_the_job(spark: SparkSession) -> None:
+@pytest.mark.parametrize("wrong", ["i", "d", "b", "n"])
+def test_columns_of_wrong_types_fail_when_the_plan_is_made(spark: SparkSession, wrong: str) -> None:
     F.share(spark, cache_of({"orders": [1]}))
-    with pytest.raises(PySparkException, match="must hold binary or strings, not Arrow's format"):
-        spark.range(1).select(F.partition_for("id", sf.lit("orders"))).collect()
+    kinds = "t string, i int, l bigint, d double, b boolean, n binary"
+    rows = spark.createDataFrame([], kinds)
+    columns = [F.leader_of(wrong, "i"), F.partition_for("t", wrong)]
+    if wrong != "i":
+        columns += [F.leader_of("t", wrong), F.rack_of(wrong)]
+    if wrong != "n":
+        columns.append(F.partition_for(wrong, "t"))
+    for column in columns:
+        with pytest.raises(AnalysisException, match="DATATYPE_MISMATCH"):
+            rows.select(column)
+    for topic, partition in ((wrong, "i"), ("t", "t")):
+        with pytest.raises(AnalysisException, match="DATATYPE_MISMATCH"):
+            F.repartition_by_leader(rows, 2, topic=topic, partition=partition)
+    F.repartition_by_leader(rows, 2, topic="t", key="n", partition="l").collect()
+
+
+def test_plans_and_columns_have_the_names_of_the_functions(
+    spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    F.share(spark, cache_of({"orders": [1]}))
+    rows = rows_of(spark)
+    leader = F.leader_of("topic", sf.col("p"))
+    found = rows.select(leader, F.rack_of(leader), F.partition_for("topic", sf.lit("orders")))
+    assert found.columns == [
+        "leader_of(topic, p)", "rack_of(leader_of(topic, p))", "partition_for(topic, 'orders')",
+    ]  # fmt: skip
+    found.explain()
+    F.repartition_by_leader(rows, 2).explain()
+    shown = capsys.readouterr().out
+    assert "[leader_of(orders, 0)" in shown
+    assert "route_by_leader(orders, " in shown
+    assert "CASE WHEN" not in shown
+
+
+def test_sql_calls_functions_that_are_registered(spark: SparkSession) -> None:
+    state = F.share(spark, cache_of({"orders": [1, 2]}), name="sql")
+    F.register(spark, state=state)
+    rows_of(spark).createOrReplaceTempView("rows_of_sql")
+    found = spark.sql(
+        "SELECT rdmeta_leader_of(topic, p) AS leader, rdmeta_rack_of(2) AS rack,"
+        " rdmeta_partition_for('21', topic) AS partition FROM rows_of_sql"
+    )
+    partition = partitions_for([b"21"], 2)[0]
+    assert {tuple(row) for row in found.collect()} == {(1, "b", partition)}
+    with pytest.raises(ValueError, match="'null' or 'error', not 'x'"):
+        F.register(spark, unknown="x")
 
 
 def test_what_is_shared_is_an_image_a_cache_or_a_path(spark: SparkSession, tmp_path: Path) -> None:
@@ -100,11 +144,12 @@ def test_what_is_shared_is_an_image_a_cache_or_a_path(spark: SparkSession, tmp_p
         F.share(spark, tmp_path / "none")
 
 
-def test_functions_read_what_was_shared_last_by_default(spark: SparkSession) -> None:
-    F.share(spark, cache_of({"orders": [1]}), published="/nowhere/state")
-    assert chosen(None) == F.Shared("default", "/nowhere/state")
-    F.share(spark, cache_of({"orders": [2]}))
-    assert chosen(None) == F.Shared("default", None)
+def test_functions_read_the_newest_image_by_default(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    cache_of({"orders": [4]}).image().save(path)
+    for leader in (1, 2):
+        F.share(spark, cache_of({"orders": [leader]}), published=path)
+        assert leaders(rows_of(spark)) == {leader}
     with pytest.raises(TypeError, match="what share.. returns, not str"):
         F.leader_of("topic", "p", state="default")  # type: ignore[arg-type]
 

@@ -12,13 +12,13 @@ import os
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 import commands
 import pytest
-from processes import environment
+from processes import below, environment
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day
 from spark_cluster import spark_cluster
@@ -102,25 +102,6 @@ def wait_for(happens: Callable[[], object], seconds: float = 120) -> None:
     while not happens():
         assert time.monotonic() < until
         time.sleep(0.002)
-
-
-def below(ancestor: int, word: bytes) -> Iterator[int]:
-    """Yields the processes below that one whose command line has a word."""
-    for entry in Path("/proc").iterdir():
-        try:
-            words = entry.joinpath("cmdline").read_bytes()
-            if word in words and _is_below(int(entry.name), ancestor):
-                yield int(entry.name)
-        except (OSError, ValueError):
-            continue
-
-
-def _is_below(pid: int, ancestor: int) -> bool:
-    while pid > 1:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        if pid == ancestor:
-            return True
-    return False
 
 
 def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random: Random) -> None:

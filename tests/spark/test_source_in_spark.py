@@ -21,15 +21,22 @@ from processes import environment
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.datasource import EqualTo, In
 from recorded import cluster_day
 from source_reads import read, sorted_rows
 
+import rdmeta.spark
 from rdmeta import pipeline
 from rdmeta.cache import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA
 from rdmeta.spark import NoJavaError, find_java
+from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.pushdown import narrowed
+from rdmeta.spark.source.schemas import arrow_schema
+from rdmeta.spark.source.states import _asked, slices_of_state
+from rdmeta.spark.source.wanted import Wanted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
@@ -163,6 +170,39 @@ def test_pushed_filters_choose_the_rows_that_spark_would_choose(
                 wanted = rows(every.where(condition))
                 assert wanted, condition
                 assert rows(found) == wanted, (table, condition)
+
+
+def test_pushed_topics_and_partitions_reach_the_request_and_images(
+    spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
+) -> None:
+    for name in ("orders", "clicks", "views"):
+        cluster.create_topic(name, partitions=5)
+    cache = MetadataCache()
+    fetch(cache, cluster.bootstrap)
+    cache.image().save(tmp_path / "image")
+    of_topic = sql.col("topic") == "orders"
+    of_both = of_topic & sql.col("partition").isin(1, 3)
+    nothing = of_topic & (sql.col("topic") == "nope")
+    for table in ("partitions", "replicas"):
+        for options in ({"servers": cluster.bootstrap}, {"image": str(tmp_path / "image")}):
+            every = spark.createDataFrame(read(**options, table=table))
+            for condition in (of_topic, of_both, nothing, sql.col("topic") == "nope"):
+                found = frame(spark, **options, table=table, pushdown="true").where(condition)
+                assert rows(found) == rows(every.where(condition))
+    assert "nope" not in {each.name for each in cache.image().topics()}
+    wanted = narrowed(Wanted(), "partitions", EqualTo(("topic",), "orders"))
+    wanted = narrowed(wanted, "partitions", In(("partition",), (1, 3)))
+    parsed = Options.parse({"bootstrap.servers": cluster.bootstrap, "table": "partitions"})
+    (task,) = slices_of_state(parsed, wanted)
+    assert [each["partition"].to_pylist() for each in task.rows(arrow_schema("partitions"))] == [
+        [1, 3]
+    ]
+    assert {each.name for each in _asked(parsed, wanted).image().topics()} == {"orders"}
+
+
+def test_the_data_source_can_be_registered_by_its_class(spark: SparkSession, root: Path) -> None:
+    spark.dataSource.register(rdmeta.spark.DataSource)
+    assert frame(spark, image=str(root / "image"), table="topics").count() > 0
 
 
 def test_pushdown_needs_the_setting_that_build_session_makes(

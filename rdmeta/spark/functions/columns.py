@@ -7,9 +7,11 @@ another version. All else is imported on the executor.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.functions import arrow_udf
 
 from rdmeta._version import __version__
@@ -17,10 +19,23 @@ from rdmeta.spark.functions.sharing import Shared, chosen
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column
+    from pyspark.sql import Column, SparkSession
 
-__all__ = ["leader_of", "on_executors", "partition_for", "rack_of"]
+__all__ = ["leader_of", "on_executors", "partition_for", "rack_of", "register", "typed"]
 
+
+class _Function(NamedTuple):
+    """A function: its name, what it is on a worker, the types that it takes, and its own."""
+
+    name: str
+    what: str
+    takes: tuple[str, ...]
+    returns: str
+
+
+_LEADER = _Function("leader_of", "leaders", ("string", "bigint"), "int")
+_RACK = _Function("rack_of", "racks", ("bigint",), "string")
+_PARTITION = _Function("partition_for", "partitions", ("binary", "string"), "int")
 _PARTITIONERS = ("murmur2", "crc32")
 _UNKNOWN = ("null", "error")
 
@@ -36,11 +51,12 @@ def leader_of(
 
         df.withColumn("leader", F.leader_of("topic", "partition"))
 
-    It is null for a null, for a partition without a leader, and for an unknown topic or partition.
+    The column is called `leader_of(topic, partition)`. A column of another type fails the plan. It
+    is null for a null, for a partition without a leader, and for an unknown topic or partition.
     With `unknown="error"` an unknown one fails the job. `state` is what share() returned. The job
     fails if an executor has no image and no published state.
     """
-    return _column("leaders", "int", [topic, partition], state, unknown)
+    return _column(_LEADER, [topic, partition], state, unknown)
 
 
 def rack_of(broker: Column | str, *, state: Shared | None = None, unknown: str = "null") -> Column:
@@ -51,7 +67,7 @@ def rack_of(broker: Column | str, *, state: Shared | None = None, unknown: str =
     It is null for a null, for a broker without a rack, and for an unknown broker. The other
     arguments are those of leader_of().
     """
-    return _column("racks", "string", [broker], state, unknown)
+    return _column(_RACK, [broker], state, unknown)
 
 
 def partition_for(
@@ -73,43 +89,110 @@ def partition_for(
     """
     if partitioner not in _PARTITIONERS:
         raise ValueError(f"partitioner must be 'murmur2' or 'crc32', not {partitioner!r}")
-    return _column("partitions", "int", [key, topic], state, unknown, partitioner)
+    return _column(_PARTITION, [key, topic], state, unknown, partitioner)
+
+
+def register(spark: SparkSession, *, state: Shared | None = None, unknown: str = "null") -> None:
+    """Lets SQL of a session call the functions, by names that begin with `rdmeta_`.
+
+        F.register(spark)
+        spark.sql("SELECT rdmeta_leader_of(topic, partition) FROM rows")
+
+    They are rdmeta_leader_of(topic, partition), rdmeta_rack_of(broker) and
+    rdmeta_partition_for(key, topic), which is Java's. The other arguments are those of leader_of().
+    """
+    for each, more in ((_LEADER, ()), (_RACK, ()), (_PARTITION, ("murmur2",))):
+        arguments = (*_checked(state, unknown), *more)
+        name = f"rdmeta_{each.name}"
+        values: list[str | None] = [None] * len(each.takes)
+        udf = _udf("looking", each.what, each.returns, arguments, values, name)
+        spark.udf.register(name, udf)
+
+
+def typed(column: Column | str, kind: str) -> Column:
+    """Returns a column that does not get into a plan unless it is of a type, or a null.
+
+    `kind` is string, bigint for whole numbers of any size, or binary, which strings are as well.
+    Spark checks all branches of a condition, and then leaves out those that cannot be reached.
+    """
+    column = sf.col(column) if isinstance(column, str) else column
+    if kind != "bigint" and literal_of(column) is not None:
+        return column
+    if kind == "binary":
+        checked = column.cast("binary")
+    else:
+        checked = sf.get(sf.array_append(sf.array().cast(f"array<{kind}>"), column), sf.lit(0))
+    if kind == "bigint":
+        checked = checked.bitwiseAND(sf.lit(-1))
+    return sf.when(sf.lit(True), column).when(checked.isNull(), column)
 
 
 def _column(
-    what: str,
-    kind: str,
+    function: _Function,
     columns: list[Column | str],
     state: Shared | None,
     unknown: str,
     *more: object,
 ) -> Column:
+    arguments = (*_checked(state, unknown), *more)
+    given = [typed(column, kind) for column, kind in zip(columns, function.takes, strict=True)]
+    made = on_executors("looking", function.what, function.returns, arguments, given, function.name)
+    return made.alias(f"{function.name}({', '.join(map(_name_of, columns))})")
+
+
+def _checked(state: Shared | None, unknown: str) -> tuple[object, ...]:
+    """Returns the arguments that functions have in common; raises ValueError or TypeError."""
     if unknown not in _UNKNOWN:
         raise ValueError(f"unknown must be 'null' or 'error', not {unknown!r}")
-    arguments = (*chosen(state), unknown, *more)
-    return on_executors("looking", what, kind, arguments, columns)
+    return (*chosen(state), unknown)
+
+
+def _name_of(column: Column | str) -> str:
+    """Returns how a column is called, as far as Spark shows it in few words."""
+    if isinstance(column, str):
+        return column
+    shown = re.sub(r"^Column<'(.*)'>$", r"\1", str(column), flags=re.S).rpartition(" AS ")[2]
+    return shown.strip("`") if len(shown) <= 60 else "..."
 
 
 def on_executors(
-    module: str, what: str, kind: str, arguments: tuple[object, ...], columns: list[Column | str]
+    module: str,
+    what: str,
+    kind: str,
+    arguments: tuple[object, ...],
+    columns: Sequence[Column],
+    name: str,
 ) -> Column:
     """Returns a column that a function of a module of this package makes of other columns.
 
-    `kind` is its type in Spark's words. The function gets Arrow arrays, and then `arguments`. A
-    string of lit() does not travel with each row: executors make a column of it.
+    `kind` is its type in Spark's words, and `name` its name in plans. The function gets Arrow
+    arrays, and then `arguments`. A string of lit() does not travel with each row: executors make a
+    column of it.
     """
-    import pyarrow as pa
-
     values = [literal_of(column) for column in columns]
     if all(value is not None for value in values):
         values[-1] = None  # the rows must have one column, which says how many there are
+    sent = [column for column, value in zip(columns, values, strict=True) if value is None]
+    column: Column = _udf(module, what, kind, arguments, values, name)(*sent)
+    return column
+
+
+def _udf(
+    module: str,
+    what: str,
+    kind: str,
+    arguments: tuple[object, ...],
+    values: list[str | None],
+    name: str,
+) -> Any:
+    import pyarrow as pa
+
     function = _shipped(module, what, arguments, values)
     # Spark reads from the types of a function what it takes.
     function.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+    function.__name__ = name
     udf: Any = arrow_udf
-    sent = [column for column, value in zip(columns, values, strict=True) if value is None]
-    column: Column = udf(function, kind)(*sent)
-    return column
+    return udf(function, kind)
 
 
 def literal_of(column: Column | str) -> str | None:

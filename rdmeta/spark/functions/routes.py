@@ -10,7 +10,8 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 from rdmeta._core import partitions_for
 from rdmeta.cache import Attached
 from rdmeta.spark.functions.looking import counted, without_codes
-from rdmeta.spark.functions.states import state_of
+from rdmeta.spark.functions.states import image_at, image_of_number
 
 __all__ = ["routes", "tasks_of"]
 
@@ -35,13 +36,18 @@ def routes(
     key: pa.Array,
     given: pa.Array,
     hashed: pa.Array,
-    name: str,
-    published: str | None,
-    partitioner: str,
-    tasks: int,
+    *more: Any,
 ) -> pa.Array:
-    """Returns structs of the partition of each row and its task."""
-    state = state_of(name, published)
+    """Returns structs of the partition of each row and its task, by one image for all tasks.
+
+    `more` is the name and the number of the image, the partitioner and the number of tasks. A
+    stream has a column before these: the begin of the batch, in nanoseconds, counts instead.
+    """
+    *moments, name, number, partitioner, tasks = more
+    if moments and len(topic):
+        state = image_at(name, moments[0][0].as_py())
+    else:
+        state = image_of_number(name, number)
     found = partitions_for(key, counted(state, topic), partitioner)
     is_null = pc.or_(topic.is_null(), key.is_null())
     by_key = without_codes(found, is_null, "null", topic)
@@ -77,22 +83,9 @@ def tasks_of(
     return found
 
 
-_routes: dict[str, _Route] = {}
-_known: list[object] = []
-
-
+# It is made once for an image, which does not change.
+@lru_cache(4096)
 def _route(state: Attached, topic: str, tasks: int) -> _Route:
-    """Returns what is known of a topic; it is made once for a version of the state."""
-    current = [id(state), state.version, tasks]
-    if _known != current:
-        _routes.clear()
-        _known[:] = current
-    if topic not in _routes:
-        _routes[topic] = _made(state, topic, tasks)
-    return _routes[topic]
-
-
-def _made(state: Attached, topic: str, tasks: int) -> _Route:
     found = state.topic(topic, None, allow_stale=True)
     if found is None or not found.partitions:
         return _Route([], [])

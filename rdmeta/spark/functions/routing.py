@@ -8,8 +8,8 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.types import AtomicType
 
-from rdmeta.spark.functions.columns import on_executors
-from rdmeta.spark.functions.sharing import Shared, chosen
+from rdmeta.spark.functions.columns import on_executors, typed
+from rdmeta.spark.functions.sharing import Shared, pinned
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,8 +43,12 @@ def repartition_by_leader(
     partition_for(). A row without a key gets any partition that has a leader, by a hash of its
     values. If `df` has no such column as `key`, no row has a key.
 
-    An unknown topic gets a null: the producer chooses. `state` is what share() returned.
-    ValueError for fewer than 1 task, or another partitioner.
+    An unknown topic gets a null: the producer chooses. `state` is what share() returned. The rows
+    go by its newest image of this moment, also when they run again, or a task does, after others
+    were shared. Each batch of a stream goes by one image: the newest when the batch began.
+
+    ValueError for fewer than 1 task, another partitioner, or a state with `published`;
+    NoStateError if nothing is shared; AnalysisException for a column of another type.
     """
     if partitioner not in ("murmur2", "crc32"):
         raise ValueError(f"partitioner must be 'murmur2' or 'crc32', not {partitioner!r}")
@@ -57,10 +61,19 @@ def repartition_by_leader(
     if isinstance(key, str) and key.lower() not in names:
         key = sf.lit(None)
     key = sf.col(key) if isinstance(key, str) else key
-    columns = [topic, key.cast("binary"), given.cast("int"), _hash_of(df)]
-    arguments = (*chosen(state), partitioner, tasks)
+    columns = [
+        typed(topic, "string"),
+        typed(key, "binary").cast("binary"),
+        typed(given, "bigint").cast("int"),
+        _hash_of(df),
+    ]
+    if df.isStreaming:
+        columns.append(sf.unix_micros(sf.current_timestamp()) * 1000)
+    arguments = (*pinned(df.sparkSession, state), partitioner, tasks)
     route = f"_rdmeta_route_{uuid4().hex}"
-    routed = df.withColumn(route, on_executors("routes", "routes", _ROUTE, arguments, columns))
+    routed = df.withColumn(
+        route, on_executors("routes", "routes", _ROUTE, arguments, columns, "route_by_leader")
+    )
     placed = routed.repartitionById(tasks, sf.col(route)["task"])
     return placed.withColumn(partition, sf.col(route)["partition"]).drop(route)
 

@@ -1,16 +1,21 @@
 """Sends an image to the executors of a session.
 
 Spark copies a file to each executor once, before the next task there. Its name has a number that
-grows, and workers take the newest. The copy of an older one stays until the session ends: a job
-that still runs may read it.
+grows: functions of columns take the newest, and a plan that routes rows names one. The copy of an
+older one stays until the session ends: a plan that names it may run again.
+
+The number is also a time in nanoseconds, a little after the moment at which Spark knows the file.
+So all tasks of a stream's batch, which know when the batch began, choose the same one.
 """
 
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 from os import PathLike, fsdecode
 from pathlib import Path
@@ -21,10 +26,15 @@ from rdmeta.cache import Attached, Image, MetadataCache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Shared", "chosen", "share"]
+from rdmeta.spark.functions.states import NoStateError, file_name, number_of
+
+__all__ = ["Shared", "chosen", "pinned", "share"]
 
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
-_PREFIX = "rdmeta"
+# A session of Connect does not see the server's files, so its configuration has the number.
+_KEY = "spark.rdmeta.shared."
+# Spark knows a file that much later at most; if not, the file is sent once more.
+_MARGIN_NS = 2_000_000_000
 
 
 class Shared(NamedTuple):
@@ -34,8 +44,7 @@ class Shared(NamedTuple):
     published: str | None = None
 
 
-_last: dict[str, Shared] = {}
-_numbers = [0]
+_lock = threading.Lock()
 # Spark reads the files when an executor asks for them, so they stay until this process ends.
 _folders: list[str] = []
 
@@ -54,45 +63,95 @@ def share(
 
     Executors copy the file once; their Python workers map it, and share its memory. Share a newer
     image under the same name at any time: jobs that begin later read it, and a job that runs may
-    read either. Several clusters need several names. Facts do not get stale in an image.
+    read either. repartition_by_leader() reads one image only, the newest when it is called.
+    Several clusters need several names. Facts do not get stale in an image.
 
-    With `published`, a worker whose host has a state at that path (cache.publish(path), or
-    `rdmeta publish`) reads that state instead of the image. Functions without `state=` use the
-    last call here for the name "default".
+    With `published`, functions whose `state=` is the result read the state of a worker's host at
+    that path (cache.publish(path), or `rdmeta publish`), if there is one, instead of the image.
+    Functions without `state=` read the newest image of the name "default".
 
     Raises ValueError for a name of other characters than letters, digits and `_`, and the errors
     of Image.open() and Image.save(). TypeError for anything that is no image.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"name must be 1 to 64 letters, digits or underscores, not {name!r}")
-    if not _folders:
-        _folders.append(tempfile.mkdtemp(prefix="rdmeta-shared-"))
-        atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
-    _numbers[0] = max(_numbers[0] + 1, time.time_ns())
-    file = Path(_folders[0]) / file_name(name, _numbers[0])
-    _image_of(image).save(file)
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        spark.addArtifact(str(file), file=True)
-        file.unlink()  # the server has it
-    else:
-        spark.sparkContext.addFile(str(file))
-    shared = Shared(name, None if published is None else fsdecode(published))
-    _last[name] = shared
-    return shared
-
-
-def file_name(name: str, number: int) -> str:
-    """Returns the name of a file on an executor; names sort as their numbers do."""
-    return f"{_PREFIX}-{name}-{number:020d}.image"
+    found = _image_of(image)
+    with _lock:
+        if not _folders:
+            _folders.append(tempfile.mkdtemp(prefix="rdmeta-shared-"))
+            atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
+        saved = Path(tempfile.mkdtemp(dir=_folders[0])) / "image"
+        found.save(saved)
+        margin, number = _MARGIN_NS, 0
+        while number <= _now_ns(spark):
+            number = max(_newest(spark, name) + 1, _now_ns(spark) + margin)
+            _send(spark, saved, saved.parent / file_name(name, number))
+            margin *= 2
+        if _is_connect(spark):
+            spark.conf.set(_KEY + name, str(number))
+            shutil.rmtree(saved.parent)  # the server has it
+        else:
+            saved.unlink()
+    return Shared(name, None if published is None else fsdecode(published))
 
 
 def chosen(state: Shared | None) -> Shared:
     """Returns what a function without `state=` reads. TypeError for anything but a Shared."""
     if state is None:
-        return _last.get("default", Shared())
+        return Shared()
     if not isinstance(state, Shared):
         raise TypeError(f"state must be what share() returns, not {type(state).__name__}")
     return state
+
+
+def pinned(spark: SparkSession, state: Shared | None) -> tuple[str, int]:
+    """Returns the name and the number of the newest image of a session.
+
+    Raises ValueError for a published state, which changes while a plan runs, and NoStateError if
+    nothing is shared under the name.
+    """
+    name, published = chosen(state)
+    if published is not None:
+        raise ValueError(
+            f"a plan that routes rows reads one image, and {published} changes: pass a state"
+            " without published=, such as share(spark, rdmeta.attach(path))"
+        )
+    number = _newest(spark, name)
+    if not number:
+        raise NoStateError(
+            f"this session has no image {name!r}: call rdmeta.spark.functions.share() before"
+        )
+    return name, number
+
+
+def _newest(spark: SparkSession, name: str) -> int:
+    """Returns the number of the newest image that a session has, 0 without one."""
+    if _is_connect(spark):
+        return int(spark.conf.get(_KEY + name, "0") or 0)
+    from pyspark import SparkFiles
+
+    files = os.listdir(SparkFiles.getRootDirectory())
+    return max((number_of(name, file) for file in files), default=0)
+
+
+def _send(spark: SparkSession, saved: Path, file: Path) -> None:
+    os.link(saved, file)
+    if _is_connect(spark):
+        spark.addArtifact(str(file), file=True)
+    else:
+        spark.sparkContext.addFile(str(file))
+
+
+def _now_ns(spark: SparkSession) -> int:
+    """Returns the time of the clock that gives batches of a stream their times."""
+    if _is_connect(spark):
+        row = spark.sql("SELECT unix_micros(current_timestamp()) AS now").head()
+        return int(row["now"]) * 1000 if row is not None else 0
+    return time.time_ns()
+
+
+def _is_connect(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def _image_of(image: object) -> Image:

@@ -1,20 +1,23 @@
-"""The state that a Python worker reads: one that its host publishes, or the newest shared image.
+"""The state that a Python worker reads: one that its host publishes, or a shared image.
 
-A worker looks once per task, so all rows of a task have the same image. It maps the file, and
-workers of a host share the pages.
+A worker looks for the newest image once per task, so all rows of a task have the same one. A plan
+that routes rows names its image by a number. A worker maps the file, and workers of a host share
+the pages.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import socket
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from rdmeta.cache import Attached
 from rdmeta.errors import Error
 
-__all__ = ["NoStateError", "state_of"]
+__all__ = ["NoStateError", "file_name", "image_at", "image_of_number", "number_of", "state_of"]
 
 
 class NoStateError(Error):
@@ -38,13 +41,78 @@ def state_of(name: str, published: str | None) -> Attached:
         return held.state
     found = _published(published, held) or _newest(name, held)
     if found is None:
-        at = f", and nothing is published at {published}" if published else ""
-        raise NoStateError(
-            f"executor {socket.gethostname()} has no image {name!r}{at}: call"
-            " rdmeta.spark.functions.share() before the job"
-        )
+        raise _no_image(name, f", and nothing is published at {published}" if published else "")
     _held[name, published] = found._replace(task=task)
     return found.state
+
+
+def file_name(name: str, number: int) -> str:
+    """Returns the name of a shared file."""
+    return f"rdmeta-{name}-{number:020d}.image"
+
+
+def number_of(name: str, file: str) -> int:
+    """Returns the number of a shared file, 0 if it is none of this name."""
+    found = re.fullmatch(rf"rdmeta-{name}-(\d+)\.image", file)
+    return 0 if found is None else int(found[1])
+
+
+def image_of_number(name: str, number: int) -> Attached:
+    """Returns the image of that number; raises NoStateError if this executor does not have it."""
+    folder = _folder()
+    try:
+        return _opened(str(Path(folder or "", file_name(name, number))))
+    except (OSError, Error) as error:
+        raise NoStateError(
+            f"executor {socket.gethostname()} does not have the image {name!r} of number {number},"
+            f" which the plan reads: {error}; call rdmeta.spark.functions.share() in this session"
+            " and make the plan anew"
+        ) from error
+
+
+def image_at(name: str, moment: int) -> Attached:
+    """Returns the newest image at a moment, or the oldest if all came later.
+
+    `moment` is the begin of a stream's batch, in nanoseconds. Images that come while the batch
+    runs have higher numbers, so all its tasks read the same one.
+    """
+    numbers = _numbers(name)
+    if not numbers:
+        raise _no_image(name)
+    before = [number for number in numbers if number <= moment]
+    return image_of_number(name, max(before) if before else min(numbers))
+
+
+# A worker that lives on may see many plans, each with an image of its own.
+@lru_cache(4)
+def _opened(path: str) -> Attached:
+    return Attached(path, clock=_stopped)
+
+
+def _folder() -> str | None:
+    """Returns where Spark puts files on this executor."""
+    from pyspark import SparkFiles
+
+    try:
+        return SparkFiles.getRootDirectory()
+    except OSError:
+        return None
+
+
+def _numbers(name: str) -> list[int]:
+    """Returns the numbers of the images of a name, the newest first."""
+    try:
+        found = (number_of(name, each) for each in os.listdir(_folder() or ""))
+        return sorted((number for number in found if number), reverse=True)
+    except OSError:
+        return []
+
+
+def _no_image(name: str, at: str = "") -> NoStateError:
+    return NoStateError(
+        f"executor {socket.gethostname()} has no image {name!r}{at}: call"
+        " rdmeta.spark.functions.share() before the job"
+    )
 
 
 def _task() -> int | None:
@@ -72,15 +140,8 @@ def _newest(name: str, held: _Held | None) -> _Held | None:
 
     Spark may still be copying the very newest one: then the one before is the newest.
     """
-    from pyspark import SparkFiles
-
-    try:
-        folder = SparkFiles.getRootDirectory()
-        files = [each for each in os.listdir(folder) if each.startswith(f"rdmeta-{name}-")]
-    except OSError:
-        return None
-    for file in sorted(files, reverse=True):
-        path = str(Path(folder, file))
+    for number in _numbers(name):
+        path = str(Path(_folder() or "", file_name(name, number)))
         if held is not None and held.path == path:
             return held
         try:

@@ -30,7 +30,7 @@ __all__ = ["PushReader", "narrowed"]
 
 
 class PushReader(Reader):
-    """A reader that narrows what it reads by filters on cluster_id, topic and times."""
+    """A reader that narrows what it reads by filters on cluster_id, topic, partition and times."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Returns all filters: Spark goes on to compare each row with them."""
@@ -46,6 +46,8 @@ def narrowed(wanted: Wanted, table: str, each: Filter) -> Wanted:
         return wanted
     if attribute[0] in ("cluster_id", "topic"):
         return _of_names(wanted, attribute[0], each)
+    if attribute[0] == "partition":
+        return _of_partitions(wanted, each)
     moment = _moment(getattr(each, "value", None))
     if moment is None:
         return wanted
@@ -71,6 +73,15 @@ def _of_names(wanted: Wanted, name: str, each: Filter) -> Wanted:
         return replace(wanted, cluster_ids=names if before is None else before & names)
     before = wanted.topics
     return replace(wanted, topics=names if before is None else before & names)
+
+
+def _of_partitions(wanted: Wanted, each: Filter) -> Wanted:
+    if not isinstance(each, (EqualTo, In)):
+        return wanted
+    values = each.value if isinstance(each, In) else (each.value,)
+    numbers = frozenset(one for one in values if isinstance(one, int))
+    before = wanted.partitions
+    return replace(wanted, partitions=numbers if before is None else before & numbers)
 
 
 def _names(each: Filter) -> Iterator[str]:

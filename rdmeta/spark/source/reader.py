@@ -41,7 +41,7 @@ class Reader(DataSourceReader):
     def _slices(self) -> list[Slice]:
         table, wanted = self._options.table, self._wanted
         if self._options.source != "path":
-            return slices_of_state(self._options)
+            return slices_of_state(self._options, wanted)
         place = Place(self._options.where)
         if table == CHANGES:
             return slices_of_parts(table, parts_of_changes(place, wanted), wanted)

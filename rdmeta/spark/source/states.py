@@ -20,6 +20,7 @@ from rdmeta.net.fetch import fetch
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.schemas import arrow_schema
 from rdmeta.spark.source.slices import Slice
+from rdmeta.spark.source.wanted import Wanted
 
 __all__ = ["RowsSlice", "slices_of_state"]
 
@@ -42,46 +43,46 @@ class RowsSlice(Slice):
         yield pa.ipc.open_stream(self._bytes).read_all()
 
 
-def slices_of_state(options: Options) -> list[Slice]:
-    """Returns the rows of a table of a cluster or an image, in slices.
+def slices_of_state(options: Options, wanted: Wanted) -> list[Slice]:
+    """Returns the wanted rows of a table of a cluster or an image, in slices.
 
-    Raises the errors of `rdmeta.fetch` and `Client.describe_configs`, and ConfigError for an image
-    that cannot be read.
+    A cluster is asked for the wanted topics only. Raises the errors of `rdmeta.fetch` and
+    `Client.describe_configs`, and ConfigError for an image that cannot be read.
     """
     if options.source == "image":
-        rows = _of_image(options)
+        rows = _of_image(options, wanted)
     elif options.table == "configs":
-        rows = _configs(options)
+        rows = _configs(options, wanted)
     else:
-        rows = _with_cluster(_asked(options).image(), options)
+        rows = _with_cluster(_asked(options, wanted).image(), options, wanted)
     count = max(1, -(-rows.nbytes // _SLICE_BYTES))
     step = max(1, -(-rows.num_rows // count))
     return [RowsSlice(rows.slice(n, step)) for n in range(0, rows.num_rows, step)]
 
 
-def _asked(options: Options) -> MetadataCache:
+def _asked(options: Options, wanted: Wanted) -> MetadataCache:
     """Returns what a cluster answers."""
     cache = MetadataCache()
-    wanted = None if options.topics is None else sorted(options.topics)
+    topics = None if wanted.topics is None else sorted(wanted.topics)
     if options.table == "brokers":
-        wanted = []
+        topics = []
     timeout = config.parse(options.client).max_block
-    fetch(cache, topics=wanted, timeout=timeout, conf=dict(options.client))
+    fetch(cache, topics=topics, timeout=timeout, conf=dict(options.client))
     return cache
 
 
-def _of_image(options: Options) -> pa.Table:
+def _of_image(options: Options, wanted: Wanted) -> pa.Table:
     from rdmeta._core import Image
 
     if not Path(options.where).is_file():
         raise ConfigError(f"option image = {options.where!r}: there is no such file")
     try:
-        return _with_cluster(Image.open(options.where), options)
+        return _with_cluster(Image.open(options.where), options, wanted)
     except (Error, OSError) as error:
         raise ConfigError(f"option image = {options.where!r}: {error}") from error
 
 
-def _with_cluster(state: Any, options: Options) -> pa.Table:
+def _with_cluster(state: Any, options: Options, wanted: Wanted) -> pa.Table:
     """Returns the rows of a table with the cluster's id."""
     columns = arrow_schema(options.table)
     reader = pa.RecordBatchReader.from_stream(state.to_arrow(options.table))
@@ -89,16 +90,20 @@ def _with_cluster(state: Any, options: Options) -> pa.Table:
     if "cluster_id" not in rows.schema.names:
         cluster = pa.repeat(pa.scalar(state.cluster_id, pa.string()), rows.num_rows)
         rows = rows.append_column("cluster_id", cluster)
-    if options.topics is not None and options.source == "image":
-        rows = rows.filter(pc.is_in(rows["topic"], pa.array(sorted(options.topics))))
+    if wanted.topics is not None and "topic" in columns.names:
+        names = pa.array(sorted(wanted.topics), pa.string())
+        rows = rows.filter(pc.is_in(rows["topic"], names))
+    if wanted.partitions is not None and "partition" in columns.names:
+        numbers = pa.array(sorted(wanted.partitions), pa.int64())
+        rows = rows.filter(pc.is_in(rows["partition"].cast(pa.int64()), numbers))
     return rows.select(columns.names).cast(columns)
 
 
-def _configs(options: Options) -> pa.Table:
+def _configs(options: Options, wanted: Wanted) -> pa.Table:
     """Returns a row for each configuration of a topic, or for the error of a topic."""
     from rdmeta.client.blocking import Client
 
-    cache = _asked(options)
+    cache = _asked(options, wanted)
     names = sorted(topic.name for topic in cache.image().topics())
     found: Mapping[str, Any] = {}
     if names:

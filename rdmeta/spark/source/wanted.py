@@ -29,6 +29,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 class Wanted:
     """The topics and the time of a read, in microseconds since 1970; None is no limit.
 
+    Only tables of a state take `partitions`, and history leaves them to Spark.
+
     `clusters` are ids or names that the user gave, and `cluster_ids` are ids alone.
     """
 
@@ -37,6 +39,7 @@ class Wanted:
     topics: frozenset[str] | None = None
     since_us: int | None = None
     until_us: int | None = None
+    partitions: frozenset[int] | None = None
 
     @classmethod
     def of(cls, options: Options) -> Wanted:
