@@ -89,7 +89,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
 	RDMETA_KILLS=every RDMETA_LOCAL_CLUSTER=1 $(PY) -m pytest \
 		tests/spark/test_engines.py tests/spark/test_lost_workers.py \
-		tests/spark/test_pinned_routes.py \
+		tests/spark/test_pinned_routes.py tests/spark/test_packed_environment.py \
 		tests/spark/test_functions_sessions.py tests/spark/test_source_in_spark.py \
 		tests/spark/test_stream_killed.py tests/spark/test_stream_sessions.py
 	@$(MAKE) --no-print-directory .cache/pyspark/$(OLDER_SPARK)

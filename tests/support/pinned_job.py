@@ -56,6 +56,7 @@ def sharing(spark: SparkSession, name: str) -> Iterator[None]:
             turn += 1
             leaders = [1 + (turn + each // 2) % 4 for each in range(12)]
             F.share(spark, cache_of({"orders": leaders}), name=name)
+            over.wait(0.2)  # a new executor copies all files
 
     thread = threading.Thread(target=share)
     thread.start()
