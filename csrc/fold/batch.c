@@ -243,6 +243,10 @@ static int64_t find(const struct ArrowSchema *schema, const char *name) {
 static rdmeta_err_t batch_check(rdmeta_fold_t *f,
                                 const struct ArrowSchema *schema,
                                 const struct ArrowArray *batch) {
+        if (schema && batch && (!schema->release || !batch->release))
+                return rdmeta_fold_wrong(f, RDMETA_ERR_ARGUMENT,
+                                         "the batch was released, or read"
+                                         " before: pass it anew");
         if (!schema || !batch || !schema->format ||
             strcmp(schema->format, "+s") || schema->n_children < 0 ||
             (schema->n_children && (!schema->children || !batch->children)) ||

@@ -37,7 +37,30 @@ rdmeta_fold_broker_t *rdmeta_fold_broker_get(rdmeta_fold_t *f, int32_t id) {
         memset(b, 0, sizeof(*b));
         b->id = id;
         rdmeta_avl_insert(&f->brokers, &b->node);
+        f->gone++;
         return b;
+}
+
+void rdmeta_fold_brokers_drop(rdmeta_fold_t *f) {
+        int64_t next = 0;
+
+        while (next <= INT32_MAX) {
+                const int32_t least = (int32_t)next;
+                rdmeta_avl_iter_t it;
+                rdmeta_fold_broker_t *b;
+
+                rdmeta_avl_iter_init(&it, &f->brokers, &least);
+                b = (rdmeta_fold_broker_t *)(uintptr_t)rdmeta_avl_iter_next(
+                        &it);
+                if (!b)
+                        return;
+                next = (int64_t)b->id + 1;
+                if (b->stands)
+                        continue;
+                rdmeta_avl_remove(&f->brokers, &b->node);
+                rdmeta_fold_free(f, b, sizeof(*b));
+                f->gone--;
+        }
 }
 
 /* Returns where ` rack=` begins in a text, or its length. */

@@ -12,6 +12,9 @@ void rdmeta_fold_brokers_destroy(rdmeta_fold_t *f);
 /* Returns a broker, a new one if there is none; NULL: no memory. */
 rdmeta_fold_broker_t *rdmeta_fold_broker_get(rdmeta_fold_t *f, int32_t id);
 
+/* Frees the brokers that are gone, with their racks. */
+void rdmeta_fold_brokers_drop(rdmeta_fold_t *f);
+
 /* An endpoint in a change record's detail: host:port, and ` rack=` with a rack
  * if the broker has one. */
 typedef struct rdmeta_fold_endpoint {

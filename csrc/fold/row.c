@@ -127,8 +127,10 @@ static rdmeta_err_t id_word(rdmeta_fold_t *f, rdmeta_str_t id, uint32_t old,
 static rdmeta_err_t parts_get(step_t *s, const rdmeta_fold_topic_t *t,
                               parts_t *p) {
         const rdmeta_fold_row_t *row = s->row;
-        const uint32_t old = t->partitions[row->partition].says.id;
-        rdmeta_err_t err   = RDMETA_OK;
+        const uint32_t old =
+                rdmeta_fold_partition_find(s->f, t, (uint32_t)row->partition)
+                        ->says.id;
+        rdmeta_err_t err = RDMETA_OK;
 
         if (!(s->does & LOST))
                 err = id_word(s->f, row->topic_id, old, &p->id);
@@ -150,8 +152,9 @@ static void set_live(rdmeta_fold_topic_t *t, rdmeta_fold_partition_t *p,
 /* Stores the parts that a record gives. It cannot fail. */
 static void parts_set(const step_t *s, rdmeta_fold_entry_t *e,
                       const parts_t *parts) {
-        rdmeta_fold_partition_t *p = &e->topic->partitions[e->partition];
-        const unsigned whole       = s->does & WHOLE;
+        rdmeta_fold_partition_t *p =
+                rdmeta_fold_partition_find(s->f, e->topic, e->partition);
+        const unsigned whole = s->does & WHOLE;
 
         if (s->does & (WHOLE | LED)) {
                 p->says.leader = s->row->new_leader;
@@ -184,9 +187,9 @@ static rdmeta_err_t take_partition(step_t *s, rdmeta_fold_topic_t *t) {
         rdmeta_fold_entry_t *e;
         rdmeta_err_t err;
 
-        err = rdmeta_fold_topic_room(s->f, t, partition + 1);
-        if (!err)
-                err = parts_get(s, t, &parts);
+        if (!rdmeta_fold_partition_get(s->f, t, partition))
+                return RDMETA_ERR_NO_MEMORY;
+        err = parts_get(s, t, &parts);
         if (!err)
                 err = rdmeta_fold_touch_topic(s->f, t, s->reason, &s->next);
         if (err)
@@ -218,9 +221,8 @@ static rdmeta_err_t entries_room(rdmeta_fold_t *f,
 }
 
 /* Makes the parts that no record of the version gave unknown. */
-static void parts_end(rdmeta_fold_topic_t *t, rdmeta_fold_entry_t *e) {
-        rdmeta_fold_partition_t *p = &t->partitions[e->partition];
-
+static void parts_end(rdmeta_fold_topic_t *t, rdmeta_fold_partition_t *p,
+                      rdmeta_fold_entry_t *e) {
         e->ended = 1;
         if (!(e->given & RDMETA_GAVE_LEADER)) {
                 p->says.leader = p->says.epoch = -1;
@@ -263,9 +265,13 @@ static void end_parts(step_t *s, rdmeta_fold_topic_t *t) {
                                                               : s->reason;
         t->ended      = 1;
         t->min_isr    = -1;
-        for (i = 0; i < t->n; i++)
-                parts_end(t, rdmeta_fold_touch(s->f, t, i, s->reason,
-                                               &s->next));
+        rdmeta_fold_partitions_sort(s->f, t);
+        for (i = 0; i < t->n; i++) {
+                rdmeta_fold_partition_t *p = &t->partitions[i];
+                parts_end(t, p,
+                          rdmeta_fold_touch(s->f, t, p->number, s->reason,
+                                            &s->next));
+        }
         t->says.exists = t->says.listed = 0;
         t->says.id                      = 0;
 }
@@ -368,9 +374,11 @@ static rdmeta_err_t take_min_isr(step_t *s, rdmeta_fold_topic_t *t,
                 err = entries_room(s->f, t);
         if (err)
                 return err;
+        rdmeta_fold_partitions_sort(s->f, t);
         for (i = 0; i < t->n; i++)
                 if (t->partitions[i].live || t->partitions[i].entry)
-                        rdmeta_fold_touch(s->f, t, i, s->reason, &s->next);
+                        rdmeta_fold_touch(s->f, t, t->partitions[i].number,
+                                          s->reason, &s->next);
         t->min_isr = min_isr;
         return RDMETA_OK;
 }
@@ -434,12 +442,25 @@ static rdmeta_err_t broker_set(step_t *s, rdmeta_fold_broker_t *b,
                 if (s->reason < f->racks_reason)
                         f->racks_reason = s->reason;
         }
+        f->gone -= !b->stands;
         b->host   = host;
         b->rack   = rack;
         b->port   = e->port;
         b->stands = 1;
         b->began  = rdmeta_fold_began(&s->next, s->reason);
         return RDMETA_OK;
+}
+
+/* Frees the brokers that are gone. A broker that restarts has its rack
+ * meanwhile, but no cluster has so many that are. */
+static void forget_gone(step_t *s) {
+        rdmeta_fold_t *f = s->f;
+
+        rdmeta_fold_brokers_drop(f);
+        f->racks_turn++;
+        f->racks_began = s->next;
+        if (s->reason < f->racks_reason)
+                f->racks_reason = s->reason;
 }
 
 static rdmeta_err_t take_broker(step_t *s) {
@@ -462,7 +483,10 @@ static rdmeta_err_t take_broker(step_t *s) {
                 return broker_set(s, b, &endpoint);
         if (b->stands && rdmeta_fold_put_broker(s->f, b, ended))
                 return RDMETA_ERR_NO_MEMORY;
+        s->f->gone += b->stands;
         b->stands = 0;
+        if (s->f->gone > RDMETA_FOLD_GONE)
+                forget_gone(s);
         return RDMETA_OK;
 }
 
@@ -516,23 +540,32 @@ static rdmeta_err_t check(rdmeta_fold_t *f, const rdmeta_fold_row_t *row) {
         return RDMETA_OK;
 }
 
+/* Returns the earliest time that a record may still have: that of the latest
+ * record, or of a later midnight at which the caller has cut. */
+static int64_t least_time(const rdmeta_fold_t *f) {
+        const int64_t midnight = f->day_end - RDMETA_FOLD_DAY;
+
+        return f->clock > midnight ? f->clock : midnight;
+}
+
 /* Moves the fold to a record's version and time: what comes before ends. */
 static rdmeta_err_t advance(step_t *s) {
-        rdmeta_fold_t *f = s->f;
-        const int back   = s->row->at < f->clock;
+        rdmeta_fold_t *f    = s->f;
+        const int64_t least = least_time(f);
+        const int back      = s->row->at < least;
         const int is_later =
                 f->has_version && (s->row->version > f->version ||
                                    s->row->at > f->clock);
         rdmeta_err_t err = RDMETA_OK;
 
-        s->next.at      = back ? f->clock : s->row->at;
+        s->next.at      = back ? least : s->row->at;
         s->next.version = s->row->version;
         s->next.unseen  = s->row->unseen < 0 ? -1 : s->row->unseen;
         s->next.offset  = s->row->offset < 0 ? -1 : s->row->offset;
         s->next.source  = (int8_t)s->row->source;
         s->next.by      = s->reason;
         if (s->does & MARK && f->begun && s->row->version > f->mark)
-                err = rdmeta_fold_stop(f, f->clock, RDMETA_BY_GAP);
+                err = rdmeta_fold_stop(f, least, RDMETA_BY_GAP);
         else if (is_later)
                 err = rdmeta_fold_settle(f);
         if (!err)

@@ -86,7 +86,7 @@ static void write_topic_says(sink_t *s, const rdmeta_fold_topic_says_t *t) {
 }
 
 static void write_topic(sink_t *s, const rdmeta_fold_topic_t *t) {
-        uint32_t i;
+        uint32_t i, next = 0;
 
         write_text(s, t->name);
         write_signed(s, t->min_isr);
@@ -97,7 +97,9 @@ static void write_topic(sink_t *s, const rdmeta_fold_topic_t *t) {
         write_number(s, t->n);
         for (i = 0; i < t->n; i++) {
                 const rdmeta_fold_partition_t *p = &t->partitions[i];
-                write_number(s, (unsigned)p->live | (unsigned)p->stands << 1);
+                write_number(s, (unsigned)p->live | (unsigned)p->stands << 1 |
+                                        (p->number - next) << 2);
+                next = p->number + 1;
                 write_says(s, &p->says);
                 if (p->stands)
                         write_began(s, &p->began);
@@ -204,6 +206,7 @@ static void topics_order(rdmeta_fold_t *f) {
         for (i = 0; i < f->n_topics; i++) {
                 f->topics[i]        = f->sorted[i];
                 f->topics[i]->place = i;
+                rdmeta_fold_partitions_sort(f, f->topics[i]);
         }
 }
 
@@ -382,28 +385,33 @@ static void read_topic_says(source_t *s, rdmeta_fold_topic_says_t *t) {
         t->listed     = (uint16_t)(flags >> 1);
 }
 
-static void read_partition(source_t *s, rdmeta_fold_topic_t *t, uint32_t i) {
+/* Reads a partition; its number is `least` and those that are left out. Returns
+ * the number after it. */
+static uint32_t read_partition(source_t *s, rdmeta_fold_topic_t *t,
+                               uint32_t least) {
+        const uint64_t flags =
+                read_number(s, 4 * (RDMETA_FOLD_PARTITIONS - least) - 1);
+        const uint32_t number = least + (uint32_t)(flags >> 2);
         rdmeta_fold_partition_t *p;
-        unsigned flags;
 
-        if (rdmeta_fold_topic_room(s->f, t, i + 1)) {
-                fail(s, RDMETA_ERR_NO_MEMORY);
-                return;
-        }
-        p         = &t->partitions[i];
-        flags     = (unsigned)read_number(s, 3);
+        if (s->err)
+                return least;
+        p = rdmeta_fold_partition_get(s->f, t, number);
+        if (!p)
+                return (uint32_t)fail(s, RDMETA_ERR_NO_MEMORY);
         p->live   = flags & 1;
-        p->stands = (uint8_t)(flags >> 1);
+        p->stands = flags >> 1 & 1;
         t->live += p->live;
         read_says(s, &p->says);
         if (p->stands)
                 p->began = read_began(s);
+        return number + 1;
 }
 
 static void read_topic(source_t *s) {
         const rdmeta_str_t name = read_text(s, RDMETA_FOLD_NAME);
         rdmeta_fold_topic_t *t;
-        uint32_t i, n;
+        uint32_t n, next = 0;
 
         if (s->err || rdmeta_fold_topic_find(s->f, name)) {
                 fail(s, RDMETA_ERR_MALFORMED);
@@ -421,8 +429,10 @@ static void read_topic(source_t *s) {
         if (t->stands)
                 t->began = read_began(s);
         n = (uint32_t)read_number(s, RDMETA_FOLD_PARTITIONS);
-        for (i = 0; i < n && !s->err; i++)
-                read_partition(s, t, i);
+        for (; n && !s->err && next < RDMETA_FOLD_PARTITIONS; n--)
+                next = read_partition(s, t, next);
+        if (n)
+                fail(s, RDMETA_ERR_MALFORMED);
 }
 
 static void read_broker(source_t *s) {
@@ -439,6 +449,7 @@ static void read_broker(source_t *s) {
         b->host   = read_text_word(s);
         b->rack   = read_text_word(s);
         b->stands = (uint8_t)read_number(s, 1);
+        s->f->gone -= b->stands;
         if (b->stands && !b->host)
                 fail(s, RDMETA_ERR_MALFORMED);
         if (b->stands)
@@ -504,14 +515,16 @@ static void read_entry(source_t *s) {
         rdmeta_fold_entry_t *e;
         const uint32_t partition =
                 (uint32_t)read_number(s, RDMETA_FOLD_PARTITIONS);
+        rdmeta_fold_partition_t *p =
+                t ? rdmeta_fold_partition_find(f, t, partition) : NULL;
         void *grown = rdmeta_fold_room(f, f->entries, f->n_entries,
                                        &f->entries_room, f->n_entries + 1,
                                        sizeof(*f->entries));
 
         if (grown)
                 f->entries = grown;
-        if (!t || !grown || partition >= t->n ||
-            t->partitions[partition].entry || !t->open) {
+        /* A broker with another rack has touched partitions, not topics. */
+        if (!grown || !p || p->entry) {
                 fail(s, grown ? RDMETA_ERR_MALFORMED : RDMETA_ERR_NO_MEMORY);
                 return;
         }
@@ -525,7 +538,7 @@ static void read_entry(source_t *s) {
         read_says(s, &e->before);
         e->next = read_began(s);
         f->n_entries++;
-        t->partitions[partition].entry = (uint32_t)f->n_entries;
+        p->entry = (uint32_t)f->n_entries;
 }
 
 static void read_times(source_t *s) {

@@ -10,7 +10,8 @@ rdmeta_fold_entry_t *rdmeta_fold_touch(rdmeta_fold_t *f,
                                        rdmeta_fold_topic_t *t,
                                        uint32_t partition, uint8_t reason,
                                        const rdmeta_fold_began_t *next) {
-        rdmeta_fold_partition_t *p = &t->partitions[partition];
+        rdmeta_fold_partition_t *p =
+                rdmeta_fold_partition_find(f, t, partition);
         rdmeta_fold_entry_t *e;
         void *grown;
 
@@ -74,8 +75,9 @@ rdmeta_fold_began_t rdmeta_fold_began(const rdmeta_fold_began_t *next,
 }
 
 static rdmeta_err_t settle_entry(rdmeta_fold_t *f, rdmeta_fold_entry_t *e) {
-        rdmeta_fold_topic_t *t          = e->topic;
-        rdmeta_fold_partition_t *p      = &t->partitions[e->partition];
+        rdmeta_fold_topic_t *t = e->topic;
+        rdmeta_fold_partition_t *p =
+                rdmeta_fold_partition_find(f, t, e->partition);
         const rdmeta_fold_ended_t ended = {e->next.at, e->reason};
         int differs;
 
@@ -105,12 +107,14 @@ static rdmeta_err_t settle_racks(rdmeta_fold_t *f) {
         rdmeta_fold_topics_sort(f);
         for (i = 0; i < f->n_topics; i++) {
                 rdmeta_fold_topic_t *t = f->sorted[i];
+                rdmeta_fold_partitions_sort(f, t);
                 for (k = 0; k < t->n; k++) {
                         const rdmeta_fold_partition_t *p = &t->partitions[k];
                         if (rdmeta_fold_racks(f, p->says.replicas, &racks))
                                 return RDMETA_ERR_NO_MEMORY;
                         if (p->live && !p->entry && racks != p->says.racks &&
-                            !rdmeta_fold_touch(f, t, k, f->racks_reason,
+                            !rdmeta_fold_touch(f, t, p->number,
+                                               f->racks_reason,
                                                &f->racks_began))
                                 return RDMETA_ERR_NO_MEMORY;
                 }
@@ -233,12 +237,13 @@ static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
                               rdmeta_fold_ended_t ended, int on) {
         uint32_t i;
 
+        rdmeta_fold_partitions_sort(f, t);
         for (i = 0; i < t->n; i++) {
                 rdmeta_fold_partition_t *p = &t->partitions[i];
                 if (!p->stands || (on && p->began.at >= ended.at))
                         continue;
-                if (rdmeta_fold_put_partition(f, t, i, &p->says, &p->began,
-                                              ended))
+                if (rdmeta_fold_put_partition(f, t, p->number, &p->says,
+                                              &p->began, ended))
                         return RDMETA_ERR_NO_MEMORY;
                 again(&p->began, ended.at);
                 p->stands = (uint8_t)on;
@@ -267,6 +272,7 @@ static rdmeta_err_t end_brokers(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
                         return RDMETA_ERR_NO_MEMORY;
                 again(&b->began, ended.at);
                 b->stands = (uint8_t)on;
+                f->gone += !on;
         }
         return RDMETA_OK;
 }

@@ -27,6 +27,11 @@
  *      | says: id, partitions       | began: at, version, by, source ]
  *      | began                      [ ... ] 80 bytes each
  *
+ * Only partitions that a record has named are there, so that one record with a
+ * high number costs no more than another. They come in the order of their
+ * numbers in nearly all recordings. Then partition i has the place i, and is
+ * found without a search. Otherwise a topic has slots, too, to find them by.
+ *
  *     brokers, configs: AVL trees, by id and by name
  *     out: per table, a batch that grows and the finished ones
  *
@@ -68,7 +73,8 @@ enum {
         RDMETA_FOLD_IDS        = 1 << 16,
         RDMETA_FOLD_TEXT       = 1 << 20,
         RDMETA_FOLD_LABEL      = 16383, /* bytes of cluster id and origin */
-        RDMETA_FOLD_DAYS       = 400    /* between two records */
+        RDMETA_FOLD_DAYS       = 400,   /* between two records */
+        RDMETA_FOLD_GONE       = 1024   /* brokers that are gone */
 };
 
 /* Why a piece begins or ends. If records of one version give several reasons,
@@ -116,8 +122,9 @@ typedef struct rdmeta_fold_partition {
         rdmeta_fold_says_t says;
         rdmeta_fold_began_t began; /* valid if its piece stands */
         uint32_t entry;            /* its entry's place + 1, or 0 */
-        uint8_t live;   /* its leader is given: it has a piece */
-        uint8_t stands; /* a piece of it has begun and not ended */
+        uint32_t number : 24;
+        uint32_t live   : 1; /* its leader is given: it has a piece */
+        uint32_t stands : 1; /* a piece of it has begun and not ended */
 } rdmeta_fold_partition_t;
 
 typedef struct rdmeta_fold_topic_says {
@@ -132,6 +139,9 @@ typedef struct rdmeta_fold_topic {
         uint32_t hash;
         rdmeta_fold_partition_t *partitions;
         uint32_t n, room;
+        uint32_t *slots;   /* NULL: partition i is at place i */
+        uint32_t mask;     /* of slots: places + 1, by hash of the number */
+        uint32_t unsorted; /* a partition came after a higher one */
         uint32_t live; /* partitions that have a leader given */
         int32_t min_isr;
         size_t place; /* in the fold's list of topics */
@@ -194,6 +204,7 @@ struct rdmeta_fold {
         rdmeta_fold_topic_t **sorted; /* topics_room; valid if in_order */
         int in_order;
         rdmeta_avl_t brokers, configs;
+        size_t gone; /* brokers that do not stand: their racks count */
 
         int begun;       /* an observed_from has come */
         int has_version; /* a record has come */

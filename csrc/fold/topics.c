@@ -116,7 +116,118 @@ rdmeta_fold_topic_t *rdmeta_fold_topic_get(rdmeta_fold_t *f,
         return t;
 }
 
+/* ---- partitions ---------------------------------------------------------- */
+
+static uint32_t slot_of(const rdmeta_fold_t *f, const rdmeta_fold_topic_t *t,
+                        uint32_t number) {
+        return (uint32_t)rdmeta_hash(f->key, (const char *)&number,
+                                     sizeof(number)) &
+               t->mask;
+}
+
+rdmeta_fold_partition_t *rdmeta_fold_partition_by_slot(
+        const rdmeta_fold_t *f, const rdmeta_fold_topic_t *t,
+        uint32_t number) {
+        uint32_t i = slot_of(f, t, number);
+
+        for (; t->slots[i]; i = (i + 1) & t->mask)
+                if (t->partitions[t->slots[i] - 1].number == number)
+                        return &t->partitions[t->slots[i] - 1];
+        return NULL;
+}
+
+static void partition_put(const rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
+                          uint32_t place) {
+        uint32_t i = slot_of(f, t, t->partitions[place].number);
+
+        while (t->slots[i])
+                i = (i + 1) & t->mask;
+        t->slots[i] = place + 1;
+}
+
+static size_t partition_slots_size(const rdmeta_fold_topic_t *t) {
+        return t->slots ? ((size_t)t->mask + 1) * sizeof(*t->slots) : 0;
+}
+
+static void partition_slots_fill(const rdmeta_fold_t *f,
+                                 rdmeta_fold_topic_t *t) {
+        uint32_t i;
+
+        memset(t->slots, 0, partition_slots_size(t));
+        for (i = 0; i < t->n; i++)
+                partition_put(f, t, i);
+}
+
+/* Makes at least two slots for each of `n` partitions. Returns 0: no
+ * memory. */
+static int partition_slots_grow(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
+                                uint32_t n) {
+        uint32_t slots = t->slots ? t->mask + 1 : 4;
+        void *p;
+
+        if (t->slots && slots >= 2 * n)
+                return 1;
+        while (slots < 2 * n)
+                slots *= 2;
+        p = rdmeta_fold_alloc(f, slots * sizeof(*t->slots));
+        if (!p)
+                return 0;
+        rdmeta_fold_free(f, t->slots, partition_slots_size(t));
+        t->slots = p;
+        t->mask  = slots - 1;
+        partition_slots_fill(f, t);
+        return 1;
+}
+
+rdmeta_fold_partition_t *rdmeta_fold_partition_get(rdmeta_fold_t *f,
+                                                   rdmeta_fold_topic_t *t,
+                                                   uint32_t number) {
+        rdmeta_fold_partition_t *p = rdmeta_fold_partition_find(f, t, number);
+        size_t room                = t->room;
+
+        if (p)
+                return p;
+        if ((t->slots || number != t->n) &&
+            !partition_slots_grow(f, t, t->n + 1))
+                return NULL;
+        p = rdmeta_fold_room(f, t->partitions, t->n, &room, t->n + (size_t)1,
+                             sizeof(*t->partitions));
+        if (!p)
+                return NULL;
+        t->partitions = p;
+        t->room       = (uint32_t)room;
+        p             = &t->partitions[t->n];
+        memset(p, 0, sizeof(*p));
+        p->number      = number;
+        p->says.leader = p->says.epoch = -1;
+        p->says.min_isr = p->says.racks = -1;
+        t->unsorted |= t->n > 0 && t->partitions[t->n - 1].number > number;
+        if (t->slots)
+                partition_put(f, t, t->n);
+        t->n++;
+        return p;
+}
+
+static int by_number(const void *a, const void *b) {
+        const uint32_t x = ((const rdmeta_fold_partition_t *)a)->number;
+        const uint32_t y = ((const rdmeta_fold_partition_t *)b)->number;
+
+        return (x > y) - (x < y);
+}
+
+void rdmeta_fold_partitions_sort(const rdmeta_fold_t *f,
+                                 rdmeta_fold_topic_t *t) {
+        if (!t->unsorted)
+                return;
+        qsort(t->partitions, t->n, sizeof(*t->partitions), by_number);
+        t->unsorted = 0;
+        partition_slots_fill(f, t);
+}
+
+/* ---- all topics ---------------------------------------------------------- */
+
 static void topic_free(rdmeta_fold_t *f, rdmeta_fold_topic_t *t) {
+        rdmeta_fold_free(f, t->slots, partition_slots_size(t));
         rdmeta_fold_free(f, t->partitions, t->room * sizeof(*t->partitions));
         rdmeta_fold_free(f, t, sizeof(*t) + t->name.len);
 }
@@ -128,31 +239,6 @@ void rdmeta_fold_topic_drop(rdmeta_fold_t *f, rdmeta_fold_topic_t *t) {
         f->topics[t->place]->place = t->place;
         f->in_order                = 0;
         topic_free(f, t);
-}
-
-rdmeta_err_t rdmeta_fold_topic_room(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
-                                    uint32_t n) {
-        size_t room = t->room;
-        void *p;
-        uint32_t i;
-
-        if (n <= t->n)
-                return RDMETA_OK;
-        p = rdmeta_fold_room(f, t->partitions, t->n, &room, n,
-                             sizeof(*t->partitions));
-        if (!p)
-                return RDMETA_ERR_NO_MEMORY;
-        t->partitions = p;
-        t->room       = (uint32_t)room;
-        for (i = t->n; i < n; i++) {
-                memset(&t->partitions[i], 0, sizeof(*t->partitions));
-                t->partitions[i].says.leader  = -1;
-                t->partitions[i].says.epoch   = -1;
-                t->partitions[i].says.min_isr = -1;
-                t->partitions[i].says.racks   = -1;
-        }
-        t->n = n;
-        return RDMETA_OK;
 }
 
 static int by_name(const void *a, const void *b) {

@@ -6,6 +6,108 @@ cdef bint is_column(object values):
     return hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
 
 
+cdef ArrowArrayStream *unread_stream(object capsule) except NULL:
+    """Returns the stream of a capsule; ArgumentError if another reader has taken it."""
+    cdef ArrowArrayStream *stream
+    stream = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+    if stream.release is NULL:
+        raise ArgumentError("the Arrow stream was read before: pass a new one")
+    return stream
+
+
+cdef int check_buffers(object values) except -1:
+    """ArgumentError if texts or lists of a pyarrow object lie beyond their buffers.
+
+    Arrow's C structs do not say how large a buffer is; pyarrow knows, and compares the ends only.
+    """
+    if type(values).__module__ == "pyarrow.lib" and hasattr(values, "validate"):
+        try:
+            values.validate()
+        except ValueError as error:
+            raise ArgumentError(f"the Arrow data is damaged: {error}") from error
+    return 0
+
+
+cdef bint offsets_go_on(const ArrowArray *chunk, bint is_large) noexcept nogil:
+    """Returns whether the offsets of a chunk of texts begin at 0 or later, and never go back."""
+    cdef const int64_t *large = <const int64_t *> chunk.buffers[1]
+    cdef const int32_t *small = <const int32_t *> chunk.buffers[1]
+    cdef int64_t i
+    cdef bint bad
+    if is_large:
+        bad = large[chunk.offset] < 0
+        for i in range(chunk.offset, chunk.offset + chunk.length):
+            bad |= large[i + 1] < large[i]
+        return not bad
+    bad = small[chunk.offset] < 0
+    for i in range(chunk.offset, chunk.offset + chunk.length):
+        bad |= small[i + 1] < small[i]
+    return not bad
+
+
+cdef bint views_are_good(const ArrowArray *chunk) noexcept nogil:
+    """Returns whether all texts of a chunk of views lie in its buffers."""
+    cdef int64_t n = chunk.n_buffers - 3
+    cdef const int64_t *sizes = <const int64_t *> chunk.buffers[2 + n]
+    cdef const int32_t *view
+    cdef int64_t i
+    for i in range(chunk.length):
+        view = <const int32_t *> chunk.buffers[1] + 4 * (chunk.offset + i)
+        if view[0] > 12 and is_valid(chunk, i) and (
+                view[2] < 0 or view[2] >= n or view[3] < 0 or
+                sizes[view[2]] - view[3] < view[0] or chunk.buffers[2 + view[2]] is NULL):
+            return False
+        if view[0] < 0 and is_valid(chunk, i):
+            return False
+    return True
+
+
+cdef str chunk_fault(const ArrowSchema *schema, const ArrowArray *chunk):
+    """Returns why a chunk cannot be read; None if it can, or if no caller takes its type."""
+    cdef const char *format = schema.format
+    cdef const ArrowArray *texts = chunk.dictionary
+    cdef bytes name = format
+    cdef int64_t i
+    cdef int64_t code
+    if chunk.release is NULL:
+        return "it was read before: pass it anew"
+    if not (0 <= chunk.length < INT64_MAX >> 8 and 0 <= chunk.offset < INT64_MAX >> 8):
+        return "it has an impossible length or offset"
+    if (schema.dictionary is NULL) != (texts is NULL):
+        return "its dictionary is missing, or its type does not have one"
+    if is_integers(format):
+        if chunk.n_buffers != 2 or (chunk.length and chunk.buffers[1] is NULL):
+            return "its numbers are missing"
+        if texts is NULL:
+            return None
+        for i in range(chunk.length):
+            code = index_at(format[0], chunk, i)
+            if is_valid(chunk, i) and not 0 <= code < texts.length:
+                return f"row {i} has a code beyond its dictionary"
+        return chunk_fault(schema.dictionary, texts)
+    if name in (b"u", b"U", b"z", b"Z"):
+        if chunk.n_buffers != 3 or (chunk.length and chunk.buffers[1] is NULL):
+            return "its offsets are missing"
+        if chunk.length and not offsets_go_on(chunk, name in (b"U", b"Z")):
+            return "its offsets go back"
+        if chunk.length and chunk.buffers[2] is NULL and text_end(chunk, name in (b"U", b"Z")):
+            return "its bytes are missing"
+    elif name in (b"vu", b"vz"):
+        if chunk.n_buffers < 3 or (chunk.length and chunk.buffers[1] is NULL):
+            return "its views are missing"
+        if not views_are_good(chunk):
+            return "a text lies beyond its buffers"
+    return None
+
+
+cdef int64_t text_end(const ArrowArray *chunk, bint is_large) noexcept nogil:
+    """Returns the offset where the last text of a chunk ends."""
+    cdef int64_t last = chunk.offset + chunk.length
+    if is_large:
+        return (<const int64_t *> chunk.buffers[1])[last]
+    return (<const int32_t *> chunk.buffers[1])[last]
+
+
 @cython.final
 cdef class Column:
     """A column's chunks; pointers into them are valid as long as this object."""
@@ -20,9 +122,12 @@ cdef class Column:
     cdef object owner
 
     def __cinit__(self, values):
+        check_buffers(values)
         if hasattr(values, "__arrow_c_array__"):
             self.owner = values.__arrow_c_array__()
             self.schema = <ArrowSchema *> PyCapsule_GetPointer(self.owner[0], "arrow_schema")
+            if self.schema.release is NULL:
+                raise ArgumentError("the Arrow column was read before: pass it anew")
             self.put(<ArrowArray *> PyCapsule_GetPointer(self.owner[1], "arrow_array"))
         else:
             self.drain(values.__arrow_c_stream__())
@@ -38,9 +143,13 @@ cdef class Column:
         PyMem_Free(self.chunks)
 
     cdef int put(self, ArrowArray *chunk) except -1:
-        """Appends a chunk. MemoryError."""
+        """Appends a chunk, which then is this object's. ArgumentError, MemoryError."""
         cdef size_t size = <size_t> (self.n_chunks + 1) * sizeof(ArrowArray *)
-        cdef ArrowArray **grown = <ArrowArray **> PyMem_Realloc(self.chunks, size)
+        cdef ArrowArray **grown
+        cdef str fault = chunk_fault(self.schema, chunk)
+        if fault is not None:
+            raise ArgumentError(f"the Arrow column is damaged: {fault}")
+        grown = <ArrowArray **> PyMem_Realloc(self.chunks, size)
         if grown is NULL:
             raise MemoryError
         self.chunks = grown
@@ -53,7 +162,7 @@ cdef class Column:
         """Takes every chunk of a stream. MemoryError, ValueError for a stream that fails."""
         cdef ArrowArrayStream *stream
         cdef ArrowArray *chunk
-        stream = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        stream = unread_stream(capsule)
         self.check(stream, stream.get_schema(stream, &self.own_schema))
         self.schema = &self.own_schema
         while True:

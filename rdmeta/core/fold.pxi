@@ -192,6 +192,7 @@ cdef class Fold:
         cdef rdmeta_err_t err
         cdef object capsules
         if hasattr(records, "__arrow_c_array__"):
+            check_buffers(records)
             capsules = records.__arrow_c_array__()
             schema = <ArrowSchema *> PyCapsule_GetPointer(capsules[0], "arrow_schema")
             batch = <ArrowArray *> PyCapsule_GetPointer(capsules[1], "arrow_array")
@@ -201,6 +202,7 @@ cdef class Fold:
             self.busy = False
             self.check(err)
         elif hasattr(records, "__arrow_c_stream__"):
+            check_buffers(records)
             self.drain(records.__arrow_c_stream__())
         else:
             raise TypeError("records must be an Arrow batch, table or stream, not"
@@ -214,7 +216,7 @@ cdef class Fold:
         cdef rdmeta_err_t err = RDMETA_OK
         cdef const char *why
         cdef int failed
-        stream = <ArrowArrayStream *> PyCapsule_GetPointer(capsule, "arrow_array_stream")
+        stream = unread_stream(capsule)
         self.begin()
         with nogil:
             failed = stream.get_schema(stream, &schema)

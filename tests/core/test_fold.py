@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 from fold_model import DAY, START, Piece, Row, apart, random_rows, walk
@@ -379,6 +380,23 @@ def test_cut_ends_pieces_at_a_midnight_once() -> None:
         fold.cut(midnight + timedelta(seconds=1))
 
 
+def test_a_record_behind_a_cut_begins_no_earlier_than_the_cut() -> None:
+    fold = folded(recording())
+    midnight = 20_001 * DAY
+    fold.cut(midnight)
+    late = {"version": 8, "observed_at": midnight - 5, "kind": "leader_changed", "topic": "t"}
+    fold.add(as_table([late | {"partition": 0, "new_leader": 2, "new_leader_epoch": 6}]))
+    fold.end(midnight + 7, "gap")
+    found = take(fold, "partition_interval")
+    assert [(row["leader"], row["began_at"], row["ended_at"]) for row in found] == [
+        (1, NOON, midnight),
+        (2, midnight, midnight + 7),
+    ]
+    (change,) = take(fold, "leader_change")
+    assert change["observed_at"] == midnight
+    assert fold.stats()["clocks_back"] == 1
+
+
 def test_a_baseline_at_midnight_goes_on_from_the_day_before() -> None:
     rows = recording(at=20_001 * DAY)
     (piece,) = take(folded(rows, 20_001 * DAY + 5), "partition_interval")
@@ -641,6 +659,97 @@ def test_memory_follows_the_state_and_not_the_number_of_changes() -> None:
         many += [row | {"version": 8 + i, "observed_at": NOON + i} for row in rows]
     fold.add(as_table(many))
     assert fold.stats()["memory"] < after + 400_000
+
+
+def test_a_partition_with_a_high_number_costs_as_much_as_any_other() -> None:
+    high = {"kind": "topic_added", "partition": 2**20 - 1, "new_leader": 3}
+    rows = recording(*(high | {"topic": f"topic-{i}", "same": i > 0} for i in range(100)))
+    fold = folded(rows)
+    assert fold.stats()["memory"] < 200_000
+    state = fold.state()
+    assert len(state) < 10_000
+    for each in (fold, Fold("cluster", "session", state=state)):
+        each.end(NOON + DAY // 4, "open")
+        found = take(each, "partition_interval")
+        assert [row["partition"] for row in found] == [0] + 100 * [2**20 - 1]
+
+
+def test_partitions_may_come_in_any_order() -> None:
+    numbers = random.sample(range(1, 2**20), 3_000)
+    rows = recording(
+        *({"kind": "partitions_added", "partition": n, "new_leader": n} for n in numbers),
+        *({"kind": "leader_changed", "partition": n, "new_leader": n + 1} for n in numbers),
+    )
+    fold = folded(rows)
+    take(fold, "partition_interval")
+    again = Fold("cluster", "session", state=fold.state())
+    for each in (fold, again):
+        each.end(NOON + DAY // 4, "open")
+        rows_at_end = [r for r in take(each, "partition_interval") if r["ended_by"] == "open"]
+        found = [(row["partition"], row["leader"]) for row in rows_at_end]
+        assert found == [(0, 1), *((n, n + 1) for n in sorted(numbers))]
+
+
+def test_brokers_that_are_gone_are_freed_when_there_are_many() -> None:
+    fold = folded(recording())
+    for first in range(10, 200_000, 5_000):
+        many = range(first, first + 5_000)
+        rows = recording(
+            *(broker("broker_added", n, f"host:{n} rack=a") for n in many),
+            *(broker("broker_removed", n, "") for n in many),
+        )
+        numbered = [{**row, "version": row["version"] + 3 * first} for row in rows[3:]]
+        fold.add(as_table([{**row, "observed_at": NOON + 3 * first} for row in numbered]))
+    assert fold.stats()["memory"] < 3_000_000
+    again = Fold("cluster", "session", state=fold.state())
+    assert again.state() == fold.state()
+    assert len(fold.state()) < 100_000
+
+
+class Given:
+    """Gives the same capsules each time."""
+
+    def __init__(self, records: Any) -> None:
+        self.array = records.__arrow_c_array__()
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        return self.array
+
+
+class GivenStream:
+    def __init__(self, records: Any) -> None:
+        self.stream = records.__arrow_c_stream__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
+        return self.stream
+
+
+def test_a_batch_that_was_read_before_is_refused() -> None:
+    fold = Fold("cluster", "session")
+    batch = as_table(recording()).combine_chunks().to_batches()[0]
+    for given, read in (
+        (Given(batch), pa.record_batch),
+        (GivenStream(pa.table([batch.column(0)], ["version"])), pa.table),
+    ):
+        read(given)
+        with pytest.raises(ArgumentError, match="read before: pass"):
+            fold.add(given)
+    assert fold.stats()["rows"] == 0
+
+
+def test_offsets_beyond_a_buffer_are_refused() -> None:
+    table = as_table(recording()).combine_chunks()
+    offsets = np.zeros(4, np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(b"abc")]
+    texts = pa.Array.from_buffers(pa.string(), 3, buffers)
+    place = table.schema.get_field_index("topic")
+    damaged = table.set_column(place, "topic", texts)
+    offsets[:] = 0, 1, 2, 1 << 30
+    fold = Fold("cluster", "session")
+    for records in (damaged, damaged.to_batches()[0]):
+        with pytest.raises(ArgumentError, match="Arrow data is damaged"):
+            fold.add(records)
+    assert fold.stats()["rows"] == 0
 
 
 def test_arguments_are_checked() -> None:

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from frames import P, T
 
 import rdmeta
+from rdmeta import ffi
 from rdmeta.embedded import EmbeddedCluster
 
 SEED = random.randrange(2**32)
@@ -128,3 +129,68 @@ def test_librdkafkas_producer_puts_the_keys_there(option: str) -> None:
     partitioner = "crc32" if option == "consistent_random" else "murmur2"
     found = rdmeta.partitions_for(pa.array(keys), 12, partitioner)
     assert [landed[key] for key in keys] == list(found)
+
+
+class Given:
+    """Gives the same capsules each time."""
+
+    def __init__(self, column: Any) -> None:
+        self.capsules = column.__arrow_c_array__()
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> Any:
+        return self.capsules
+
+
+def beyond(kind: pa.DataType, *offsets: int) -> pa.Array:
+    """Returns a column whose offsets become wrong after pyarrow has checked them."""
+    raw = np.zeros(len(offsets), np.int64 if kind == pa.large_string() else np.int32)
+    buffers = [None, pa.py_buffer(raw), pa.py_buffer(b"abc")]
+    made = pa.Array.from_buffers(kind, len(offsets) - 1, buffers)
+    raw[:] = offsets
+    return made
+
+
+def view_beyond(size: int, buffer: int, offset: int) -> pa.Array:
+    view = size.to_bytes(4, "little") + b"abcd"
+    view += buffer.to_bytes(4, "little") + offset.to_bytes(4, "little")
+    data = [None, pa.py_buffer(view), pa.py_buffer(20 * b"a")]
+    return pa.Array.from_buffers(pa.string_view(), 1, data)
+
+
+DAMAGED = [
+    beyond(pa.string(), 0, 1, 1 << 30),
+    beyond(pa.large_string(), 0, 1, 1 << 40),
+    beyond(pa.string(), 2, 1, 3),
+    beyond(pa.string(), -5, 1, 3),
+    view_beyond(20, 7, 0),
+    view_beyond(20, 0, 10),
+    pa.DictionaryArray.from_arrays(pa.array([0, 7], pa.int32()), ["a"], safe=False),
+]
+
+
+@pytest.mark.parametrize("number", range(len(DAMAGED)))
+def test_a_damaged_column_is_refused_wherever_one_is_taken(number: int) -> None:
+    cache, column = rdmeta.MetadataCache(), DAMAGED[number]
+    n = len(column)
+    if not pa.types.is_dictionary(column.type):
+        with pytest.raises(rdmeta.ArgumentError, match="damaged"):
+            rdmeta.partitions_for(column, 12)
+    with pytest.raises(rdmeta.ArgumentError, match="damaged"):
+        cache.leaders(column, [0] * n)
+    with pytest.raises(rdmeta.ArgumentError, match="damaged"):
+        ffi.prepare(column)
+
+
+def test_a_column_that_was_read_before_is_refused() -> None:
+    keys, numbers = Given(pa.array(["a"])), Given(pa.array([0], pa.int32()))
+    pa.array(keys)
+    pa.array(numbers)
+    for call in (
+        lambda: rdmeta.partitions_for(keys, 12),
+        lambda: rdmeta.partitions_for([b"a"], numbers),
+        lambda: rdmeta.MetadataCache().leaders(keys, [0]),
+        lambda: rdmeta.MetadataCache().leaders(["a"], numbers),
+        lambda: ffi.prepare(keys),
+    ):
+        with pytest.raises(rdmeta.ArgumentError, match="read before"):
+            call()

@@ -97,10 +97,30 @@ static rdmeta_fold_t *make(const void *state, size_t size) {
         return f;
 }
 
+/* Saves a fold after a call without memory: its state can be loaded. */
+static void check_saved(rdmeta_fold_t *f) {
+        const counted_t before = counted;
+        char state[8192];
+        size_t size;
+
+        counted.fail_at = counted.chance = 0;
+        CHECK(!rdmeta_fold_save(f, state, sizeof(state), &size));
+        rdmeta_fold_destroy(make(state, size));
+        counted.calls   = before.calls;
+        counted.rng     = before.rng;
+        counted.fail_at = before.fail_at;
+        counted.chance  = before.chance;
+}
+
 static void say(rdmeta_fold_t *f, rdmeta_change_t c) {
         rdmeta_err_t err;
 
-        AGAIN(rdmeta_fold_change(f, &c, 5));
+        do {
+                err = rdmeta_fold_change(f, &c, 5);
+                CHECK(!err || err == RDMETA_ERR_NO_MEMORY);
+                if (err)
+                        check_saved(f);
+        } while (err);
 }
 
 static void say_detail(rdmeta_fold_t *f, uint64_t version, int32_t kind,
@@ -117,7 +137,7 @@ static void say_detail(rdmeta_fold_t *f, uint64_t version, int32_t kind,
  * chance in the new one: it would need all of its memory at once. */
 static rdmeta_fold_t *moved(rdmeta_fold_t *f) {
         const size_t chance = counted.chance;
-        char state[4096];
+        char state[8192];
         size_t size;
         rdmeta_err_t err;
 
@@ -149,6 +169,10 @@ static void records(rdmeta_fold_t *f) {
                 say(f, fw_record(v, RDMETA_TOPIC_RECREATED, "t\xff", i, 3));
         say_detail(f, v++, RDMETA_CONFIG_CHANGED, NULL, 2, "a=b\xff");
         say(f, fw_record(v++, RDMETA_TOPIC_ADDED, "u", 20, 3));
+        for (i = 0; i < 40; i++)
+                say(f, fw_record(v++, RDMETA_PARTITIONS_ADDED, "v", 3 * i, 3));
+        say_detail(f, v++, RDMETA_BROKER_CHANGED, NULL, 1, "h:1");
+        say(f, fw_record(v++, RDMETA_LEADER_CHANGED, "v", 0, 1));
 }
 
 /* Returns the rows of all tables. The allocations of reading do not fail. */
