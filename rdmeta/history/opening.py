@@ -18,6 +18,8 @@ _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A recorder writes a file each few minutes. Early versions wrote one for all time without changes.
 _LONGEST = timedelta(days=400)
+# A recorder's files claim less than 100 times their size.
+_MOST_CLAIMED = 1_000
 
 
 class HistoryFile(NamedTuple):
@@ -96,14 +98,26 @@ def _opened(path: Path, source: Any, size: int) -> tuple[HistoryFile, dict[bytes
         try:
             with pq.ParquetFile(source) as file:
                 schema, rows = file.schema_arrow, file.metadata.num_rows
+                claimed = _claimed(file.metadata)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise HistoryError(f"not a whole Parquet file: {error}") from error
+        if claimed > _MOST_CLAIMED * size:
+            raise HistoryError(
+                f"its rows claim {claimed} bytes, more than {_MOST_CLAIMED} times its size"
+            )
         metadata = schema.metadata or {}
         footer = _footer(metadata, name)
         unknown = _unknown_columns(schema)
     except HistoryError as error:
         raise HistoryError(f"{path}: {error}") from error
     return _file(path, footer, rows, size, unknown), metadata
+
+
+def _claimed(metadata: pq.FileMetaData) -> int:
+    """Returns how many bytes the values of a file take in memory, at least."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    values = sum(g.column(i).num_values for g in groups for i in range(g.num_columns))
+    return max(4 * values, sum(group.total_byte_size for group in groups))
 
 
 def _file(

@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from history_files import record
+from history_files import record, rewrite
 
 from rdmeta.history import compact, files, look, looking, read
 from rdmeta.history.looking import Found
@@ -120,3 +122,12 @@ def test_a_fault_that_stays_is_told_while_other_files_come(
     assert len(look(tmp_path).quarantined) == 2
     assert len(looks) == 1
     assert len(files(tmp_path, on_error="quarantine")) > 0
+
+
+def test_a_file_whose_rows_claim_a_thousand_times_its_size_is_quarantined(tmp_path: Path) -> None:
+    path = record(tmp_path)[-1]
+    rows = pq.read_table(path)
+    rewrite(path, pa.concat_tables([rows.slice(0, 1)] * 1_000_000).combine_chunks())
+    (fault,) = look(tmp_path).quarantined
+    assert fault.path == path
+    assert "more than 1000 times its size" in fault.reason
