@@ -42,7 +42,7 @@ class Claim:
         self.place = path + ".lock"
         _claims.add(self)  # before the descriptor exists, as another thread may fork
         try:
-            self.fd = os.open(self.place, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self.fd = self._open()
             fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             holder = self._holder()
@@ -57,6 +57,25 @@ class Claim:
             os.ftruncate(self.fd, 0)
             os.pwrite(self.fd, b"%d\n" % os.getpid(), 0)
 
+    def _open(self) -> int:
+        """Opens the lock file, which must be a regular file of this user, and not a link.
+
+        A directory that others write to may have anything at that path. Raises OSError.
+        """
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        wrong = f"{self.place} must be a regular file of this user: remove it"
+        try:
+            fd = os.open(self.place, flags, 0o666)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):
+                error.strerror = wrong
+            raise
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+            os.close(fd)
+            raise PermissionError(errno.EPERM, wrong)
+        return fd
+
     def _holder(self) -> str:
         """Returns which process has the lock, for an error text; "" if that is not known."""
         try:
@@ -68,7 +87,7 @@ class Claim:
     def is_effective(self) -> bool:
         """Returns whether other publishers meet the lock: the locked file is still at its path."""
         try:
-            return os.path.samestat(os.fstat(self.fd), os.stat(self.place))
+            return os.path.samestat(os.fstat(self.fd), os.lstat(self.place))
         except OSError:
             return False
 
