@@ -161,7 +161,7 @@ OPTIONS = (
         highest=86_400_000,
         never=(-1,),
         unit="ms",
-        default_doc="3 x `topic.metadata.refresh.interval.ms`",
+        default_doc="3 x `topic.metadata.refresh.interval.ms`, at least a minute",
     ),
     Option(
         "topic.metadata.refresh.fast.interval.ms",

@@ -48,6 +48,8 @@ _PROTOCOL, _MECHANISM = "security.protocol", "sasl.mechanism"
 _INTERVAL = "topic.metadata.refresh.interval.ms"
 _FAST = "topic.metadata.refresh.fast.interval.ms"
 _AGE = "metadata.max.age.ms"
+# The shortest max age that follows from the refresh interval.
+_SHORTEST_AGE = 60_000
 _RETRY, _LONGEST_RETRY = "retry.backoff.ms", "retry.backoff.max.ms"
 # The first wait of each pair cannot be longer than the second.
 _WAITS = (
@@ -331,7 +333,7 @@ def _config(given: Mapping[str, Any]) -> Config:
             values[first] = min(values[first], values[longest])
     if _AGE not in given:
         never = values[_INTERVAL] in _BY_KEY[_INTERVAL].never
-        values[_AGE] = -1 if never else 3 * values[_INTERVAL]
+        values[_AGE] = -1 if never else max(3 * values[_INTERVAL], _SHORTEST_AGE)
     own = [each for each in OPTIONS if each.field and not each.area]
     fields = {each.field: _setting(each, values[each.key]) for each in own}
     protocol = fields["protocol"]

@@ -278,9 +278,11 @@ def test_a_default_gives_way_to_what_is_set() -> None:
     assert (config.retry_backoff, config.retry_backoff_max, config.fast_interval) == (0.1, 5, 5)
 
 
-def test_the_maximum_age_is_three_intervals_unless_set() -> None:
+def test_the_maximum_age_is_three_intervals_and_a_minute_at_least_unless_set() -> None:
     interval, age = "topic.metadata.refresh.interval.ms", "metadata.max.age.ms"
-    assert parse({**SERVERS, interval: 1000}).max_age == 3
+    assert parse({**SERVERS, interval: 30_000}).max_age == 90
+    assert parse({**SERVERS, interval: 2000}).max_age == 60
+    assert parse({**SERVERS, interval: 1000, age: 3000}).max_age == 3
     assert parse({**SERVERS, interval: -1}).max_age is None
     assert parse({**SERVERS, interval: 0}).refresh_interval is None
     assert parse({**SERVERS, interval: -1, age: 1000}).max_age == 1

@@ -58,8 +58,10 @@ class AsyncClient(Shell):
         async with rdmeta.AsyncClient({"bootstrap.servers": "localhost:9092"}) as client:
             await client.leader("orders", 3)                # a broker id
 
-    Its methods are those of `Client`, awaited. It has no thread, and no task unless a listener is a
-    coroutine function. It runs in asyncio's loops and in uvloop's.
+    Its methods are those of `Client`; those that can wait are awaited. need(), forget(),
+    subscribe(), leader_unavailable(), epoch_seen(), leader_hint(), least_loaded() and stats() do
+    not wait, and are no coroutines. It has no thread, and no task unless a listener is a coroutine
+    function. It runs in asyncio's loops and in uvloop's.
     """
 
     def __init__(
@@ -114,20 +116,20 @@ class AsyncClient(Shell):
 
     # ---- topics ---------------------------------------------------------------------------------
 
-    async def need(self, topics: str | Iterable[str]) -> None:
+    def need(self, topics: str | Iterable[str]) -> None:
         """See `Client.need`."""
         names, driver = names_of(topics), self._running()
         if not self._is_kept(names):
             driver.do(lambda policy, now: policy.need(names, now))
             self._note(names)
 
-    async def forget(self, topics: str | Iterable[str]) -> None:
+    def forget(self, topics: str | Iterable[str]) -> None:
         """See `Client.forget`."""
         names, driver = names_of(topics), self._running()
         self._needed.difference_update(names)
         driver.do(lambda policy, now: policy.forget(names, now))
 
-    async def subscribe(self, topics: Topics) -> None:
+    def subscribe(self, topics: Topics) -> None:
         """See `Client.subscribe`."""
         self._running().do(lambda policy, now: policy.subscribe(topics, now))
 
@@ -178,7 +180,7 @@ class AsyncClient(Shell):
 
     async def _leader_missed(self, topic: str, partition: int, timeout: float | None) -> int:
         if self._must_not_wait(partition, timeout):
-            await self.need(topic)
+            self.need(topic)
             return self._cache.leader(topic, partition)
         while True:
             await self.wait_for_topic(topic, partition, timeout)
@@ -207,7 +209,7 @@ class AsyncClient(Shell):
         self._running()
         found = self._found(topic, partition)
         if found is not None:
-            await self.need(topic)
+            self.need(topic)
             return found
         while found is None:
             await self._wait(
@@ -219,19 +221,19 @@ class AsyncClient(Shell):
 
     # ---- what the application has seen ----------------------------------------------------------
 
-    async def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
+    def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
         """See `Client.leader_unavailable`."""
         checked_complaint(topic, partition, code)
         self._running().do(
             lambda policy, now: policy.leader_unavailable(topic, partition, code, now)
         )
 
-    async def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
+    def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
         """See `Client.epoch_seen`."""
         checked_complaint(topic, partition, epoch)
         self._running().do(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
 
-    async def leader_hint(
+    def leader_hint(
         self,
         topic: str | UUID | bytes,
         partition: int,
@@ -254,7 +256,7 @@ class AsyncClient(Shell):
 
     # ---- the cluster ----------------------------------------------------------------------------
 
-    async def least_loaded(self) -> Node | None:
+    def least_loaded(self) -> Node | None:
         """See `Client.least_loaded`."""
         return self._running().do(lambda policy, now: policy.least_loaded(now))
 
@@ -287,7 +289,7 @@ class AsyncClient(Shell):
             found |= parsed_configs(await self._wait(asking(call, deadline)), names)
         return found
 
-    async def stats(self) -> dict[str, Any]:
+    def stats(self) -> dict[str, Any]:
         """See `Client.stats`."""
         self._check()
         return self._driver.stats()

@@ -69,7 +69,7 @@ def test_a_client_runs_in_any_loop_and_leaves_nothing(run: Run, brokers: Brokers
             client.on_change(seen.extend)
             assert await client.leader("orders", 1) == 2
             brokers.truth.lead("orders", 1, 3)
-            await client.leader_unavailable("orders", 1, 6)
+            client.leader_unavailable("orders", 1, 6)
             await soon(lambda: client.cache.leader("orders", 1) == 3)
             await soon(lambda: seen and seen[-1].kind == "leader_changed")
             apply_answer(client.cache, T("other", [P(0, 1, 0)]))
@@ -292,7 +292,7 @@ def test_a_coroutine_that_is_closed_leaves_no_waiter(brokers: Brokers) -> None:
             wait = client.wait_for_topic("never")
             wait.send(None)
             wait.close()
-            assert (await client.stats())["waiters"] == 0
+            assert client.stats()["waiters"] == 0
 
     asyncio.run(main())
 
@@ -429,3 +429,19 @@ def test_no_warning_comes_from_an_open_client_at_the_end(brokers: Brokers) -> No
         gc.collect()
     assert [str(each.message) for each in caught] == []
     assert brokers.requests(METADATA)
+
+
+def test_what_does_not_wait_is_no_coroutine(run: Run, brokers: Brokers) -> None:
+    async def main() -> None:
+        async with AsyncClient(conf(brokers)) as client:
+            client.subscribe(["orders"])
+            await client.leader("orders", 1)
+            client.leader_unavailable("orders", 1, 6)
+            client.epoch_seen("orders", 1, 99)
+            assert client.stats()["due"] == 1  # no complaint was lost
+            client.need("other")
+            assert client.least_loaded() is not None
+            assert client.leader_hint("orders", 1, 1, 0).changed == 0
+            client.forget("other")
+
+    run(main)

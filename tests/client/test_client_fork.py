@@ -113,7 +113,7 @@ def test_a_client_of_the_child_needs_a_cache_of_its_own(brokers: Brokers) -> Non
 def test_in_a_child_an_async_client_is_refused(brokers: Brokers) -> None:
     async def main() -> None:
         async with AsyncClient({"bootstrap.servers": brokers.bootstrap}) as client:
-            await client.need("orders")
+            client.need("orders")
             await client.wait_for_topic("orders")
 
             def child() -> None:

@@ -70,7 +70,7 @@ def test_calls_of_one_round_of_the_loop_share_a_turn(
         await asyncio.sleep(0.3)
         turns = counted(driver, monkeypatch)
         for n in range(100):
-            await client.epoch_seen("orders", 0, -n)
+            client.epoch_seen("orders", 0, -n)
         await asyncio.sleep(0.01)
         assert len(turns) == 1
 

@@ -87,10 +87,10 @@ async def run_async(conf: dict[str, object], topics: list[str]) -> None:
         client.on_update(answers.extend)
         for topic in topics:
             await client.wait_for_topic(topic, timeout=30)
-        report(answers, await client.stats())
+        report(answers, client.stats())
         loop = asyncio.get_running_loop()
         while await loop.run_in_executor(None, sys.stdin.readline):
-            report(answers, await client.stats())
+            report(answers, client.stats())
 
 
 def run(conf: dict[str, object], topics: list[str]) -> None:
