@@ -39,6 +39,12 @@ def _elections(scale: Scale) -> Iterable[Figure]:
     yield _figure(told, "ms", job, cap, "retry.backoff.max.ms", Goal(factor=0.8))
     busy = "busy Java producer"
     yield _figure(f"{told}, beside Java", "ms", job, ("told", "java_busy"), busy)
+    busy = "busy aiokafka producer"
+    goal = Goal(factor=1.2)
+    yield _figure(f"{told}, beside aiokafka", "ms", job, ("told", "aiokafka_busy"), busy, goal)
+    asked = "leader killed, Client that is told: Metadata requests until it knows, beside aiokafka"
+    keys = ("told_requests", "aiokafka_busy_requests")
+    yield _figure(asked, "requests", job, keys, busy, Goal(factor=2))
     idle = "leader killed, idle Client with a connection to it: lag behind the first broker"
     for key, client in (
         ("java_idle", "Java"),

@@ -1,9 +1,10 @@
 """Kills the leader again and again; times each client from the first word until it sees the next.
 
 *The first word* is the moment at which a broker first names another leader (first_word of the
-tests). Three subjects watch in each round. The application of the first Client reports that its own
-connection broke. The second Client is idle and has a connection to the leader. The third is a busy
-Java producer. Idle producers of other clients join in every fifth round, and are watched for 20 s.
+tests). Four subjects watch in each round. The application of the first Client reports that its own
+connection broke. The second Client is idle and has a connection to the leader. Two more are busy
+producers, of Java and of aiokafka. Idle producers of other clients join in every fifth round, and
+are watched for 20 s.
 """
 
 from __future__ import annotations
@@ -25,9 +26,15 @@ SOME = 5  # the others join in each round of this number
 OURS_S = 5.0  # seconds for which the subjects of every round are watched
 THEIRS_S = 20.0
 CAP_MS = 1000.0  # retry.backoff.max.ms
-ALWAYS = ("told", "idle", "java_busy")
+ALWAYS = ("told", "idle", "java_busy", "aiokafka_busy")
 SOMETIMES = ("java_idle", "aiokafka", "kafka-python")
-MODULES = {"told": "rdmeta", "idle": "rdmeta", "aiokafka": "aiokafka", "kafka-python": "kafka"}
+MODULES = {
+    "told": "rdmeta",
+    "idle": "rdmeta",
+    "aiokafka": "aiokafka",
+    "aiokafka_busy": "aiokafka",
+    "kafka-python": "kafka",
+}
 
 
 def command(name: str, bootstrap: str) -> list[str]:
@@ -66,6 +73,8 @@ def take(
         at = subject.seen(leader_of(word), since, word.at + limit)
         lag = limit if at is None else at - word.at
         out.setdefault(name, []).append(lag * 1e3)
+        begun, seen = subject.requests
+        out.setdefault(f"{name}_requests", []).append(seen - begun)
 
 
 def one_round(

@@ -1,9 +1,10 @@
 """Subjects that report when they see another leader, each a process with one protocol.
 
 The parent writes `connect NODE PORT`: the subject learns that NODE leads partition 0, gets a
-connection to it, and prints `ready LEADER`. Whenever its leader is another one it prints `leader
-SECONDS LEADER`, the time since 1970. Every subject looks at its own metadata each millisecond; a
-look asks no broker. It ends with its input.
+connection to it, and prints `ready LEADER REQUESTS`. Whenever its leader is another one it prints
+`leader SECONDS LEADER REQUESTS`: the time since 1970, and the requests for metadata that it has
+sent, if the subject counts them, else 0. Every subject looks at its own metadata each millisecond;
+a look asks no broker. It ends with its input.
 
 `python -m bench.client.watch SUBJECT BOOTSTRAP TOPIC` is such a process.
 """
@@ -47,6 +48,7 @@ class Watcher:
         )
         self.events: list[tuple[float, int]] = []
         self.ready: int | None = None
+        self.requests = [0, 0]  # when it was ready, and when it last saw another leader
         self.news = threading.Condition()
         self.thread = threading.Thread(target=self.read, daemon=True)
         self.thread.start()
@@ -59,7 +61,9 @@ class Watcher:
             with self.news:
                 if words[0] == "ready":
                     self.ready = int(words[1])
+                    self.requests = [int(each) for each in (words[2:] or ["0"])] * 2
                 else:
+                    self.requests[1] = int(words[3]) if len(words) > 3 else 0
                     self.events.append((float(words[1]), int(words[2])))
                 self.news.notify_all()
         with self.news:
@@ -124,6 +128,10 @@ class Subject:
         """Returns the leader of partition 0 that this client knows, or -1. It asks no broker."""
         raise NotImplementedError
 
+    def requests(self) -> int:
+        """Returns how many requests for metadata this client has sent, 0 if it counts none."""
+        return 0
+
 
 class Told(Subject):
     """rdmeta's client in an application that has connections of its own and reports their loss."""
@@ -149,6 +157,10 @@ class Told(Subject):
 
     def leader(self) -> int:
         return int(self.client.cache.leader(self.topic, 0, -1))
+
+    def requests(self) -> int:
+        reasons = self.client.stats()["refreshes"].values()
+        return sum(each["sent"] + each["hedged"] for each in reasons)
 
 
 class Idle(Subject):
@@ -196,6 +208,34 @@ class Aiokafka(Subject):
         return -1 if found is None else int(found)
 
 
+class BusyAiokafka(Aiokafka):
+    """aiokafka's producer with a record each 10 ms; it counts its updates of metadata."""
+
+    updates = 0
+
+    async def start(self) -> Any:
+        producer = await super().start()
+        update = producer.client._metadata_update
+
+        async def counted(*arguments: Any) -> Any:
+            self.updates += 1
+            return await update(*arguments)
+
+        producer.client._metadata_update = counted
+        self.task = asyncio.create_task(self.send(producer))
+        return producer
+
+    async def send(self, producer: Any) -> None:
+        """Sends for ever."""
+        while True:
+            with suppress(Exception):
+                await producer.send(self.topic, b"x", partition=0)
+            await asyncio.sleep(0.01)
+
+    def requests(self) -> int:
+        return self.updates
+
+
 class KafkaPython(Subject):
     """kafka-python's producer, idle after one record."""
 
@@ -218,6 +258,7 @@ SUBJECTS: dict[str, Callable[[str, str], Subject]] = {
     "told": Told,
     "idle": Idle,
     "aiokafka": Aiokafka,
+    "aiokafka_busy": BusyAiokafka,
     "kafka-python": KafkaPython,
 }
 
@@ -234,7 +275,7 @@ def watch(subject: Subject) -> None:
     while True:
         found = subject.leader()
         if found not in (-1, last):
-            say(f"leader {time.time()} {found}")
+            say(f"leader {time.time()} {found} {subject.requests()}")
             last = found
         time.sleep(LOOK)
 
@@ -246,7 +287,7 @@ def main(name: str, bootstrap: str, topic: str) -> None:
     for line in sys.stdin:
         _, node, port = line.split()
         subject.connect(int(node), int(port))
-        say(f"ready {subject.leader()}")
+        say(f"ready {subject.leader()} {subject.requests()}")
 
 
 if __name__ == "__main__":

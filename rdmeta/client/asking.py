@@ -15,8 +15,9 @@ force and hedges ask for it again.
 
 A FULL is *urgent* at the start, after a rebootstrap, when a connection works again, and when the
 subscription changes. It may be *periodic*. Otherwise it waits for the gate of the two counters. All
-requests but NEW and periodic ones take from the budget, and so do all hedges. A request that finds
-no budget, no link or no slot stays wanted.
+requests but NEW and periodic ones take from the budget, and so do all hedges. Those for elections
+do not, either: they are 2/3 of a fast interval apart at least, and each election has a bounded
+time. A request that finds no budget, no link or no slot stays wanted.
 
 Brokers before Metadata v4 create the topics that they are asked for, and cannot be told not to. So
 names go to newer brokers only, unless allow.auto.create.topics is set.
@@ -32,7 +33,7 @@ from uuid import UUID
 
 from rdmeta.address import Address
 from rdmeta.client.actions import Kind, Send
-from rdmeta.client.backoff import jittered
+from rdmeta.client.backoff import JITTER, jittered
 from rdmeta.client.connecting import Connecting
 from rdmeta.client.events import Problem
 from rdmeta.client.fast import Why
@@ -49,6 +50,8 @@ __all__ = ["Asking"]
 # A FULL of up to so many topics goes before NAMES, and covers them.
 SMALL = 1000
 BROKERS_INTERVAL = 10.0
+# The shortest time between two requests for elections, in fast intervals.
+HURRIED_SHARE = (1 - JITTER) / (1 + JITTER)
 FIRST_WITHOUT_CREATION = 4
 FIRST_WITH_BROKERS_ALONE = 1
 FIRST_WITH_IDS = 12
@@ -85,6 +88,8 @@ class Asking:
         self._brokers_alone_since: float | None = None
         # Where the next request of NAMES does not go: servers whose answer it is to confirm.
         self._around: frozenset[Address] = frozenset()
+        # When a request of NAMES may leave that elections want.
+        self._hurried_opens = -math.inf
         self._names_min = 0 if state.config.allow_auto_create else FIRST_WITHOUT_CREATION
 
     # ---- what is wanted ----
@@ -321,16 +326,23 @@ class Asking:
             return
         if not self._is_free(Kind.NAMES):
             return
-        if not self._may_leave(now, at):
-            return
+        hurried_at = min(s.fast.hurried_at(now), s.suspects.hurried_at(now))
+        hurried_at = max(hurried_at, self._hurried_opens)
+        is_hurried = hurried_at <= now
         fast, suspects = s.fast.due(now), s.suspects.due(now)
+        if not is_hurried:
+            s.later(hurried_at)
+            if fast and not (suspects or wants) and s.fast.all_hurry(fast):
+                return
+            if not self._may_leave(now, at):
+                return
         wanted = {name: None for want in wants for name in want.names}
         names = list(dict.fromkeys([*fast, *suspects, *wanted]))
         if self._is_too_old(now, names, wants):
             return
         link = self._link(now, Wish(self._names_min, not_servers=self._around))
         if link is not None:
-            self._send_names(now, link, names, wants)
+            self._send_names(now, link, names, wants, is_hurried)
 
     def _send_names(
         self,
@@ -338,6 +350,7 @@ class Asking:
         link: Link,
         names: list[str],
         wants: list[Want],
+        is_hurried: bool,
     ) -> None:
         """Asks for names, but for those that are in flight and not forced."""
         s = self._s
@@ -351,7 +364,9 @@ class Asking:
         if to_ask:
             s.demand.sent(to_ask)
             self._around = frozenset()
-            self._send(now, link, flight)
+            if is_hurried:
+                self._hurried_opens = now + HURRIED_SHARE * s.config.fast_interval
+            self._send(now, link, flight, is_free_of_charge=is_hurried)
         elif wants:
             s.later(now + s.config.retry_backoff_max)
 
@@ -498,7 +513,7 @@ class Asking:
         self._connecting.tried(now)
         if not is_free_of_charge:
             s.budget.take(now)
-        elif flight.kind is not Kind.NEW:
+        elif flight.kind not in (Kind.NEW, Kind.NAMES):
             s.gate.begin_anew()  # it is the periodic refresh
         s.last_try = now
         s.counts[flight.reason, "hedged" if is_hedge else "sent"] += 1

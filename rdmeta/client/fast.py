@@ -1,8 +1,8 @@
 """The fast schedule: topics that are asked for again and again while a reason holds.
 
 A Pace is one schedule: at once, then after the fast interval, doubled, +-20 %, up to the longest
-backoff. A pace that has seen no progress for 30 s goes on every 10 s. A new reason, and progress
-after the 30 s, begin anew.
+backoff. While an election may be under way the wait does not double. A pace that has seen no
+progress for 30 s goes on every 10 s. A new reason, and progress after the 30 s, begin anew.
 
 FastTopics has a pace per topic. A topic stays for as long as it has at least one reason. The
 reasons come from several sources, each of which says now and then which topics it wants: assign()
@@ -18,11 +18,12 @@ A topic whose name is in flight in another request is skipped: it is due again w
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Container, Iterable, Mapping
 from enum import IntFlag
 from random import Random
 
-from rdmeta.client.backoff import Backoff, jittered
+from rdmeta.client.backoff import JITTER, Backoff, jittered
 
 __all__ = ["FastTopics", "Pace", "Rules", "Why"]
 
@@ -86,12 +87,13 @@ class Rules:
 class Pace:
     """One schedule: `at` is the time of the next request, `since` that of the last progress."""
 
-    __slots__ = ("asked_at", "at", "since", "step")
+    __slots__ = ("asked_at", "at", "hurries_until", "since", "step")
 
     def __init__(self, now: float) -> None:
         self.since = self.at = now
         self.step = 0
-        self.asked_at = now
+        self.asked_at = -math.inf
+        self.hurries_until = -math.inf
 
     def begin(self, now: float, at: float | None = None) -> None:
         """Begins anew: the next request is due at once, or at `at`."""
@@ -100,9 +102,20 @@ class Pace:
 
     def asked(self, now: float, rules: Rules, jitter: float) -> None:
         """Notes a request; the next one is due an interval later."""
-        self.step += 1
+        if now < self.hurries_until:
+            self.step = 0
+            jitter /= 1 + JITTER  # at most the interval
+        else:
+            self.step += 1
         self.asked_at = now
         self.at = now + self.interval(now, rules) * jitter
+
+    def hurry(self, now: float, until: float, rules: Rules) -> None:
+        """Asks every first interval until then, as an election may be under way."""
+        self.hurries_until = max(self.hurries_until, until)
+        if now < self.hurries_until:
+            self.step = 0
+            self.at = min(self.at, max(now, self.asked_at + rules.backoff.mean(1)))
 
     def slow_after(self, rules: Rules) -> float:
         """Returns how long the pace is fast without progress."""
@@ -114,7 +127,7 @@ class Pace:
 
     def interval(self, now: float, rules: Rules) -> float:
         """Returns the time between the last request and the next one, without jitter."""
-        if self.is_slow(now, rules):
+        if self.is_slow(now, rules) and now >= self.hurries_until:
             return SLOW_INTERVAL
         return rules.backoff.mean(max(self.step, 1))
 
@@ -148,6 +161,8 @@ class FastTopics:
         self._wanted_by: dict[int, set[str]] = {}
         self._heap: list[tuple[float, str]] = []
         self._skipped: set[str] = set()
+        # The topics whose pace hurries, up to those of one request.
+        self._hurried: dict[str, _Item] = {}
 
     def __len__(self) -> int:
         return len(self._items)
@@ -228,6 +243,30 @@ class FastTopics:
             item.seen |= item.why
             item.begin(now, None if at is None else min(at, max(item.at, now)))
             self._push(name, item)
+
+    # ---- elections ----
+
+    def hurry(self, name: str, now: float, until: float) -> None:
+        """Asks for a topic of the schedule every first interval until then."""
+        item = self._items.get(name)
+        if item is None or until <= now or len(self._hurried) >= AT_ONCE:
+            return
+        self._hurried[name] = item
+        item.hurry(now, until, self._rules)
+        self._push(name, item)
+
+    def hurried_at(self, now: float) -> float:
+        """Returns the time at which the next topic that hurries is due."""
+        self._hurried = {
+            name: item
+            for name, item in self._hurried.items()
+            if now < item.hurries_until and self._items.get(name) is item
+        }
+        return min((item.at for item in self._hurried.values()), default=math.inf)
+
+    def all_hurry(self, names: Iterable[str]) -> bool:
+        """Returns whether each of these topics hurries."""
+        return self._hurried.keys() >= set(names)
 
     # ---- times ----
 

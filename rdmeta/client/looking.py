@@ -47,6 +47,8 @@ class Looking:
         self._denied_at = math.inf
         self._propagating: deque[tuple[float, str]] = deque()
         self._reported: dict[str, int] = {}
+        # The watched topics that have changed since the last look.
+        self._changed: set[str] = set()
         # Topics that were created again; the policy asks another node.
         self.recreated: list[str] = []
 
@@ -104,6 +106,7 @@ class Looking:
         else:
             watched = list(dict.fromkeys([*fast, *s.suspects.topics(), *s.complaints.topics()]))
             changed = {watched[i] for i in s.cache._changed(watched, since)}
+        self._changed = changed
         marks = {name: _mark(s.cache, name) for name in fast if name in changed}
         moved = s.fast.progressed(marks, now)
         moved += s.suspects.changed(changed, now, all_asked)
@@ -153,7 +156,14 @@ class Looking:
         asked = [name for name in found if name in due or name in s.fast]
         if not any(found[name] & Why.KEPT_BACK for name in asked):
             s.nodes.clear_behind()
-        return len(s.fast.assign(DUE, due, now))
+        leaderless = [name for name in due if found[name] & Why.NO_LEADER]
+        begun = [n for n in leaderless if n in self._changed or not s.fast.why(n) & Why.NO_LEADER]
+        self._changed = set()
+        dropped = s.fast.assign(DUE, due, now)
+        for name in begun:
+            until = s.elections.open(name, now, lambda each: each.leaderless)
+            s.fast.hurry(name, now, until)
+        return len(dropped)
 
     def _look_at_unknown(self, now: float) -> int:
         """Drops the unknown topics that are known now."""

@@ -509,12 +509,18 @@ class Policy:
         if self._is_closed or not s.demand.check([topic]):
             return
         if s.complaints.unavailable(topic, partition, code, now):
-            s.fast.add(Why.COMPLAINT, topic, now)
+            self._complained(topic, partition, now)
 
     def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> None:
         """Takes a leader epoch that the application saw; does nothing unless it is newer."""
         if not self._is_closed and self._s.complaints.epoch_seen(topic, partition, epoch, now):
-            self._s.fast.add(Why.COMPLAINT, topic, now)
+            self._complained(topic, partition, now)
+
+    def _complained(self, topic: str, partition: int, now: float) -> None:
+        s = self._s
+        s.fast.add(Why.COMPLAINT, topic, now)
+        until = s.elections.open(topic, now, lambda each: each.partition == partition)
+        s.fast.hurry(topic, now, until)
 
     def leader_hint(
         self,

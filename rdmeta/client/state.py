@@ -14,6 +14,7 @@ from rdmeta.client.actions import Action
 from rdmeta.client.backoff import Backoff, Budget, Gate
 from rdmeta.client.complaints import Complaints
 from rdmeta.client.demand import Demand
+from rdmeta.client.elections import Elections
 from rdmeta.client.events import Event
 from rdmeta.client.fast import FastTopics, Rules, Why
 from rdmeta.client.flights import Flights
@@ -57,7 +58,8 @@ class State:
             lambda name: self.fast.drop(Why.WAITED, name),
         )
         self.wants = Wants(self.waiters)
-        self.suspects = Suspects(cache, rules, self.demand.__contains__)
+        self.elections = Elections(cache)
+        self.suspects = Suspects(cache, rules, self.demand.__contains__, self.elections)
         self.complaints = Complaints(cache)
         self.gate = Gate(Backoff(config.retry_backoff, longest, random))
         self.budget = Budget(BURST, BUDGET_SHARE * longest)

@@ -14,10 +14,12 @@ was: a broker that comes and goes causes no flood.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Literal, Protocol
 
+from rdmeta.client.elections import Elections
 from rdmeta.client.fast import Pace, Rules
 from rdmeta.model import Topic, TopicPartition
 
@@ -66,8 +68,15 @@ class _Suspect:
 class Suspects:
     """The suspect brokers, by id."""
 
-    def __init__(self, cache: Leaders, rules: Rules, is_needed: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        cache: Leaders,
+        rules: Rules,
+        is_needed: Callable[[str], bool],
+        elections: Elections,
+    ) -> None:
         self._cache, self._rules, self._is_needed = cache, rules, is_needed
+        self._elections = elections
         self._suspects: dict[int, _Suspect] = {}
         self._past: dict[int, tuple[float, Pace]] = {}
 
@@ -92,7 +101,15 @@ class Suspects:
             suspect.pace = pace
         self._suspects[broker] = suspect
         self._read(broker, suspect, now)
+        for name in suspect.sample():
+            until = self._elections.open(name, now, lambda each: each.leader == broker)
+            suspect.pace.hurry(now, until, self._rules)
         return broker in self._suspects
+
+    def hurried_at(self, now: float) -> float:
+        """Returns the time at which the next suspect's topics are due that hurries."""
+        paces = [each.pace for each in self._suspects.values()]
+        return min((pace.at for pace in paces if now < pace.hurries_until), default=math.inf)
 
     def clear(self, broker: int, now: float) -> None:
         """Ends a suspicion."""
@@ -166,8 +183,13 @@ class Suspects:
 
     def due(self, now: float) -> list[str]:
         """Returns the topics to ask for now."""
-        due = [each for each in self._suspects.values() if each.pace.at <= now]
+        due = [each for each in self._suspects.values() if self._is_due(each.pace, now)]
         return list({name: None for each in due for name in each.sample()})
+
+    def _is_due(self, pace: Pace, now: float) -> bool:
+        """Returns whether it is; one that hurries shares the request of almost the same time."""
+        early = pace.interval(now, self._rules) / 2 if now < pace.hurries_until else 0.0
+        return pace.at - early <= now
 
     def asked(self, is_asked: Callable[[str], bool], now: float) -> None:
         """Notes that a request leaves which has every topic for which `is_asked` is true."""

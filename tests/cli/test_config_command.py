@@ -53,7 +53,10 @@ def test_each_option_is_shown_with_its_default() -> None:
         "from": "",
     }
     assert found["socket.keepalive.enable"]["default"] == "false"
-    assert found["metadata.max.age.ms"]["default"] == "3 x topic.metadata.refresh.interval.ms, at least a minute"
+    assert (
+        found["metadata.max.age.ms"]["default"]
+        == "3 x topic.metadata.refresh.interval.ms, at least a minute"
+    )
     assert found["ssl.ca.location"]["default"] == ""
 
 

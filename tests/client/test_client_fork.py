@@ -119,9 +119,9 @@ def test_in_a_child_an_async_client_is_refused(brokers: Brokers) -> None:
             def child() -> None:
                 assert client.cache.leader("orders", 1) == 2
                 with pytest.raises(ForkedError):
-                    client.need("other").send(None)
+                    client.need("other")
                 with pytest.raises(ForkedError):
-                    client.stats().send(None)
+                    client.stats()
                 with pytest.raises(StopIteration):
                     client.close().send(None)
 

@@ -416,7 +416,7 @@ def test_a_false_complaint_is_over_after_30_s(complaint: str) -> None:
             d.answer(send, topic("orders", epoch=3))
     times = times_of(d, "complaint", start)
     assert 25 < max(times) <= 30
-    assert len(times) < 45
+    assert len([time for time in times if time > 15]) < 20
 
 
 @pytest.mark.parametrize("complaint", ["leader", "epoch"])
@@ -469,6 +469,12 @@ def test_a_complaint_outlives_a_subscription_without_its_topic() -> None:
 def test_a_complaint_that_is_open_does_not_begin_anew() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
+    d.policy.leader_unavailable("orders", 0, 6, d.now)
+    for _ in range(160):  # the time of an election
+        d.wait(0.1)
+        for send in list(d.open.values()):
+            d.answer(send, topic("orders"))
+    d.sends.clear()
     for _ in range(300):
         d.policy.leader_unavailable("orders", 0, 6, d.now)
         d.wait(0.01)

@@ -31,9 +31,9 @@ def gaps(times: list[float]) -> list[float]:
 
 def test_fast_is_at_once_then_the_fast_interval_doubled_up_to_the_longest_backoff() -> None:
     d = Driver(topics=["orders"])
-    d.start(topic("orders", NO_LEADER))
+    d.start(topic("orders", 77))
     assert d.sent_at[d.sent().number] == d.now
-    times = [0.0, *play(d, 9.0, topic("orders", NO_LEADER))]
+    times = [0.0, *play(d, 9.0, topic("orders", 77))]
     for gap, mean in zip(gaps(times), [0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0], strict=False):
         assert 0.8 * mean - 1e-6 <= gap <= 1.2 * mean + 0.011
 
@@ -110,7 +110,7 @@ def test_a_reason_that_comes_back_is_not_new() -> None:
             leader = 77 if i % 2 else NO_LEADER
             times.append(d.sent_at[send.number] - start)
             d.answer(send, topic("orders", leader))
-    assert len(times) < 28
+    assert len([time for time in times if time > 15]) < 15
 
 
 def test_topics_that_are_due_at_almost_the_same_time_share_a_request() -> None:
@@ -118,7 +118,7 @@ def test_topics_that_are_due_at_almost_the_same_time_share_a_request() -> None:
     d = Driver(topics=names)
     d.start(*[topic(name) for name in names])
     for name in names:
-        d.policy.leader_unavailable(name, 0, 6, d.now)
+        d.policy.wait_for_topic(d.now, name, 7)
         d.wait(0.03)
         for send in list(d.open.values()):
             d.answer(send, *[topic(each) for each in names_of(send)])
@@ -187,7 +187,7 @@ def test_any_window_has_8_requests_and_one_more_per_interval_of_the_budget(longe
     d.start(*[topic(name) for name in names])
     start = d.now
     for name in names:
-        d.policy.leader_unavailable(name, 0, 6, d.now)
+        d.policy.wait_for_topic(d.now, name, 7)
         d.policy.refresh(d.now, ALL)
         d.policy.refresh(d.now, [name], force=True)
         d.wait(0.037)
@@ -223,7 +223,7 @@ def test_fast_reasons_go_first_when_the_budget_has_one_request() -> None:
     budget = d.policy._s.budget
     while budget.opens <= d.now:
         budget.take(d.now)
-    d.policy.leader_unavailable("other", 0, 6, d.now)
+    d.policy.leader_unavailable("other", 7, 6, d.now)
     d.policy.refresh(d.now)
     d.poll()
     assert not d.open
@@ -257,7 +257,7 @@ def test_fast_reasons_without_an_end_hold_up_a_full_refresh_for_the_longest_back
 
     def complain(seconds: float) -> None:
         for i in range(round(20 * seconds)):
-            d.policy.leader_unavailable(f"t{i}", 0, 6, d.now)
+            d.policy.leader_unavailable(f"t{i}-{len(d.sends)}", 0, 6, d.now)
             d.wait(0.05)
             for send in list(d.open.values()):
                 d.answer(send, *(topic(name) for name in names_of(send)))
@@ -274,8 +274,77 @@ def test_a_storm_of_leaderless_topics_costs_one_request_per_step() -> None:
     names = [f"t{i}" for i in range(1000)]
     d = Driver(topics=names)
     d.start(*[topic(name, NO_LEADER) for name in names])
-    times = play(d, 20, *[topic(name, NO_LEADER) for name in names], step=0.05)
-    assert len(times) <= 25
+    times = play(d, 35, *[topic(name, NO_LEADER) for name in names], step=0.05)
+    assert len([time for time in times if time < 15]) <= 226
+    assert len([time for time in times if time >= 15]) <= 25
+
+
+# ---- elections ----------------------------------------------------------------------------------
+
+
+def are_100_ms_apart(times: list[float]) -> bool:
+    return all(0.066 <= gap <= 0.1 + 0.011 for gap in gaps(times))
+
+
+@pytest.mark.parametrize("cause", ["no leader", "complaint", "epoch seen", "suspect"])
+def test_while_an_election_may_be_under_way_a_topic_is_asked_for_every_fast_interval(
+    cause: str,
+) -> None:
+    d = Driver(topics=["orders", "audit"], bootstrap=ADDRESSES, refresh_interval=None)
+    answers = topic("orders", NO_LEADER if cause == "no leader" else 1), topic("audit", 2)
+    d.start(*answers)
+    if cause == "complaint":
+        d.policy.leader_unavailable("orders", 0, 6, d.now)
+    elif cause == "epoch seen":
+        d.policy.epoch_seen("orders", 0, 99, d.now)
+    elif cause == "suspect":
+        d.fail(next(link for link in d.links if d.node_of(link) == "broker-1"))
+        others = [each.link for each in d.connecting() if each.node.host != "broker-1"]
+        d.connect(others[0])
+    times = play(d, 28, *answers)
+    early = [time for time in times if 2 < time < 14.8]
+    assert len(early) >= 105
+    assert are_100_ms_apart(early)
+    assert 8 <= len([time for time in times if time > 16]) <= 18  # then the wait doubles
+
+
+def test_complaints_do_not_renew_the_time_of_an_election_but_another_epoch_does() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.start(topic("orders"))
+
+    def complain(seconds: int, epoch: int) -> int:
+        before = len(d.sends)
+        for _ in range(10 * seconds):
+            d.policy.leader_unavailable("orders", 0, 6, d.now)
+            play(d, 0.1, topic("orders", epoch=epoch))
+        return len(d.sends) - before
+
+    assert 110 <= complain(16, 1) <= 235
+    assert complain(60, 1) <= 76
+    complain(1, 2)
+    assert 110 <= complain(15, 2) <= 235
+    assert complain(60, 2) <= 80
+
+
+def test_an_hour_without_a_leader_costs_no_more_after_the_time_of_an_election() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.start(topic("orders", NO_LEADER))
+    times = play(d, 3600, topic("orders", NO_LEADER), step=0.05)
+    assert len([time for time in times if time < 15]) <= 226
+    assert len([time for time in times if time > 16]) <= 375 + 18
+
+
+def test_the_requests_for_elections_are_shared_and_leave_the_budget_to_others() -> None:
+    names = [f"t{i}" for i in range(100)]
+    d = Driver(topics=names, refresh_interval=None)
+    d.start(*[topic(name) for name in names])
+    start = d.now
+    for name in names:  # each begins at another time
+        d.policy.leader_unavailable(name, 0, 6, d.now)
+        play(d, 0.05, *[topic(each) for each in names])
+    times = play(d, 5, *[topic(each) for each in names])
+    assert are_100_ms_apart(times)
+    assert d.policy._s.budget.opens < start
 
 
 # ---- two counters -------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ def test_the_broker_of_a_broken_connection_is_suspect_and_its_topics_are_asked_f
         d.wait(0.01)
         answer_all(d, known)
     times = [d.sent_at[s.number] for s in d.sends[before:] if s.reason == "suspect"]
-    assert 5 <= len(times) <= 10
-    assert max(b - a for a, b in zip(times, times[1:], strict=False)) <= 1.21
+    assert 45 <= len(times) <= 76
+    assert max(b - a for a, b in zip(times, times[1:], strict=False)) <= 0.121
 
 
 def test_a_broker_with_another_link_that_works_is_not_suspect() -> None:
@@ -159,7 +159,7 @@ def test_a_suspect_is_cleared_when_a_link_is_ready_for_requests() -> None:
 def test_a_suspect_that_comes_again_within_30_s_goes_on_where_its_schedule_was() -> None:
     d, _ = broken(["orders"])
     known = {"orders": topic("orders")}
-    for _ in range(500):
+    for _ in range(2000):
         d.wait(0.01)
         answer_all(d, known)
     for expected in ("goes on", "begins anew"):

@@ -618,7 +618,7 @@ def close_in(loop: LoopThread, client: rdmeta.AsyncClient) -> None:
 
 def async_stats(loop: LoopThread, client: rdmeta.AsyncClient) -> dict[str, Any]:
     """Returns the statistics of an asyncio client."""
-    return loop.run(client.stats())
+    return loop.call(client.stats)
 
 
 @contextmanager

@@ -267,7 +267,12 @@ class App:
 
     def complain(self, name: str, partition: int, code: int) -> None:
         self.world.say("call", "leader_unavailable", name, partition, code)
+        self._may_be_election(name, partition, "complaint")
         self.world.policy.leader_unavailable(name, partition, code, self.world.now)
+
+    def _may_be_election(self, name: str, partition: int, cause: str) -> None:
+        invariants = self.world.invariants
+        invariants.election(name, cause, lambda each: each.partition == partition)
 
     def cry_wolf(self) -> None:
         """Complains of a partition without a reason."""
@@ -284,6 +289,7 @@ class App:
 
     def epoch_of(self, name: str, partition: int, epoch: int) -> None:
         self.world.say("call", "epoch_seen", name, partition, epoch)
+        self._may_be_election(name, partition, f"epoch {epoch}")
         self.world.policy.epoch_seen(name, partition, epoch, self.world.now)
 
     def hint(self) -> None:

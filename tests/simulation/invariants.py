@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import math
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 # The budget: Metadata requests that may come at once, and the factor of the time for one more.
 BURST, SHARE = 8, 0.8
+# For so long an election may be under way, in seconds; and how far apart its requests are.
+ELECTION, ELECTION_SHARE = 15.0, 2 / 3
 # The kinds of changes after which a topic is not known.
 LEAVES = ("topic_removed", "topic_absent", "topic_error")
 # The rules for a rewind, as docs/policies.md has them.
@@ -103,6 +105,9 @@ class Invariants:
         self.heard: dict[str, deque[Told]] = {}
         self.sent = 0
         self.level, self.level_at = 0.0, 0.0
+        # When each window for an election began, by topic; and the last request for one.
+        self.elections: dict[str, dict[tuple[object, ...], float]] = {}
+        self.election_at = -math.inf
         self.full_at = -math.inf
         self.in_flight: dict[int, Sent] = {}
         # Names that may be asked again: their hints have ended, or a refresh forces them.
@@ -358,13 +363,15 @@ class Invariants:
     def requests_fit_the_budget(self, send: Send, names: frozenset[str] | None) -> None:
         """(3) In any window of W s are at most 8 + W / (0.8 retry.backoff.max) Metadata requests.
 
-        Requests for new names and periodic ones are apart, but not their hedges. The level of a
-        bucket that leaks one request per 0.8 retry.backoff.max is the largest excess of all windows
-        that end now. A name is new once each time that it becomes needed. A request is periodic if
-        0.8 intervals have passed since the full refresh before.
+        Requests for new names and periodic ones are apart, but not their hedges. So are those for
+        elections, which are 2/3 fast intervals apart, for 15 s per partition and epoch. The level
+        of a bucket that leaks one request per 0.8 retry.backoff.max is the largest excess of all
+        windows that end now. A name is new once each time that it becomes needed. A request is
+        periodic if 0.8 intervals have passed since the full refresh before.
         """
         is_new = send.kind is Kind.NEW and not send.hedge and self.world.app.takes_new(names)
-        if self._is_periodic(send) or is_new:
+        is_election = self._is_election(send, names or frozenset())
+        if self._is_periodic(send) or is_new or is_election:
             return
         now = self.world.now
         leaked = (now - self.level_at) / (SHARE * self.config.retry_backoff_max)
@@ -373,6 +380,32 @@ class Invariants:
             raise Violation(
                 "requests_fit_the_budget", f"{self.level:.2f} requests above the rate, 8 allowed"
             )
+
+    def election(self, name: str, cause: str, concerns: Callable[[Partition], bool]) -> None:
+        """Notes that an election may be under way; a cause counts once for each leader epoch."""
+        topic = self.world.cache.topic(name, None, allow_stale=True)
+        for each in topic.partitions if topic is not None else ():
+            if concerns(each):
+                mark = each.leader if each.leader_epoch is None else each.leader_epoch
+                windows = self.elections.setdefault(name, {})
+                windows.setdefault((each.topic_id, each.partition, mark, cause), self.world.now)
+
+    def _is_election(self, send: Send, names: frozenset[str]) -> bool:
+        """Returns whether a request may be one for an election; notes it."""
+        suspects = self.world.policy.stats()["suspects"]
+        for name in names:
+            self.election(name, "no leader", lambda each: each.leaderless)
+            self.election(name, "suspect", lambda each: each.leader in suspects)
+        begun = (at for name in names for at in self.elections.get(name, {}).values())
+        last = max(begun, default=-math.inf)
+        gap = ELECTION_SHARE * self.config.fast_interval
+        now = self.world.now
+        if send.kind is not Kind.NAMES or send.hedge or now > last + ELECTION + EPSILON:
+            return False
+        if now < self.election_at + gap - EPSILON:
+            return False
+        self.election_at = now
+        return True
 
     def _is_periodic(self, send: Send) -> bool:
         """Returns whether a request is the periodic refresh; notes a full one.
