@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rdmeta.client.actions import Finish, Node
 from rdmeta.client.driver import Begin, Driver, Topics, closed, unheard
-from rdmeta.client.listeners import LISTENERS_S, Delivery, Listener, LoopDelivery, ended_all
+from rdmeta.client.listeners import (
+    LISTENERS_S,
+    Delivery,
+    Listener,
+    LoopDelivery,
+    drained_all,
+    ended_all,
+)
 from rdmeta.client.shell import (
     QUORUM,
     Refreshed,
@@ -99,19 +106,25 @@ class AsyncClient(Shell):
     async def close(self) -> None:
         """Ends every wait with an error and closes all connections; a second call does nothing.
 
-        It cancels the tasks of listeners, and waits a second at most for them. In the child of a
-        fork it does nothing. Raises Error if the client runs in another loop.
+        First it has listeners called with what they have not seen, but not the one that calls it.
+        After a second it cancels their tasks, and waits a second at most for them. In the child of
+        a fork it does nothing. Raises Error if the client runs in another loop.
         """
         if os.getpid() != self._pid:
             return
         if self._loop is not None and not self._loop.is_closed():
             self._check_loop()
-        deliveries = self._close_listeners()
-        self._lookup = nothing
-        self._driver.close()
-        if self._dropped is not None:
-            self._dropped.detach()
-        tasks = [each for each in deliveries if isinstance(each, LoopDelivery)]
+        listeners = self._taken_listeners()
+        tasks = [each for each in listeners.values() if isinstance(each, LoopDelivery)]
+        try:
+            await drained_all(tasks, LISTENERS_S)
+        finally:
+            self._lookup = nothing
+            self._driver.close()
+            if self._dropped is not None:
+                self._dropped.detach()
+            for each in tasks:
+                each.close()
         await ended_all(tasks, LISTENERS_S)
 
     # ---- topics ---------------------------------------------------------------------------------

@@ -116,20 +116,25 @@ class Client(Shell):
     def close(self) -> None:
         """Ends every wait with an error, closes all connections and ends the threads.
 
-        Any thread may call it, also a listener; a second call does nothing. It waits for the
-        client's thread, and a second at most for listeners that are still running. In the child of
-        a fork it does nothing.
+        Any thread may call it, also a listener; a second call does nothing. First it has listeners
+        called with what they have not seen, but not the one that calls it. That takes a second at
+        most; then it waits for the client's thread. In the child of a fork it does nothing.
         """
         if os.getpid() != self._pid:  # another thread may have had a lock at the fork
             return
-        deliveries = self._close_listeners()
-        self._lookup = nothing
-        self._thread.close()
-        deliveries += self._close_listeners()  # those that another thread has added meanwhile
+        listeners = self._taken_listeners()
+        deliveries = [each for each in listeners.values() if isinstance(each, ThreadDelivery)]
         until = time.monotonic() + LISTENERS_S
-        for each in deliveries:
-            if isinstance(each, ThreadDelivery):
+        try:
+            for each in deliveries:
+                each.drain()
+            for each in deliveries:
                 each.join(max(0.0, until - time.monotonic()))
+        finally:
+            self._lookup = nothing
+            self._thread.close()
+            for late in (*deliveries, *self._taken_listeners().values()):
+                late.close()
 
     # ---- topics ---------------------------------------------------------------------------------
 

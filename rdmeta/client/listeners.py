@@ -30,6 +30,7 @@ __all__ = [
     "Listener",
     "LoopDelivery",
     "ThreadDelivery",
+    "drained_all",
     "ended_all",
 ]
 
@@ -123,6 +124,7 @@ class ThreadDelivery:
         # A queue of C, as Ctrl-C in the middle of Event.set() would leave its lock taken.
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._is_started = False
+        self._is_ending = False
         self._ended = False
         self._daemon = Daemon(self._run, "rdmeta-listener")
         weakref.finalize(listener, self.close).atexit = False
@@ -139,6 +141,13 @@ class ThreadDelivery:
         if self._wakes.empty():
             self._wakes.put(None)
 
+    def drain(self) -> None:
+        """Ends the thread once its inbox is empty, or this call of the listener; does not wait."""
+        if self._daemon.is_current:
+            self.close()
+        self._is_ending = True
+        self.wake()
+
     def close(self) -> None:
         """Ends the thread once the running call returns; it does not wait."""
         self._ended = True
@@ -151,7 +160,9 @@ class ThreadDelivery:
     def _run(self) -> None:
         while not self._ended:
             self._wakes.get()
+            is_last = self._is_ending
             self._deliver()
+            self._ended |= is_last and self._wakes.empty()
 
     def _deliver(self) -> None:
         """Calls the listener until its inbox is empty."""
@@ -187,6 +198,15 @@ class LoopDelivery:
         if self._loop and not (self._ended or self._planned or self._task):
             self._planned = self._loop.call_soon(self._deliver)
 
+    async def drain(self) -> None:
+        """Calls the listener until its inbox is empty, unless its task is the caller's."""
+        while self._loop is not None and not self._ended:
+            if self._task is not None:
+                await asyncio.wait((self._task,))
+            elif not self._deliver():
+                return
+            await asyncio.sleep(0)  # a listener may cause changes for ever
+
     def close(self) -> None:
         """Cancels the listener's task, unless that task calls close()."""
         self._ended = True
@@ -201,25 +221,28 @@ class LoopDelivery:
             return None
         return None if self._task is _current_task() else self._task
 
-    def _deliver(self) -> None:
-        """Calls the listener once, and plans the next call."""
-        self._planned = None
+    def _deliver(self) -> bool:
+        """Calls the listener once, and plans the next call; returns whether it had news."""
+        if self._planned is not None:
+            self._planned.cancel()
+            self._planned = None
         listener = self._listener()
-        if self._loop is None or self._ended or listener is None:
-            return
+        if self._loop is None or self._ended or self._task is not None or listener is None:
+            return False
         try:
             batch = listener.inbox.take()
             if batch is None:
-                return
+                return False
             result = listener.function(batch)
             if inspect.isawaitable(result):
                 task = self._loop.create_task(self._finish(listener, result))
                 if not task.done():  # an eager task may have ended by now
                     self._task = task
-                return
+                return True
         except Exception as error:
             listener.failed(error)
         self.wake()
+        return True
 
     async def _finish(self, listener: Listener, result: Any) -> None:
         """Awaits a listener that is a coroutine function."""
@@ -230,6 +253,21 @@ class LoopDelivery:
         finally:
             self._task = None
             self.wake()
+
+
+async def drained_all(deliveries: Iterable[LoopDelivery], timeout: float) -> None:
+    """Has all these listeners called with what they have not seen, for `timeout` seconds at most.
+
+    It leaves out a listener whose task is the caller's.
+    """
+    own = _current_task()
+    tasks = [asyncio.ensure_future(each.drain()) for each in deliveries if each._task is not own]
+    if tasks:
+        try:
+            await asyncio.wait(tasks, timeout=timeout)
+        finally:
+            for task in tasks:
+                task.cancel()
 
 
 async def ended_all(deliveries: Iterable[LoopDelivery], timeout: float) -> None:

@@ -171,14 +171,11 @@ class Shell:
             for delivery in self._listeners.values():
                 delivery.start()
 
-    def _close_listeners(self) -> list[Delivery]:
-        """Ends all listeners; returns the deliveries, which the caller waits for."""
+    def _taken_listeners(self) -> dict[Listener, Delivery]:
+        """Returns all listeners, which the caller ends: a delivery does not keep its listener."""
         with self._registering:
-            deliveries = list(self._listeners.values())
-            self._listeners.clear()
-        for each in deliveries:
-            each.close()
-        return deliveries
+            listeners, self._listeners = self._listeners, {}
+        return listeners
 
     def _delivery(self, listener: Listener) -> Delivery:
         raise NotImplementedError

@@ -671,3 +671,37 @@ def test_connections_are_kept_alive_as_configured(
     monkeypatch.setattr("rdmeta.client.driver.StreamConnection", Connection)
     make(brokers.bootstrap, {"socket.keepalive.enable": wanted}).refresh([])
     assert set(seen) == {wanted}
+
+
+def test_close_delivers_what_the_cache_already_has(make: Maker, brokers: Brokers) -> None:
+    for turn in range(20):
+        client = make(brokers.bootstrap, topics=["orders"])
+        client.start()
+        until(lambda: client.cache.leader("orders", 0, None) is not None, "the first answer")  # noqa: B023
+        seen: list[Any] = []
+        client.on_change(seen.extend)
+        apply_answer(client.cache, T(f"new-{turn}", [P(0, 1, 0)]))
+        client.close()
+        assert [each.topic for each in seen if each.kind == "topic_added"] == [f"new-{turn}"]
+
+
+def test_a_listener_that_closes_the_client_is_not_called_again(
+    make: Maker, brokers: Brokers
+) -> None:
+    client = make(brokers.bootstrap)
+    calls: list[Any] = []
+    closed = threading.Event()
+
+    def listen(changes: Any) -> None:
+        calls.append(changes)
+        apply_answer(client.cache, T("later", [P(0, 1, 0)]))
+        client.close()
+        closed.set()
+
+    if isinstance(client, rdmeta.Client):
+        client.start()
+        client.on_change(listen)
+        apply_answer(client.cache, T("first", [P(0, 1, 0)]))
+        assert closed.wait(20)
+        client.close()
+        assert len(calls) == 1
