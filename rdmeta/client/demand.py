@@ -31,6 +31,7 @@ from rdmeta.model import ALL, All, topic_fault
 __all__ = ["Demand", "Subscription", "literal_prefix"]
 
 TOGETHER = 0.01
+AGAIN = 10.0
 Subscription: TypeAlias = All | str | Collection[str] | None
 Finder: TypeAlias = Callable[[str], Iterable[str]]
 
@@ -59,6 +60,10 @@ class Demand:
         self.all = False
         self._subscribed: dict[str, None] = {}
         self._used: dict[str, float] = {}
+        # Those that are needed only by waits, none of which has ended well.
+        self._lent: set[str] = set()
+        # When the needs of waits were taken back, the last ones last.
+        self._taken: dict[str, float] = {}
         self._patterns: dict[str, re.Pattern[str]] = {}
         self._matched: set[str] = set()
         self._idle: list[tuple[float, str]] = []
@@ -153,18 +158,41 @@ class Demand:
             self._matched.clear()
         return is_changed
 
-    def need(self, names: Iterable[str], now: float) -> list[str]:
-        """Makes topics needed; returns those that were not. Raises as subscribe() does."""
+    def need(self, names: Iterable[str], now: float, is_lent: bool = False) -> list[str]:
+        """Makes topics needed, or lends the need to a wait; returns those that were not.
+
+        A name whose need was taken back a moment ago is not new: waits in a loop cause no flood.
+        Raises as subscribe() does.
+        """
         wanted = self.check(names)
         fresh = {name: name in self for name in wanted if not self._is_named(name)}
         if fresh:
             self._check_size(self._subscribed, len(fresh))
+        self._lent = self._lent.union(fresh) if is_lent else self._lent.difference(wanted)
         for name in wanted:
             self._use(name, now)
+        if is_lent:
+            again = [name for name in fresh if self._taken.get(name, -math.inf) + AGAIN > now]
+            fresh = {name: kept for name, kept in fresh.items() if name not in again}
         if fresh and not self.new:
             self.new_at = now + TOGETHER
         self.new.update(fresh)
         return list(fresh)
+
+    def keep(self, name: str) -> None:
+        """Notes that a wait for a topic has ended well: the topic stays needed."""
+        self._lent.discard(name)
+
+    def take_back(self, name: str, now: float) -> bool:
+        """Takes back the need that waits have had; returns whether the topic is not needed now."""
+        if name not in self._lent:
+            return False
+        self._lent.discard(name)
+        self._taken = {n: at for n, at in self._taken.items() if at + AGAIN > now}
+        self._taken[name] = now
+        self._used.pop(name, None)
+        self.sent([name])
+        return name not in self
 
     def unkept(self) -> list[str]:
         """Returns the new names that nothing has kept true: the cache may have them, but old."""
@@ -189,6 +217,7 @@ class Demand:
         for name in gone:
             self._used.pop(name, None)
             self._subscribed.pop(name, None)
+            self._lent.discard(name)
             self.sent([name])
         return gone
 
@@ -242,6 +271,7 @@ class Demand:
                 heapq.heappush(self._idle, (now + self._max_idle, name))
             else:
                 del self._used[name]
+                self._lent.discard(name)
                 self.sent([name])
                 if name not in self:
                     idle.append(name)

@@ -164,7 +164,7 @@ class Driver:
     def cancel(self, waiter: int) -> None:
         """Forgets a waiter that the application has given up."""
         if self._waiters.pop(waiter, None) is not None:
-            self.policy.cancel(waiter)
+            self.policy.cancel(waiter, time.monotonic())
             self.plan()
 
     def stats(self) -> dict[str, Any]:

@@ -227,6 +227,7 @@ class Looking:
                 s.waiters.finish(waiter.number, error)
             else:
                 if found is not None:
+                    s.demand.keep(name)
                     s.waiters.finish(waiter.number, None)
 
     # ---- errors of topics ----

@@ -461,7 +461,9 @@ class Policy:
         waiter = Waiter(number, limit, topic, partition, s.cache._answer(topic) if topic else None)
         error: Error | None = s.closed_error() if self._is_closed else None
         try:
-            self.need([topic], now)
+            if not self._is_closed and s.demand.need([topic], now, is_lent=True):
+                s.gate.begin_anew()
+                s.is_changed = True
         except InvalidTopicError as invalid:
             error = invalid
         if error is None and s.demand.is_excluded(topic):
@@ -493,9 +495,22 @@ class Policy:
             self._s.waiters.finish(number, self._s.closed_error())
         return number
 
-    def cancel(self, waiter: int) -> None:
-        """Ends a waiter without a Finish; what it has asked for is still asked for."""
-        self._s.waiters.remove(waiter)
+    def cancel(self, waiter: int, now: float) -> None:
+        """Ends a waiter without a Finish; a refresh is still asked for, a need is taken back."""
+        topic = self._s.waiters.topic_of(waiter)
+        if self._s.waiters.remove(waiter) and topic is not None:
+            self._gave_up(topic, now)
+
+    def _gave_up(self, topic: str, now: float) -> None:
+        """Takes back the need of waits that were in vain; the cache keeps what it knows."""
+        s = self._s
+        if s.waiters.waits_for(topic) or not s.demand.take_back(topic, now):
+            return
+        s.unknown.pop(topic, None)
+        s.complaints.forget(lambda name: name == topic)
+        s.fast.forget([topic])
+        s.suspects.forget(now)
+        s.is_changed = True
 
     # ---- from the application: complaints ----
 
@@ -627,6 +642,7 @@ class Policy:
             s.waiters.finish(waiter.number, s.timed_out(self._not_there(waiter)))
             if waiter.topic is not None:
                 s.demand.touch(waiter.topic, now)
+                self._gave_up(waiter.topic, now)
         for link in list(s.nodes.links.values()):
             deadline = link.deadline(s.config.socket_timeout)
             if now < deadline:

@@ -107,6 +107,11 @@ class Waiters:
         """Returns the topics that are waited for."""
         return list(self._by_topic)
 
+    def topic_of(self, number: int) -> str | None:
+        """Returns the topic that a waiter waits for, if it does."""
+        waiter = self._waiters.get(number)
+        return None if waiter is None else waiter.topic
+
     def waits_for(self, topic: str) -> bool:
         """Returns whether a topic is waited for."""
         return topic in self._by_topic

@@ -211,7 +211,7 @@ def test_a_refresh_that_is_cancelled_is_sent_all_the_same() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
     waiter = d.policy.refresh(d.now)
-    d.policy.cancel(waiter)
+    d.policy.cancel(waiter, d.now)
     d.wait(0.2)
     d.answer(d.sent(), topic("orders"))
     assert waiter not in d.finished
@@ -285,7 +285,7 @@ def test_a_topic_that_nothing_waits_for_any_more_is_not_asked_for() -> None:
     waiter = d.policy.wait_for_topic(d.now, "orders")
     d.wait(0.02)
     d.answer(d.sent(), T("orders", [], error=3))
-    d.policy.cancel(waiter)
+    d.policy.cancel(waiter, d.now)
     d.wait(60)
     assert len(d.sends) == 2
 
@@ -709,3 +709,19 @@ def test_a_refresh_of_needed_topics_does_not_ask_for_one_that_was_forgotten_mean
     d.fail(d.sent(Kind.NEW).link)
     d.wait(2)
     assert all("audit" not in names_of(send) for send in d.sends[3:])
+
+
+@pytest.mark.parametrize("how", ["times out", "is cancelled"])
+def test_a_wait_in_vain_takes_its_own_need_with_it(how: str) -> None:
+    d = Driver(topics=["mine"])
+    d.start(topic("mine"))
+    d.policy.need(["kept"], d.now)
+    waiters = [d.policy.wait_for_topic(d.now, n, 7, d.now + 1) for n in ("lost", "kept", "mine")]
+    d.wait(0.5)
+    if how == "is cancelled":
+        for waiter in waiters:
+            d.policy.cancel(waiter, d.now)
+    d.wait(1)
+    assert d.policy._s.demand.names() == ["mine", "kept"]
+    d.policy.wait_for_topic(d.now, "lost", deadline=d.now + 1)
+    assert "lost" in d.policy._s.demand

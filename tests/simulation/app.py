@@ -63,6 +63,8 @@ class App:
         self.all: bool = topics is ALL
         self.subscribed = {name for name in names if not name.startswith("^")}
         self.used: dict[str, None] = {}
+        # Those of them that only waits need, none of which has ended well.
+        self.lent: set[str] = set()
         # Names that have become needed, and that no request for new names has had.
         self.new: set[str] = set(self.subscribed)
         self.needed_at = dict.fromkeys(self.subscribed, world.now)
@@ -117,9 +119,21 @@ class App:
             self.world.demand(on_time, f"wait {action.waiter} times out too early: {error}")
         if isinstance(error, UnsupportedVersionError) and waiter.refresh and not self.active:
             self.world.later(0.5, self.world.hand, self.refresh_again)  # other brokers may return
+        if waiter.topic is not None and error is None:
+            self.lent.discard(waiter.topic)
+        elif isinstance(error, RequestTimedOutError):
+            self._gave_up(waiter)
         if error is None and waiter.topic and action.version == self.world.cache.version:
             state = self.world.cache.state(waiter.topic, waiter.partition)
             self.world.demand(state >= 0, f"the wait for {waiter.topic} ends in state {state}")
+
+    def _gave_up(self, waiter: Waiter) -> None:
+        """Notes that a wait was in vain: it takes its own need with it."""
+        name = waiter.topic
+        if name in self.lent and all(each.topic != name for each in self.waiters.values()):
+            self.lent.discard(name)
+            self.used.pop(name, None)
+            self.new.discard(name)
 
     def refresh_again(self) -> None:
         """Asks for a refresh once more, as an application does after its topic was created."""
@@ -148,6 +162,7 @@ class App:
         if not self.world.closing:
             self.world.policy.need(list(self.used), self.world.now)
             self.becomes_needed(list(self.used))
+            self.lent.clear()
             self.world.rules.begin_anew()
 
     def _next(self) -> None:
@@ -175,6 +190,7 @@ class App:
             return
         self.becomes_needed(chosen)
         self.used.update(dict.fromkeys(chosen))
+        self.lent.difference_update(chosen)
         self.world.rules.begin_anew()
 
     def forget(self) -> None:
@@ -186,6 +202,7 @@ class App:
         self.world.invariants.forced.update(names)
         for name in names:
             self.world.invariants.begin_anew(name)
+            self.lent.discard(name)
             self.used.pop(name, None)
             self.subscribed.discard(name)
 
@@ -207,6 +224,7 @@ class App:
         self.becomes_needed([name])
         self.world.rules.begin_anew()
         if name != INVALID and not self.world.black(name):
+            self.lent |= {name}.difference(self.needed)
             self.used[name] = None
         waiter = self._new_waiter(number, deadline)
         waiter.topic, waiter.partition = name, partition
@@ -244,8 +262,9 @@ class App:
         if self.waiters:
             number = self.random.choice(list(self.waiters))
             self.world.say("call", "cancel", number)
-            self.world.policy.cancel(number)
+            self.world.policy.cancel(number, self.world.now)
             self.cancelled[number] = self.waiters.pop(number)
+            self._gave_up(self.cancelled[number])
 
     def produce(self) -> None:
         """Uses the leaders of needed topics as a producer does, and complains of wrong ones."""
