@@ -1,6 +1,7 @@
-"""python -m rdmeta: prints the compiler flags that the installed package needs.
+"""python -m rdmeta: prints the compiler flags that the installed package needs, or is `rdmeta`.
 
 cc $(python -m rdmeta --cflags) program.c $(python -m rdmeta --libs)
+python -m rdmeta list -b localhost:9092      # as rdmeta list -b localhost:9092
 """
 
 from __future__ import annotations
@@ -55,5 +56,14 @@ def _libs(directory: str, static: bool) -> list[str]:
     return [f"-L{directory}", f"-Wl,-rpath,{directory}", "-lrdmeta"]
 
 
+def _is_command(arguments: Sequence[str]) -> bool:
+    """Returns whether the arguments are those of the command: a word, and no option, is first."""
+    return bool(arguments) and not arguments[0].startswith("-")
+
+
 if __name__ == "__main__":
+    if _is_command(sys.argv[1:]):
+        from rdmeta import cli
+
+        cli.main()
     sys.exit(main())

@@ -24,7 +24,13 @@ from importlib import metadata
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from rdmeta.errors import Error, MissingExtraError, NoSuchPartitionError, from_code
+from rdmeta.errors import (
+    Error,
+    MissingExtraError,
+    NoSuchPartitionError,
+    UnknownTopicError,
+    from_code,
+)
 
 __all__ = ["DISCONNECT", "EmbeddedBroker", "EmbeddedCluster", "EmbeddedRequest"]
 
@@ -331,8 +337,8 @@ class EmbeddedCluster:
     def set_leader(self, topic: str, partition: int, broker: int | None) -> None:
         """Makes `broker` the leader and raises the leader epoch by one; None: no broker leads.
 
-        A topic that does not exist is created with 4 partitions, as librdkafka does. Replicas stay
-        as they are. Raises NoSuchPartitionError, and Error with code 8 for an unknown broker.
+        Replicas stay as they are. Raises UnknownTopicError, NoSuchPartitionError, and Error with
+        code 8 for an unknown broker.
         """
         leader = -1 if broker is None else broker
         self._of_partition("partition_set_leader", topic, partition, leader)
@@ -342,8 +348,8 @@ class EmbeddedCluster:
     ) -> None:
         """Queues a leader and epoch for one Metadata answer, after those that are queued already.
 
-        The true leader does not change, so this acts like a broker that is behind, or ahead. Topics
-        are created as in `set_leader`. Raises NoSuchPartitionError.
+        The true leader does not change, so this acts like a broker that is behind, or ahead. Raises
+        UnknownTopicError and NoSuchPartitionError.
         """
         leader = -1 if broker is None else broker
         self._of_partition("partition_push_leader_response", topic, partition, leader, leader_epoch)
@@ -402,12 +408,25 @@ class EmbeddedCluster:
         missing = NoSuchPartitionError(f"{topic} [{partition}]")
         if partition < 0:  # librdkafka would write before the start of its array
             raise missing
+        self._check_exists(topic)
         try:
             self._command(name, _name(topic), partition, *arguments)
         except Error as error:
             if error.code == 3:
                 raise missing from None
             raise
+
+    def _check_exists(self, topic: str) -> None:
+        """Raises UnknownTopicError for a topic that librdkafka would create; it has no look-up."""
+        with self._lock:
+            try:
+                self._command("topic_create", _name(topic), 1, 1)
+            except Error as error:
+                if error.code == 36:  # it exists
+                    return
+                raise
+            self._command("topic_delete", _name(topic))
+        raise UnknownTopicError(f"there is no topic {topic!r}: create_topic() makes it")
 
     def _command(self, name: str, *arguments: Any) -> Any:
         """Calls rd_kafka_mock_<name> and raises the error that it returns."""

@@ -24,6 +24,7 @@ __all__ = [
     "NotCachedError",
     "OutOfMemoryError",
     "RequestTimedOutError",
+    "SaslError",
     "StaleError",
     "TlsError",
     "TopicAuthorizationError",
@@ -131,6 +132,12 @@ class TlsError(TransportError):
 
     It is retriable only where it says so, as for a connection that broke.
     """
+
+    default_retriable = False
+
+
+class SaslError(TransportError):
+    """The port wants a login by SASL, and the client is configured without one."""
 
     default_retriable = False
 

@@ -276,6 +276,8 @@ def test_each_mistake_has_its_own_error(cluster: EmbeddedCluster) -> None:
         cluster.create_topic("a\0b")
     with pytest.raises(UnknownTopicError):
         cluster.delete_topic("payments")
+    with pytest.raises(UnknownTopicError, match=r"'nope': create_topic\(\) makes it"):
+        cluster.set_leader("nope", 0, 1)
     with pytest.raises(NoSuchPartitionError):
         cluster.set_leader("orders", 2, 1)
     with pytest.raises(NoSuchPartitionError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,3 +77,10 @@ def test_a_library_that_is_not_built_is_an_error_that_says_how(
         main(["--libs"])
     assert ended.value.code == 2
     assert "make librdmeta" in capsys.readouterr().err
+
+
+def test_a_word_is_a_command_of_rdmeta() -> None:
+    words = [sys.executable, "-m", "rdmeta", "list", "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "rdmeta list" in done.stdout

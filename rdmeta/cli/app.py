@@ -133,6 +133,9 @@ def _outcome(arguments: Sequence[str], messages: Messages) -> int:
         ) as context:
             return int(group.invoke(context) or FINE)
     except click.exceptions.Exit as ended:
+        if sys.stdout is None and not ended.exit_code:
+            messages.fault("stdout is closed")  # the help, or the version, was not seen
+            return BAD_INPUT
         return ended.exit_code
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx else "", err=True)

@@ -189,15 +189,6 @@ def _judge(checked: _Checked, messages: Messages) -> int:
         )
         messages.fault(f"{count}: {_causes(failed)}", checked.name)
         code = NO_ANSWER if every else UNMET
-    ids: dict[str, str] = {}
-    for each in checked.servers:
-        if each.cluster_id is not None:
-            ids.setdefault(each.cluster_id, each.server)
-    if len(ids) > 1:
-        said = ", ".join(f"{id} ({server})" for id, server in ids.items())
-        text = f"the servers are of several clusters: {said}; bootstrap.servers must name one"
-        messages.fault(text, checked.name)
-        code = max(code, UNMET)
     return code
 
 

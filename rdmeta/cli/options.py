@@ -181,7 +181,8 @@ def _pair(context: click.Context, option: click.Parameter, values: tuple[str, ..
 def seconds(context: click.Context, option: click.Parameter, value: float | None) -> float | None:
     """Checks the value of an option in seconds, as click's callback; None passes."""
     if value is not None and not 0 < value < 1e9:  # a NaN is refused, too
-        raise click.UsageError(f"{option.opts[-1]} needs a number of seconds above 0", context)
+        text = f"{option.opts[-1]} needs a number of seconds above 0 and below 1e9"
+        raise click.UsageError(text, context)
     return value
 
 

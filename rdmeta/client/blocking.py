@@ -387,6 +387,8 @@ class Client(Shell):
         - `refreshes`: by reason a dict of the requests that were `sent`, `hedged`, `answered` and
           `failed`. `late_answers` came after another node's. `rebootstraps` counts those,
           `reconnects` the connections to an address after its first one.
+        - `wrong_clusters`: the cluster ids of servers of another cluster, by "host:port". Their
+          answers are refused.
         - `refreshes_due`: the refreshes that wait to be sent. `due`: the topics that are asked for
           again and again. `needed`: the needed topics. `unknown`: those of them without an answer.
           `suspects`: the ids of brokers that may be dead.

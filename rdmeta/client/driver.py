@@ -73,6 +73,7 @@ class Driver:
     ) -> None:
         """Touches no network. Raises ValueError and TypeError for wrong servers or topics."""
         servers = parse_bootstrap(config.bootstrap_servers, config.protocol)
+        self.servers = servers
         self.cache = cache
         self.config = config
         self.security = for_config(config)
@@ -167,6 +168,11 @@ class Driver:
             self.policy.cancel(waiter, time.monotonic())
             self.plan()
 
+    @property
+    def state(self) -> str:
+        """new, running or closed."""
+        return "closed" if self.is_closed else "new" if self._loop is None else "running"
+
     def stats(self) -> dict[str, Any]:
         """Returns the client's state and counters; `Client.stats` describes them."""
         found = self.policy.stats()
@@ -177,8 +183,7 @@ class Driver:
         for node in nodes.values():
             address = Address(node["host"], node["port"])
             node.update(traffic.get(address) or self.traffic.nothing())
-        is_new = self._loop is None
-        found["state"] = "closed" if self.is_closed else "new" if is_new else "running"
+        found["state"] = self.state
         found["changes"] = dict(self._kinds)
         return found
 

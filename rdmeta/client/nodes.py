@@ -8,8 +8,9 @@ A Link is one connection, or the attempt to make one:
 
     (none) --connect--> connecting --ready--> ready --lost--> (none), its server backs off
 
-The choice is that of Kafka's Java client (leastLoadedNode). It begins at a random place, and takes
-the first of these that there is:
+The choice is that of Kafka's Java client (leastLoadedNode). It begins at a random place, but with
+the first bootstrap server before any answer, so that all clients are of one cluster. It takes the
+first of these that there is:
 
 1. a link that is ready and idle
 2. the ready link with the fewest requests in flight
@@ -211,6 +212,10 @@ class Nodes:
             server.node = Node(ids[0], *address)
         self._set_current([self._servers[address] for address in at], now)
 
+    def bootstrap_server(self, address: Address) -> Server:
+        """Returns a bootstrap server, present or not."""
+        return self._servers[address]
+
     @property
     def knows_brokers(self) -> bool:
         """Whether the present servers are brokers, and no longer the bootstrap servers."""
@@ -367,8 +372,9 @@ class Nodes:
         found = [each for each in self.current if self.can_connect(each, now, wish)]
         if not found:
             return None
+        # All clients ask the first bootstrap server first, so that its cluster is that of all.
         return min(
-            self._from_random_place(found),
+            self._from_random_place(found) if self._brokers else found,
             key=lambda each: (
                 *_choice(each, wish),
                 any(link.is_silent for link in each.links),

@@ -28,7 +28,15 @@ from random import Random
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from rdmeta._core import DENIED, NO_LEADER, NOT_CACHED, WAITING, MetadataCache, _brokers_in
+from rdmeta._core import (
+    DENIED,
+    NO_LEADER,
+    NOT_CACHED,
+    UNKNOWN_TOPIC,
+    WAITING,
+    MetadataCache,
+    _brokers_in,
+)
 from rdmeta.address import Address
 from rdmeta.client.actions import Call, Close, Kind, Node, Poll, Send
 from rdmeta.client.asking import Asking
@@ -37,6 +45,7 @@ from rdmeta.client.demand import Subscription
 from rdmeta.client.events import Event, Problem, Updated
 from rdmeta.client.fast import Why
 from rdmeta.client.flights import Attempt, Flight
+from rdmeta.client.identity import Identity
 from rdmeta.client.looking import Looking, forget_excluded
 from rdmeta.client.nodes import Link, Server, Wish
 from rdmeta.client.state import State
@@ -54,6 +63,7 @@ from rdmeta.errors import (
     TransportError,
     UnknownTopicError,
     UnsupportedVersionError,
+    WrongClusterError,
     error_name,
 )
 from rdmeta.model import ALL, Advice, All, Applied, Broker, Request
@@ -99,6 +109,7 @@ class Policy:
         self._looking = Looking(self._s)
         self._connecting = Connecting(self._s)
         self._asking = Asking(self._s, self._connecting, self._looking)
+        self._identity = Identity(self._s, bootstrap)
         self._is_closed = False
         self._is_down = False
         self._s.demand.subscribe(topics)
@@ -188,6 +199,7 @@ class Policy:
         """Fails the requests of a link that is gone."""
         for number in list(link.in_flight):
             self._s.unanswered.pop(number, None)
+            self._identity.failed(number)
             failed = self._s.flights.failed(number)
             if failed is not None and failed[1]:
                 self._fail(failed[0], now, _at(link, error))
@@ -215,6 +227,8 @@ class Policy:
             return None
         link.in_flight.pop(number, None)
         link.heard_at, link.is_silent = now, False
+        if self._identity.answered(number, now, version, body):
+            return None
         found = s.flights.answered(number, now)
         if found is None:
             s.totals["late answers"] += 1
@@ -227,10 +241,16 @@ class Policy:
         cluster = s.cache.cluster_id
         try:
             applied, node = self._apply(attempt, version, body)
+        except WrongClusterError as error:
+            server = attempt.link.server.address
+            wrong = self._identity.explained(error, server, version, body)
+            self._refused(flight, attempt, now, wrong)
+            return None
         except Error as error:
             self._refused(flight, attempt, now, error)
             return None
         self._connecting.succeeded(version)
+        self._identity.took(attempt.link.server.address, version)
         self._applied(flight, attempt, now, applied, node)
         if cluster not in (None, s.cache.cluster_id) and flight.kind is not Kind.FULL:
             self._asking.want_full("rebootstrap", urgent=True)  # the rest of the cache is gone
@@ -240,7 +260,9 @@ class Policy:
         self, attempt: Attempt, version: int, body: bytes | memoryview
     ) -> tuple[Applied, Node]:
         s = self._s
-        server = attempt.link.server
+        server, is_rebootstrapped = attempt.link.server, self._connecting.is_rebootstrapped
+        if is_rebootstrapped:
+            is_rebootstrapped = self._identity.has_moved(server.address, version, body)
         broker = s.nodes.broker_at(server, _brokers_in(body, version))
         applied = s.cache.apply(
             body,
@@ -248,7 +270,7 @@ class Policy:
             _metadata(attempt),
             broker,
             tolerate_trailing=attempt.link.is_mock,
-            rebootstrapped=self._connecting.is_rebootstrapped,
+            rebootstrapped=is_rebootstrapped,
         )
         return applied, server.node._replace(id=server.node.id if broker is None else broker)
 
@@ -325,6 +347,7 @@ class Policy:
         if link is None:
             return
         link.in_flight.pop(number, None)
+        self._identity.failed(number)
         failed = s.flights.failed(number)
         if failed is None:
             return
@@ -614,6 +637,7 @@ class Policy:
             self._asking.periodic(now)
             self._send_calls(now)
             self._asking.run(now)
+            self._identity.run(now)
             self._rebootstrap(now)
             self._connecting.run(now)
             if not s.nodes.links:  # nothing can end a wait before the next attempt
@@ -635,11 +659,21 @@ class Policy:
             known = self._looking.last_error(waiter.topic) or known
         return f"{what} was not available ({error_name(5 if known == NO_LEADER else known)})"
 
+    def _is_unknown(self, topic: str) -> bool:
+        """Returns whether the newest answer about a topic is that there is none."""
+        known = self._s.cache.state(topic)
+        if known in (NOT_CACHED, WAITING):
+            known = self._looking.last_error(topic) or known
+        return known in (UNKNOWN_TOPIC, 3)
+
     def _end_what_is_over(self, now: float) -> None:
         """Ends what has waited for too long: calls, links, complaints, idle topics."""
         s = self._s
         for waiter in s.waiters.expired(now):
-            s.waiters.finish(waiter.number, s.timed_out(self._not_there(waiter)))
+            late = s.timed_out(self._not_there(waiter))
+            if waiter.topic is not None and self._is_unknown(waiter.topic):
+                late.__cause__ = UnknownTopicError(f"no broker knows the topic {waiter.topic!r}")
+            s.waiters.finish(waiter.number, late)
             if waiter.topic is not None:
                 s.demand.touch(waiter.topic, now)
                 self._gave_up(waiter.topic, now)
@@ -710,6 +744,7 @@ class Policy:
           them that no answer brought.
         - `waiters`, `refreshes_due`, `suspects` (broker ids), `rebootstraps`, `late_answers`.
         - `reconnects`: the connections to an address after its first one, of all nodes.
+        - `wrong_clusters`: the cluster ids of servers that are of another cluster, by "host:port".
         """
         s = self._s
         refreshes: dict[str, dict[str, int]] = {}
@@ -729,6 +764,7 @@ class Policy:
             "rebootstraps": s.totals["rebootstraps"],
             "reconnects": s.totals["reconnects"],
             "late_answers": s.totals["late answers"],
+            "wrong_clusters": self._identity.others(),
         }
 
 

@@ -105,6 +105,12 @@ class Shell:
     def __reduce__(self) -> Any:
         raise TypeError(f"a {type(self).__name__} cannot be pickled or copied: it is connected")
 
+    def __repr__(self) -> str:
+        """Returns the servers, the cluster and the state; no other setting, as some are secrets."""
+        servers = ",".join(map(str, self._driver.servers))
+        name, state = type(self).__name__, self._driver.state
+        return f"<rdmeta.{name} {servers} cluster_id={self._cache.cluster_id!r} {state}>"
+
     @property
     def cache(self) -> MetadataCache:
         """The cache that the client keeps true."""

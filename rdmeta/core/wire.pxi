@@ -1,5 +1,19 @@
 # Metadata requests are encoded and responses decoded here, without a cache. Included by _core.pyx.
 
+cdef str _cannot_ask(int16_t version, rdmeta_request_t *request):
+    """Returns why no request of a version can carry what is asked for, and what to change."""
+    cdef int32_t flags = request.flags
+    if request.asked == RDMETA_ASKED_IDS and version < 12:
+        return f"a Metadata v{version} request cannot ask for topic ids, which need v12: give names"
+    if version < 4 and not flags & RDMETA_REQ_AUTO_CREATE and request.asked != RDMETA_ASKED_BROKERS:
+        return (f"a Metadata v{version} request cannot forbid the broker to create topics, which"
+                " needs v4 (Kafka 0.11): set allow_auto_create (allow.auto.create.topics)")
+    if flags & RDMETA_REQ_TOPIC_OPS and version < 8:
+        return (f"a Metadata v{version} request cannot ask for operations, which needs v8"
+                " (Kafka 2.3): leave operations out")
+    return f"a Metadata v{version} request cannot carry these topics and flags"
+
+
 def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
                             topic_authorized_operations=False,
                             cluster_authorized_operations=False):
@@ -30,7 +44,7 @@ def encode_metadata_request(version, topics=ALL, *, allow_auto_create=False,
     if err == RDMETA_ERR_ARGUMENT:
         raise from_code(err, asked.fault())
     if err not in (RDMETA_OK, RDMETA_ERR_TOO_SMALL):
-        raise from_code(err, f"a Metadata v{v} request cannot carry these topics and flags")
+        raise from_code(err, _cannot_ask(v, &asked.request))
     body = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> need)
     err = rdmeta_metadata_request_encode(v, &asked.request, PyBytes_AS_STRING(body), need, &need)
     if err:

@@ -23,7 +23,14 @@ from rdmeta._core import (
     encode_metadata_request,
 )
 from rdmeta.address import Address, parse_bootstrap
-from rdmeta.errors import AuthenticationError, ConfigError, Error, MissingExtraError, from_code
+from rdmeta.errors import (
+    AuthenticationError,
+    ConfigError,
+    Error,
+    MissingExtraError,
+    WrongClusterError,
+    from_code,
+)
 from rdmeta.net import blocking
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.fetch import is_in_vain, without_frames
@@ -74,14 +81,15 @@ def check(conf: Mapping[str, object], timeout: float = 10.0) -> tuple[CheckedSer
     connection of its own, with TLS and a login as `conf` says, and `timeout` seconds for all but
     name resolution. A server of tokens has as long. A server that fails is a result and no
     exception. If two bootstrap servers refuse the login alike, the others are not tried, as more
-    attempts could lock the account.
+    attempts could lock the account. A bootstrap server of another cluster than the first one's
+    fails at metadata, with a WrongClusterError; the brokers that it lists are not tried.
 
     Raises ConfigError for a configuration that is wrong everywhere, also for a file that cannot be
     read, MissingExtraError, and TypeError or ValueError for `timeout`.
     """
     Deadline(timeout)  # checks it
     checker = _Checker(config.parse(conf), timeout)
-    first = checker.in_turn(checker.servers)
+    first = _of_one_cluster(checker.in_turn(checker.servers))
     brokers = {address: id for each in first for id, address in each.brokers}
     tried = set(checker.servers)
     others = sorted((id, address) for address, id in brokers.items() if address not in tried)
@@ -98,6 +106,27 @@ class _Tried(NamedTuple):
     address: Address
     server: CheckedServer
     brokers: tuple[tuple[int, Address], ...] = ()
+
+
+def _of_one_cluster(tried: list[_Tried]) -> list[_Tried]:
+    """Returns the servers; those of another cluster than the first one's have failed."""
+    known: CheckedServer | None = None
+    found = []
+    for each in tried:
+        server = each.server
+        if server.cluster_id is not None:
+            known = known or server
+            if server.cluster_id != known.cluster_id:
+                error = WrongClusterError(
+                    f"{server.server} is of cluster {server.cluster_id!r}, and {known.server} of"
+                    f" {known.cluster_id!r}: bootstrap.servers must name servers of one cluster",
+                    -125,
+                )
+                seconds = {k: v for k, v in server.seconds.items() if k != "metadata"}
+                wrong = replace(server, seconds=seconds, failed="metadata", error=error)
+                each = _Tried(each.address, wrong)
+        found.append(each)
+    return found
 
 
 class _Checker:

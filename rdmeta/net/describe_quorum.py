@@ -74,11 +74,17 @@ class Quorum(NamedTuple):
     observers: tuple[QuorumReplica, ...]
     nodes: tuple[QuorumNode, ...]
 
-    def lag(self, replica: QuorumReplica) -> int | None:
+    def lag(self, replica: QuorumReplica | int) -> int | None:
         """Returns how many records a node is behind the leader; None if that is not known.
 
+        `replica` is a voter or an observer, or its id; raises ValueError if there is none.
         As in Kafka's kafka-metadata-quorum it is the difference of the log end offsets.
         """
+        if isinstance(replica, int):
+            found = {each.id: each for each in (*self.observers, *self.voters)}
+            if replica not in found:
+                raise ValueError(f"node {replica} is not in the quorum: it has {sorted(found)}")
+            replica = found[replica]
         leader = self._leader()
         if leader is None or leader.log_end_offset is None or replica.log_end_offset is None:
             return None

@@ -12,6 +12,8 @@ from rdmeta.errors import (
     Error,
     MalformedError,
     RequestTimedOutError,
+    SaslError,
+    TlsError,
     TransportError,
     UnsupportedVersionError,
     from_code,
@@ -99,7 +101,7 @@ def no_broker(first: bytes, is_sasl: bool = False) -> Error:
     `is_sasl` is whether the client would log in.
     """
     if first.startswith(_TLS_ALERT):
-        return MalformedError(
+        return TlsError(
             "the port answers with a TLS alert, so it wants TLS: set security.protocol="
             f"{'sasl_ssl' if is_sasl else 'ssl (sasl_ssl if it wants SASL, too)'}"
         )
@@ -145,10 +147,9 @@ def not_served(how: str, tls: bool = False) -> Error:
 
     A broker lists its versions for a client that has not authenticated, and answers nothing else.
     """
-    return TransportError(
+    return SaslError(
         f"the broker {how} at the first request after ApiVersions: it seems to want SASL; set"
         f" security.protocol={'sasl_ssl' if tls else 'sasl_plaintext'} and sasl.mechanism",
-        retriable=False,
     )
 
 

@@ -189,6 +189,13 @@ def test_output_that_cannot_be_written_is_an_error(image: str) -> None:
         assert (done.returncode, done.stderr) == (2, said)
 
 
+@pytest.mark.parametrize("word", ["--help", "--version"])
+def test_help_that_cannot_be_written_is_an_error(word: str) -> None:
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *commands.command(word)]
+    done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "rdmeta: stdout is closed\n")
+
+
 def test_a_closed_stderr_does_not_mix_errors_into_the_output(image: str) -> None:
     words = commands.command("list", "--image", image, "-t", "NOPE", "--table", "topics")
     shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]

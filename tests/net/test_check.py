@@ -261,3 +261,12 @@ def test_what_is_wrong_with_a_file_of_later_connections_is_raised(tmp_path: Path
         with pytest.raises(ConfigError, match=r"ssl\.ca\.location"):
             check(conf)
         timer.join()
+
+
+def test_a_bootstrap_server_of_another_cluster_fails_with_both_ids_and_servers() -> None:
+    with Brokers(1, "one") as one, Brokers(1, "two") as two:
+        good, bad = rdmeta.check({"bootstrap.servers": f"{one.bootstrap},{two.bootstrap}"})
+    assert (good.failed, bad.failed) == (None, "metadata")
+    assert isinstance(bad.error, rdmeta.WrongClusterError)
+    for word in ("'one'", "'two'", one.bootstrap, two.bootstrap):
+        assert word in str(bad.error)

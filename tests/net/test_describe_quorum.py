@@ -89,6 +89,9 @@ def test_a_lag_is_counted_from_the_leaders_log_end() -> None:
     unknown = unknown._replace(log_end_offset=None)
     quorum = Quorum(2, 5, 95, voters, (observer, unknown), ())
     assert [quorum.lag(each) for each in (*voters, observer, unknown)] == [10, 0, 60, None]
+    assert [quorum.lag(voters[0].id), quorum.lag(observer.id)] == [10, 60]
+    with pytest.raises(ValueError, match="node 99 is not in the quorum"):
+        quorum.lag(99)
     assert quorum._replace(leader=None).lag(observer) is None
     assert quorum._replace(leader=9).lag(observer) is None
 

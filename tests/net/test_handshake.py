@@ -8,7 +8,14 @@ import struct
 import pytest
 from peer import MOCK_REFUSAL, UNSUPPORTED_VERSION, versions_body
 
-from rdmeta.errors import Error, MalformedError, TransportError, UnsupportedVersionError
+from rdmeta.errors import (
+    Error,
+    MalformedError,
+    SaslError,
+    TlsError,
+    TransportError,
+    UnsupportedVersionError,
+)
 from rdmeta.net.api_versions import API_VERSIONS
 from rdmeta.net.handshake import Handshake, no_answer, no_broker, not_served
 from rdmeta.net.sasl import plain_login
@@ -109,7 +116,6 @@ def test_a_count_beyond_the_answer_is_refused_before_it_is_used() -> None:
 @pytest.mark.parametrize(
     ("first", "what"),
     [
-        (bytes.fromhex("15030300020250"), r"wants TLS: set security\.protocol=ssl"),
         (b"SSH-2.0-OpenSSH_9.2\r\n", r"an SSH server: .*b'SSH-2\.0-OpenSSH_9\.2\\r\\n'; bootstrap"),
         (b"-ERR wrong number of arguments\r\n", r"Redis: .* b'-ERR wrong number of arg'\.\.\.; "),
         (
@@ -180,3 +186,13 @@ def test_without_a_login_the_handshake_ends_with_the_versions() -> None:
     with pytest.raises(StopIteration) as ended:
         steps.send(versions_body(3, RANGES))
     assert ended.value.value is None
+
+
+def test_a_port_that_wants_tls_or_sasl_raises_their_classes() -> None:
+    alert = no_broker(bytes.fromhex("15030300020250"))
+    assert type(alert) is TlsError
+    assert "wants TLS: set security.protocol=ssl" in str(alert)
+    sasl = not_served("closed the connection")
+    assert type(sasl) is SaslError
+    assert not alert.retriable
+    assert not sasl.retriable

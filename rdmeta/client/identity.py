@@ -1,0 +1,167 @@
+"""Whether all bootstrap servers are of one cluster.
+
+The first answer says which cluster the client is of. Then each other bootstrap server is asked
+once, on a link that is a probe and by a request for the brokers alone. Its answer is not applied.
+A server that an answer names as a broker is not asked: it is of that cluster. One that does not
+answer is asked again, for 30 s.
+
+A server with another id is reported, with both ids and both servers, and its answers are refused.
+That goes for answers after a rebootstrap, too. The cluster has moved only if the newest answer of
+each bootstrap server has the same new id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rdmeta._core import METADATA_MAX_VERSION, decode_metadata_response, encode_metadata_request
+from rdmeta.address import Address
+from rdmeta.client.actions import Call, Connect, Kind, Send
+from rdmeta.client.events import Problem
+from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link
+from rdmeta.client.state import State
+from rdmeta.errors import Error, WrongClusterError
+
+__all__ = ["Identity"]
+
+METADATA = 3
+# Seconds after the first answer.
+ASKS_FOR = 30.0
+FIRST_WITH_CLUSTER_ID = 2
+
+
+class Identity:
+    """The cluster ids that the bootstrap servers gave."""
+
+    def __init__(self, state: State, bootstrap: Sequence[Address]) -> None:
+        self._s = state
+        self._bootstrap = frozenset(bootstrap)
+        # The servers that are still to be asked once; a single one has nothing to differ from.
+        self._unasked = list(dict.fromkeys(bootstrap)) if len(self._bootstrap) > 1 else []
+        self._asked: dict[int, Link] = {}
+        # The newest id of each server that gave one, and the server that gave the cache its id.
+        self._said: dict[Address, str] = {}
+        self._first: Address | None = None
+        self._ends_at: float | None = None
+
+    # ---- answers of Metadata ----
+
+    def took(self, server: Address, version: int) -> None:
+        """Notes an answer that the cache took."""
+        cluster = self._s.cache.cluster_id
+        if cluster is None or version < FIRST_WITH_CLUSTER_ID:
+            return
+        if self._first is None or self._said.get(self._first) != cluster:
+            self._first = server
+        if server == self._first or server in self._bootstrap:
+            self._note(server, cluster)
+
+    def has_moved(self, server: Address, version: int, body: bytes | memoryview) -> bool:
+        """Returns whether an answer after a rebootstrap may be of another cluster."""
+        cluster = _cluster_in(version, body)
+        if cluster is None or self._s.cache.cluster_id in (None, cluster):
+            return True
+        self._note(server, cluster)
+        return all(self._said.get(each) == cluster for each in self._bootstrap)
+
+    def explained(
+        self, error: WrongClusterError, server: Address, version: int, body: bytes | memoryview
+    ) -> Error:
+        """Returns the cache's error for an answer of another cluster with ids and servers."""
+        cluster = _cluster_in(version, body)
+        if cluster is None:
+            return error
+        self._note(server, cluster)
+        found = self._wrong(server, cluster)
+        found.__cause__ = error
+        return found
+
+    def _note(self, server: Address, cluster: str) -> None:
+        self._said[server] = cluster
+        if server in self._unasked:
+            self._unasked.remove(server)
+
+    def _wrong(self, server: Address, cluster: str) -> WrongClusterError:
+        known = self._s.cache.cluster_id
+        first = f" ({self._first})" if self._first is not None else ""
+        return WrongClusterError(
+            f"{server} is of cluster {cluster!r}, and the client of {known!r}{first}:"
+            " bootstrap.servers must name servers of one cluster",
+            -125,
+        )
+
+    def others(self) -> dict[str, str]:
+        """Returns the ids of the servers that are of another cluster, for stats()."""
+        known = self._s.cache.cluster_id
+        return {str(each): id for each, id in self._said.items() if id != known}
+
+    # ---- the question to each bootstrap server ----
+
+    def run(self, now: float) -> None:
+        """Asks bootstrap servers that have not said of which cluster they are."""
+        s = self._s
+        if not self._unasked or s.cache.cluster_id is None or s.last_success is None:
+            return
+        if self._ends_at is None:
+            self._ends_at = now + ASKS_FOR
+        if now >= self._ends_at:
+            self._unasked.clear()
+        busy = {link.server.address for link in self._asked.values()}
+        brokers = {Address(each.host, each.port) for each in s.cache.brokers}
+        self._unasked = [each for each in self._unasked if each not in brokers]
+        for address in self._unasked:
+            server = s.nodes.bootstrap_server(address)
+            if address in busy:
+                continue
+            ready = [each for each in server.links if each.is_ready]
+            if ready:
+                self._ask(now, ready[0])
+            elif not server.links:
+                at = max(server.retry_at, server.throttled_until)
+                connecting = s.nodes.connecting()
+                probes = sum(link.is_probe for link in connecting)
+                if now < at:
+                    s.later(at)
+                elif probes < MOST_PROBES and len(connecting) < MOST_ATTEMPTS:
+                    link = s.nodes.open(next(s.numbers), server, now, probe=True)
+                    s.actions.append(Connect(link.number, link.node, s.config.setup_timeout))
+
+    def _ask(self, now: float, link: Link) -> None:
+        s, number = self._s, next(self._s.numbers)
+        self._asked[number] = s.unanswered[number] = link
+        link.in_flight[number] = now
+        call = Call(METADATA, 1, METADATA_MAX_VERSION, lambda v: encode_metadata_request(v, ()))
+        s.actions.append(Send(link.number, number, call, Kind.CALL, "cluster", False))
+        s.later(now + s.config.socket_timeout)
+
+    def answered(self, number: int, now: float, version: int, body: bytes | memoryview) -> bool:
+        """Takes an answer to a question of run(); returns whether it was one."""
+        link = self._asked.pop(number, None)
+        if link is None:
+            return False
+        s, address = self._s, link.server.address
+        if address in self._unasked:
+            self._unasked.remove(address)
+        cluster = _cluster_in(version, body)
+        if cluster is not None:
+            self._said[address] = cluster
+            if cluster != s.cache.cluster_id:
+                error = self._wrong(address, cluster)
+                link.server.last_error = error
+                s.nodes.behind(link.server, now, refused=True)
+                s.events.append(Problem(error, link.node, "the server is not used"))
+        return True
+
+    def failed(self, number: int) -> None:
+        """Notes that a question has no answer: its server is asked again."""
+        self._asked.pop(number, None)
+
+
+def _cluster_in(version: int, body: bytes | memoryview) -> str | None:
+    """Returns the cluster id of an answer, None if it has none or is damaged."""
+    try:
+        found = decode_metadata_response(bytes(body), version, tolerate_trailing=True)
+    except Error:
+        return None
+    cluster: str | None = found["cluster_id"]
+    return cluster

@@ -1,0 +1,149 @@
+"""Bootstrap servers of two clusters: what the policy asks, reports and refuses."""
+
+from __future__ import annotations
+
+import time
+
+import frames
+import pytest
+from policy_driver import B, Driver, topic
+
+from rdmeta import (
+    Client,
+    EmbeddedCluster,
+    RequestTimedOutError,
+    UnknownTopicError,
+    WrongClusterError,
+)
+from rdmeta.address import Address
+from rdmeta.client.policy import Problem
+
+TWO = [Address("one", 9092), Address("two", 9092)]
+FIRST = (B(1, "first-1"),)
+SECOND = (B(1, "second-1"),)
+
+
+def started() -> Driver:
+    """Returns a driver that has asked the first server, and asks the second one."""
+    d = Driver(bootstrap=TWO, topics=["orders"])
+    d.start(topic("orders"), brokers=FIRST, cluster_id="first")
+    d.wait(0.1)
+    return d
+
+
+def asked_of(d: Driver, host: str) -> int:
+    """Connects to a server, and returns the link."""
+    (link,) = [each.link for each in d.connecting() if each.node.host == host]
+    return d.connect(link)
+
+
+def test_each_bootstrap_server_is_asked_once_and_one_of_another_cluster_is_reported() -> None:
+    d = started()
+    link = asked_of(d, "two")
+    (send,) = [each for each in d.open.values() if each.link == link]
+    d.events()
+    assert d.respond(send, frames.response(12, [], brokers=SECOND, cluster_id="second")) is None
+    (problem,) = [each for each in d.events() if isinstance(each, Problem)]
+    assert isinstance(problem.error, WrongClusterError)
+    for word in ("two:9092", "'second'", "one:9092", "'first'"):
+        assert word in str(problem.error)
+    assert d.policy.stats()["wrong_clusters"] == {"two:9092": "second"}
+    assert d.cache.cluster_id == "first"
+    d.wait(60)
+    assert sum(each.node.host == "two" for each in d.connects) == 1
+
+
+def test_a_server_that_did_not_answer_is_asked_again() -> None:
+    d = started()
+    d.fail(next(each.link for each in d.connecting() if each.node.host == "two"))
+    d.wait(5)
+    d.fail(asked_of(d, "two"))
+    d.wait(5)
+    asked_of(d, "two")
+    assert d.policy.stats()["wrong_clusters"] == {}
+
+
+def rebootstrapped(d: Driver) -> None:
+    """Loses every link, so that the bootstrap servers are asked anew."""
+    for _ in range(20):
+        if d.policy.stats()["rebootstraps"]:
+            return
+        for number in list(d.links):
+            d.fail(number)
+        d.wait(0.1)
+    raise AssertionError("there was no rebootstrap")
+
+
+def answer_all(d: Driver, ids: dict[str, str], seconds: float = 3.0) -> None:
+    """Answers each request to a bootstrap server with the id of its cluster, for some time."""
+    end = d.now + seconds
+    while d.now < end:
+        for each in d.connecting():
+            if each.node.host in ids:
+                d.connect(each.link)
+        for send in list(d.open.values()):
+            host = d.links[send.link].node.host if send.link in d.links else ""
+            if send.number in d.open and host in ids:
+                brokers = FIRST if ids[host] == "first" else SECOND
+                body = frames.response(
+                    12, [topic("orders", 3, 9)], brokers=brokers, cluster_id=ids[host]
+                )
+                d.respond(send, body)
+        d.wait(0.05)
+
+
+def test_a_rebootstrap_moves_to_no_cluster_that_only_some_servers_are_of() -> None:
+    d = started()
+    rebootstrapped(d)
+    answer_all(d, {"two": "second"}, 30.0)
+    assert (d.cache.cluster_id, d.cache.last_leader("orders", 0)) == ("first", 1)
+    assert any("'second'" in text and "'first'" in text for text in d.problems())
+
+
+def test_the_cluster_has_moved_once_all_servers_say_so() -> None:
+    d = started()
+    rebootstrapped(d)
+    answer_all(d, {"one": "second", "two": "second"}, 30.0)
+    assert (d.cache.cluster_id, d.cache.leader("orders", 0)) == ("second", 3)
+    assert d.policy.stats()["wrong_clusters"] == {}
+
+
+def test_clients_of_two_clusters_behave_alike_and_report_the_second_one() -> None:
+    with EmbeddedCluster(brokers=1) as one, EmbeddedCluster(brokers=1) as two:
+        for cluster in (one, two):
+            cluster.create_topic("orders")
+        conf = {"bootstrap.servers": f"{one.bootstrap},{two.bootstrap}"}
+        clients = [Client(conf) for _ in range(20)]
+        try:
+            for client in clients:
+                client.leader("orders", 0)
+            assert len({client.cache.cluster_id for client in clients}) == 1
+            end = time.monotonic() + 30
+            while not all(client.stats()["wrong_clusters"] for client in clients):
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            assert {tuple(client.stats()["wrong_clusters"]) for client in clients} == {
+                (two.bootstrap,)
+            }
+        finally:
+            for client in clients:
+                client.close()
+
+
+def test_the_repr_of_a_client_has_servers_cluster_and_state_and_no_secret() -> None:
+    conf = {"bootstrap.servers": "one:9092,two:9092", "sasl.password": "m4rked"}
+    conf |= {"security.protocol": "sasl_plaintext", "sasl.mechanism": "PLAIN"}
+    client = Client(conf | {"sasl.username": "alice"})
+    assert repr(client) == "<rdmeta.Client one:9092,two:9092 cluster_id=None new>"
+    client.close()
+    assert repr(client).endswith(" closed>")
+
+
+def test_a_wait_for_an_unknown_topic_has_that_as_its_cause() -> None:
+    with (
+        EmbeddedCluster(brokers=1) as cluster,
+        Client({"bootstrap.servers": cluster.bootstrap}) as client,
+        pytest.raises(RequestTimedOutError) as caught,
+    ):
+        client.leader("nope", 0, timeout=1.0)
+    assert isinstance(caught.value.__cause__, UnknownTopicError)
