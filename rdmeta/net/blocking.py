@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import selectors
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -29,6 +32,8 @@ _Endpoints: TypeAlias = "Sequence[tuple[Any, ...]]"
 
 # Seconds: a bit below the longest time-out that poll() accepts.
 _LONGEST = 2_000_000.0
+# Seconds after which the next address is tried, too (RFC 8305).
+_STAGGER = 0.25
 
 
 class Deadline:
@@ -184,23 +189,47 @@ def _resolved(address: Address, family: int) -> _Endpoints:
 
 
 def _connect(found: _Endpoints, deadline: Deadline) -> socket.socket:
-    """Returns a connected socket; each address of the host gets its share of the time."""
+    """Returns the socket that is connected first; addresses are raced as RFC 8305 has it."""
     failure: OSError | None = None
-    for untried, (family, kind, protocol, _, endpoint) in zip(
-        range(len(found), 0, -1), found, strict=True
-    ):
-        attempt = socket.socket(family, kind, protocol)
+    untried = list(found)
+    attempts: list[socket.socket] = []
+    next_at = 0.0
+    deadline.remaining()
+    with selectors.DefaultSelector() as selector:
         try:
-            attempt.settimeout(deadline.remaining() / untried)
-            attempt.connect(endpoint)
-            attempt.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return attempt
-        except OSError as error:
-            attempt.close()
-            failure = error
-        except BaseException:
-            attempt.close()
-            raise
+            while untried or attempts:
+                if untried and (not attempts or time.monotonic() >= next_at):
+                    family, kind, protocol, _, endpoint = untried.pop(0)
+                    next_at = time.monotonic() + _STAGGER
+                    attempt = socket.socket(family, kind, protocol)
+                    attempts.append(attempt)
+                    attempt.setblocking(False)
+                    code = attempt.connect_ex(endpoint)
+                    if code not in (0, errno.EINPROGRESS):
+                        failure = OSError(code, os.strerror(code))
+                        attempts.remove(attempt)
+                        attempt.close()
+                        continue
+                    selector.register(attempt, selectors.EVENT_WRITE)
+                left = deadline.left()
+                if not left:
+                    failure = TimeoutError()
+                    break
+                pause = max(0.0, next_at - time.monotonic()) if untried else left
+                for key, _ in selector.select(min(left, pause)):
+                    attempt = next(each for each in attempts if each is key.fileobj)
+                    selector.unregister(attempt)
+                    code = attempt.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                    if not code:
+                        attempt.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                        attempts.remove(attempt)
+                        return attempt
+                    attempts.remove(attempt)
+                    attempt.close()
+                    failure = OSError(code, os.strerror(code))
+        finally:
+            for each in attempts:
+                each.close()
     if isinstance(failure, TimeoutError):
         raise RequestTimedOutError("the host did not accept a connection in time") from failure
     reason = failure.strerror if failure else "the host has no address"

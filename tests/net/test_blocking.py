@@ -10,6 +10,8 @@ import socket
 import ssl
 import struct
 import threading
+import time
+from collections.abc import Iterator
 
 import pytest
 from kafka.protocol.metadata import MetadataResponse
@@ -195,3 +197,32 @@ def test_ctrl_c_ends_the_wait_for_an_answer_and_closes_the_socket() -> None:
         with pytest.raises(KeyboardInterrupt):
             connect(address)
         assert gone.wait(20), "the socket was left open"
+
+
+@contextlib.contextmanager
+def black_hole() -> Iterator[tuple[str, int]]:
+    """Yields an address that answers no SYN: its queue of connections is full."""
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.socket())
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(server.getsockname())
+        yield server.getsockname()
+
+
+def test_black_holes_among_the_addresses_of_a_name_cost_a_quarter_of_a_second_each(
+    cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host, port = cluster.bootstrap.split(",")[0].split(":")
+    with black_hole() as one, black_hole() as two:
+        found = [
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", each)
+            for each in (one, two, (host, int(port)))
+        ]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *args: found)
+        begin = time.monotonic()
+        connect(Address("kafka", 9092), 10.0).close()
+        assert 0.4 < time.monotonic() - begin < 2
