@@ -8,6 +8,7 @@ import struct
 import pytest
 from peer import MOCK_REFUSAL, UNSUPPORTED_VERSION, versions_body
 
+from rdmeta._core import encode_metadata_request
 from rdmeta.errors import (
     Error,
     MalformedError,
@@ -196,3 +197,8 @@ def test_a_port_that_wants_tls_or_sasl_raises_their_classes() -> None:
     assert type(sasl) is SaslError
     assert not alert.retriable
     assert not sasl.retriable
+
+
+def test_a_request_that_needs_a_newer_version_names_the_option_and_the_version() -> None:
+    with pytest.raises(UnsupportedVersionError, match=r"needs v4 .*allow\.auto\.create\.topics"):
+        encode_metadata_request(1, ["orders"])
