@@ -23,6 +23,7 @@ from rdmeta.errors import (
     ConfigError,
     Error,
     MalformedError,
+    SaslError,
     TlsError,
     TransportError,
     UnsupportedVersionError,
@@ -193,7 +194,7 @@ CASES = {
         _PLAIN, _ssl(), TransportError, ("want TLS", "security.protocol=ssl")
     ),
     "PLAINTEXT to a port of TLS that sends an alert": Case(
-        _PLAIN, lambda: None, MalformedError, ("wants TLS", "security.protocol"), _greets(TLS_ALERT)
+        _PLAIN, lambda: None, TlsError, ("wants TLS", "security.protocol"), _greets(TLS_ALERT)
     ),
     "SASL_PLAINTEXT to a port of TLS": Case(
         {**_sasl(), "security.protocol": "sasl_plaintext"},
@@ -202,10 +203,10 @@ CASES = {
         ("want TLS", "security.protocol=sasl_ssl"),
     ),
     "SASL is missing": Case(
-        _PLAIN, _sasl_plaintext, TransportError, ("want SASL", "security.protocol=sasl_plaintext")
+        _PLAIN, _sasl_plaintext, SaslError, ("want SASL", "security.protocol=sasl_plaintext")
     ),
     "SASL is missing beside TLS": Case(
-        _tls(), _sasl_ssl, TransportError, ("want SASL", "security.protocol=sasl_ssl")
+        _tls(), _sasl_ssl, SaslError, ("want SASL", "security.protocol=sasl_ssl")
     ),
     "SASL to a port without": Case(
         {**_sasl(), "security.protocol": "sasl_plaintext"},
