@@ -115,6 +115,8 @@ static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
                 rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_SHARED);
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
                 return;
+        } else if (e->topic->state == RDMETA_TOPIC_GONE) {
+                deadline = now - 1; /* settle retains it for max age */
         } else {
                 deadline = rdmeta_deadlines_after(
                         now, rdmeta_merge_ttl(&c->conf, e->topic->state));

@@ -315,8 +315,8 @@ class Model:
             elif (entry.state == "missing" and len(brokers) == 2 and min(brokers) >= 0) or (
                 entry.state == "unknown" and entry.rows
             ):
-                entry.state, entry.until = "gone", answer.now + self.max_age
-                entry.kept_until, entry.changed = entry.until, answer.after
+                entry.state, entry.until = "gone", answer.now - 1e-6
+                entry.kept_until, entry.changed = answer.now + self.max_age, answer.after
                 changed.add(name)
         return changed
 
