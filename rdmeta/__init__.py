@@ -82,7 +82,9 @@ from rdmeta.model import (
 )
 
 if TYPE_CHECKING:
-    from rdmeta import config, health, metrics
+    from rdmeta import compat, config, health, metrics
+    from rdmeta import history as history
+    from rdmeta import pipeline as pipeline
     from rdmeta.client.actions import Node
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
@@ -154,6 +156,7 @@ __all__ = [
     "__version__",
     "attach",
     "check",
+    "compat",
     "config",
     "decode_metadata_response",
     "encode_metadata_request",
@@ -168,20 +171,24 @@ __all__ = [
 ]
 
 # These names are imported on first use: their modules load more slowly than the cache itself.
+# history and pipeline need an extra, so that __all__, which `import *` reads, leaves them out.
 _LATER = {
     "AsyncClient": "rdmeta.client.aio",
     "Client": "rdmeta.client.blocking",
     "Node": "rdmeta.client.actions",
     "Problem": "rdmeta.client.events",
     "Updated": "rdmeta.client.events",
+    "compat": "rdmeta.compat",
     "config": "rdmeta.config",
     "EmbeddedCluster": "rdmeta.embedded",
     "CheckedServer": "rdmeta.net.check",
     "check": "rdmeta.net.check",
     "fetch": "rdmeta.net.fetch",
     "health": "rdmeta.health",
+    "history": "rdmeta.history",
     "metrics": "rdmeta.metrics",
     "pipeline": "rdmeta.pipeline",
+    "spark": "rdmeta.spark",
 }
 
 

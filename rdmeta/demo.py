@@ -32,7 +32,7 @@ try:
     from rich.markup import escape
     from rich.table import Table
 except ImportError as error:
-    missing = MissingExtraError.of("rdmeta.demo", "cli", "kafka", "cffi", "gold", "spark")
+    missing = MissingExtraError.of("rdmeta.demo", "cli", "kafka", "cffi", "spark")
     if __name__ != "__main__":
         raise missing from error
     print(f"python -m rdmeta.demo: {missing}", file=sys.stderr)

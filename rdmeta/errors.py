@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
@@ -187,7 +188,14 @@ class MissingExtraError(Error, ImportError):
     @classmethod
     def of(cls, what: str, *extras: str) -> MissingExtraError:
         """Returns the error for a feature, named `what`, that needs `extras`."""
-        return cls(f"{what} needs more packages: pip install 'rdmeta[{','.join(extras)}]'")
+        return cls(f"{what} needs more packages: {install_advice(*extras)}")
+
+
+def install_advice(*extras: str) -> str:
+    """Returns the command that installs extras, in a source checkout that of the checkout."""
+    if os.path.isfile(os.path.join(os.path.dirname(__file__), "..", "setup.py")):
+        return f"pip install -e '.[{','.join(extras)}]'"
+    return f"pip install 'rdmeta[{','.join(extras)}]'"
 
 
 # Code: (name, whether Kafka's client calls it retriable); org.apache.kafka.common.protocol.Errors.

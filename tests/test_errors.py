@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+from pathlib import Path
 
 import pytest
 
@@ -115,7 +117,26 @@ def test_errors_with_an_equivalent_in_python_are_subclasses_of_it() -> None:
 
 def test_a_missing_extra_names_the_command_that_installs_it() -> None:
     error = errors.MissingExtraError.of("A cluster", "kafka", "cffi")
-    assert "pip install 'rdmeta[kafka,cffi]'" in str(error)
+    assert "pip install -e '.[kafka,cffi]'" in str(error)
+
+
+@pytest.mark.parametrize("extra", ["arrow", "pipeline", "spark"])
+def test_an_installed_rdmeta_names_itself(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "__file__", "/nowhere/site-packages/rdmeta/errors.py")
+    assert errors.install_advice(extra) == f"pip install 'rdmeta[{extra}]'"
+
+
+def test_every_extra_that_an_error_names_exists() -> None:
+    tree = Path(__file__).parents[1]
+    known = re.findall(r"^(\w+) = \[", (tree / "pyproject.toml").read_text(), re.MULTILINE)
+    named = [
+        extra
+        for file in (tree / "rdmeta").rglob("*.py")
+        for extras in re.findall(r"MissingExtraError\.of\(\"[^\"]*\", ([^)]*)\)", file.read_text())
+        for extra in re.findall(r"\"(\w+)\"", extras)
+    ]
+    assert len(named) > 10
+    assert set(named) <= set(known)
 
 
 def test_all_names_every_exception() -> None:

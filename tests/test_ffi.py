@@ -340,7 +340,7 @@ def test_a_missing_cffi_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=50, check=True
     )
-    assert "pip install 'rdmeta[cffi]'" in done.stdout
+    assert "pip install -e '.[cffi]'" in done.stdout
 
 
 def test_a_reader_that_is_null_is_refused() -> None:

@@ -29,7 +29,9 @@ def main() -> NoReturn:
     except ModuleNotFoundError as error:
         if error.name != "click":
             raise
-        advice = "the command needs the extra cli: pip install 'rdmeta[cli]'"
+        from rdmeta.errors import install_advice
+
+        advice = f"the command needs the extra cli: {install_advice('cli')}"
         print(f"rdmeta: {advice}", file=sys.stderr)
         sys.exit(2)
     except KeyboardInterrupt:

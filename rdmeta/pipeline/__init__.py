@@ -15,7 +15,7 @@ from rdmeta.errors import MissingExtraError
 try:
     import pyarrow as _pyarrow  # noqa: F401
 except ImportError as error:
-    raise MissingExtraError.of("rdmeta.pipeline", "arrow") from error
+    raise MissingExtraError.of("rdmeta.pipeline", "pipeline") from error
 
 from rdmeta.pipeline.checking import Fault, check
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError

@@ -98,7 +98,7 @@ def test_each_command_has_help_that_ends_with_two_examples() -> None:
 def test_without_the_extra_the_command_says_what_to_install() -> None:
     program = "import sys; sys.modules['click'] = None\n" + commands.PROGRAM
     done = commands.run("list", program=program)
-    advice = "rdmeta: the command needs the extra cli: pip install 'rdmeta[cli]'\n"
+    advice = "rdmeta: the command needs the extra cli: pip install -e '.[cli]'\n"
     assert done == (2, "", advice)
 
 

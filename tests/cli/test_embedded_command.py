@@ -153,7 +153,7 @@ def test_without_the_packages_it_names_the_extras(missing: str) -> None:
     }
     done = commands.run("embedded", program=hidden[missing] + commands.PROGRAM)
     assert (done.code, done.out) == (2, "")
-    assert "pip install 'rdmeta[kafka,cffi]'" in done.err
+    assert "pip install -e '.[kafka,cffi]'" in done.err
 
 
 @pytest.mark.parametrize(

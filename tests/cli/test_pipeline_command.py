@@ -327,6 +327,6 @@ def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
     words = ("pipeline", "all", str(source), str(tmp_path / "out"))
     done = commands.run(*words, program=program)
     assert done.code == 2
-    assert done.err.endswith("pip install 'rdmeta[spark]', or give --engine local\n")
+    assert done.err.endswith("pip install -e '.[spark]', or give --engine local\n")
     copies = commands.run("pipeline", "bronze", *words[2:], program=program)
     assert (copies.code, copies.err) == (0, "")

@@ -452,7 +452,7 @@ def test_without_pyarrow_the_command_names_the_extra(
     program = f"import sys; sys.modules['pyarrow'] = None\n{commands.PROGRAM}"
     done = commands.run(*words(cluster, directory), program=program)
     assert (done.code, done.out) == (2, "")
-    assert done.err == ("rdmeta: rdmeta record needs more packages: pip install 'rdmeta[arrow]'\n")
+    assert done.err == ("rdmeta: rdmeta record needs more packages: pip install -e '.[arrow]'\n")
     assert commands.run("record", "--help", program=program).code == 0
 
 

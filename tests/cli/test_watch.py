@@ -421,7 +421,7 @@ def test_a_live_table_without_rich_says_what_to_install() -> None:
     words = ("watch", "-b", "127.0.0.1:1", "--live")
     with commands.Terminal(*words, program=program) as terminal:
         assert terminal.end() == 2
-        assert terminal.text == "rdmeta: --live needs more packages: pip install 'rdmeta[cli]'\n"
+        assert terminal.text == "rdmeta: --live needs more packages: pip install -e '.[cli]'\n"
 
 
 def test_a_dumb_terminal_gets_no_live_table(brokers: Brokers) -> None:

@@ -73,7 +73,7 @@ def test_a_missing_extra_is_named_before_a_broker_is_tried(
     caplog.set_level(logging.WARNING, "rdmeta")
     monkeypatch.setitem(sys.modules, "scramp", None)  # as if it were not installed
     conf = {**CASES["wrong password of SCRAM-SHA-512"].conf, "sasl.mechanism": mechanism}
-    said = rf"{mechanism} needs more packages: pip install 'rdmeta\[sasl\]'"
+    said = rf"{mechanism} needs more packages: pip install -e '\.\[sasl\]'"
     with CASES["unknown user"].brokers(3) as brokers:
         client = make(brokers.bootstrap, {**CALM, **conf})
         begin = time.monotonic()

@@ -59,7 +59,7 @@ for call in (lambda: rdmeta.metrics.collector(client),
     )
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
-        f"rdmeta.metrics.{name}() needs more packages: pip install 'rdmeta[metrics]'"
+        f"rdmeta.metrics.{name}() needs more packages: pip install -e '.[metrics]'"
         for name in ("collector", "instruments")
     ]
 

@@ -18,19 +18,19 @@ EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "p
 
 # Modules and packages that need extras, and the extras that their errors name. All others import.
 NEEDS = {
-    "rdmeta.demo": "cli,kafka,cffi,gold,spark",
+    "rdmeta.demo": "cli,kafka,cffi,spark",
     "rdmeta.ffi": "cffi",
     "rdmeta.history": "arrow",
     "rdmeta.metrics.otel": "metrics",
     "rdmeta.metrics.prometheus": "metrics",
-    "rdmeta.pipeline": "arrow",
+    "rdmeta.pipeline": "pipeline",
     "rdmeta.spark.executors": "spark",
     "rdmeta.spark.functions": "spark",
     "rdmeta.spark.remote": "arrow",
     "rdmeta.spark.source": "spark",
 }
 COMMANDS = {
-    ("-m", "rdmeta.demo"): "cli,kafka,cffi,gold,spark",
+    ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark",
     (str(Path(sys.executable).with_name("rdmeta")), "list"): "cli",
 }
 # The modules of the command, which import its extra. Only the command itself names it.

@@ -51,9 +51,9 @@ def test_a_missing_package_names_the_extra(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"sc://127.0.0.1:{server.getsockname()[1]}"
         for missing, master, extra in (
-            ("grpc", url, "rdmeta[connect]"),
-            ("pyspark", url, "rdmeta[spark]"),
-            ("pyspark.core", "local[2]", "rdmeta[spark]"),
+            ("grpc", url, ".[connect]"),
+            ("pyspark", url, ".[spark]"),
+            ("pyspark.core", "local[2]", ".[spark]"),
         ):
             program = f"import sys; sys.modules[{missing!r}] = None; import rdmeta.spark\n"
             program += f"rdmeta.spark.build_session({master!r})"
@@ -63,7 +63,7 @@ def test_a_missing_package_names_the_extra(tmp_path: Path) -> None:
             done = subprocess.run(words, capture_output=True, env=environment(), check=False)
             last = done.stderr.decode().splitlines()[-1]
             assert "MissingExtraError: " in last
-            assert last.endswith(f"pip install '{extra}'")
+            assert last.endswith(f"pip install -e '{extra}'")
 
 
 def test_the_engine_imports_without_the_link_to_java(tmp_path: Path) -> None:

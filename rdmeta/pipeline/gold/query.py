@@ -51,7 +51,7 @@ def require_duckdb() -> None:
     try:
         import duckdb  # noqa: F401
     except ImportError as error:
-        raise MissingExtraError.of("gold tables", "gold") from error
+        raise MissingExtraError.of("gold tables", "pipeline") from error
 
 
 def prepare(
