@@ -77,6 +77,7 @@ class _Commands(click.Group):
 
 @click.group(
     cls=_Commands,
+    no_args_is_help=False,  # releases of click do that differently
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Each command has its own --help, with examples.",
 )
@@ -131,15 +132,15 @@ def _outcome(arguments: Sequence[str], messages: Messages) -> int:
         with group.make_context(
             "rdmeta", list(arguments), obj=messages, terminal_width=width
         ) as context:
+            if not arguments:
+                click.echo(context.get_help(), err=True)
+                return BAD_INPUT
             return int(group.invoke(context) or FINE)
     except click.exceptions.Exit as ended:
         if sys.stdout is None and not ended.exit_code:
             messages.fault("stdout is closed")  # the help, or the version, was not seen
             return BAD_INPUT
         return ended.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help() if error.ctx else "", err=True)
-        return BAD_INPUT
     except click.ClickException as error:
         messages.fault(_usage(error))
         return BAD_INPUT
