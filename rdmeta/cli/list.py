@@ -20,12 +20,17 @@ from rdmeta.cli.output import Column, Output, Row, Share, Table, json_text
 from rdmeta.cli.selection import NEED_MIN_ISR, Selection, State, conditions, named_topics
 from rdmeta.errors import (
     Error,
+    TransportError,
     UnsupportedVersionError,
     error_name,
 )
 from rdmeta.model import Partition, Topic, operation_names
 
 __all__ = ["command"]
+
+# Seconds that a question for the controller may take: a quorum without a leader does not answer.
+_CONTROLLER_S = 2.0
+_LARGEST_ANSWER = 1 << 20
 
 
 @click.command(
@@ -103,7 +108,8 @@ def command(
     """Show brokers, topics and partitions: leader, epoch, replicas, ISR, offline replicas.
 
     --urp, --leaderless, --offline, --nonpreferred, --under-min-isr, --at-min-isr and --if-down
-    choose partitions; if several are given, one of them is enough.
+    choose partitions; if several are given, one of them is enough. On KRaft the controller is the
+    leader of the quorum (DescribeQuorum), and - if no broker names it.
     """
     names, patterns = named_topics(topics)
     given = [flag for flag, is_given in flags.items() if is_given]
@@ -120,9 +126,12 @@ def command(
     if fail and not chosen.conditions:
         raise BadInputError("--fail needs a condition, such as --urp")
     if image is None:
+        if output.form == "json" or (not skew and {"brokers", "clusters"} & set(shown)):
+            show = show._replace(controller=True)
         states, code = _ask(where, show, fail)
     else:
-        states, code = [State(None, _opened(where, image, show))], FINE
+        reading = _opened(where, image, show)
+        states, code = [State(None, reading, controller=reading.controller)], FINE
     code = max([code, *(chosen.missing(state, where.messages) for state in states)])
     if output.form == "json":
         if where.clusters is not None or any(state.error is None for state in states):
@@ -142,6 +151,7 @@ class Show(NamedTuple):
     ids: bool = False
     operations: bool = False
     min_isr: bool = False
+    controller: bool = False
 
 
 def _shown_tables(table: str | None, skew: bool, show: Show, output: Output) -> list[str]:
@@ -195,10 +205,55 @@ def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, s
         **target.arguments(),
     )
     state = State(target.name, cache, operations=applied.cluster_operations)
+    if show.controller:
+        left = min(_CONTROLLER_S, max(0.001, until - time.monotonic()))
+        state = state._replace(controller=_controller(target, cache, left))
     if not show.min_isr:
         return state, {}
     answer = _min_isr(target, chosen.names_in(cache), max(0.0, until - time.monotonic()))
     return state._replace(min_isr=answer.known), answer.lines()
+
+
+def _controller(target: Target, cache: MetadataCache, timeout: float) -> int | None:
+    """Returns the leader of a KRaft cluster's quorum; None if it is not known.
+
+    Metadata names the controller of a cluster without a quorum, and a random broker with one.
+    """
+    try:
+        if "conf" not in target.arguments():
+            return _leader_at(cache, timeout)
+        from rdmeta.client.blocking import Client
+
+        with Client(target.conf) as client:
+            return client.quorum(timeout).leader
+    except UnsupportedVersionError:
+        return cache.controller
+    except Error:
+        return None
+
+
+def _leader_at(cache: MetadataCache, timeout: float) -> int | None:
+    """Asks the first broker that connects, without the client, which takes long to import."""
+    from rdmeta.address import Address
+    from rdmeta.net import describe_quorum
+    from rdmeta.net.blocking import Connection, Deadline
+
+    deadline = Deadline(timeout)
+    for broker in cache.brokers:
+        try:
+            server = Address(broker.host, broker.port)
+            within = deadline.within(timeout / 2)
+            connection = Connection(server, within, "rdmeta", _LARGEST_ANSWER)
+        except TransportError:
+            continue
+        with connection:
+            version = connection.session.version_for(
+                describe_quorum.DESCRIBE_QUORUM, describe_quorum.LOWEST, describe_quorum.HIGHEST
+            )
+            body = describe_quorum.encode_request(version)
+            answer = connection.request(describe_quorum.DESCRIBE_QUORUM, version, body, deadline)
+        return describe_quorum.parse_response(answer, version).leader
+    return None
 
 
 def _min_isr(target: Target, names: Sequence[str], timeout: float) -> Answer:
@@ -248,7 +303,7 @@ def _cluster_table(states: Sequence[State], show: Show) -> Table:
     def rows(state: State) -> Iterator[Row]:
         if state.error is None:
             reading = state.reading
-            row = (reading.cluster_id, reading.controller, len(reading.brokers))
+            row = (reading.cluster_id, state.controller, len(reading.brokers))
             yield (*row, _names(state.operations)) if show.operations else row
 
     return _table(states, columns, rows)
@@ -264,7 +319,7 @@ def _broker_table(states: Sequence[State], show: Show) -> Table:
     ]
 
     def rows(state: State) -> Iterator[Row]:
-        controller = state.reading.controller
+        controller = state.controller
         for each in show.chosen.brokers_of(state):
             yield each.id, each.host, each.port, each.rack, each.id == controller
 
@@ -417,7 +472,7 @@ def _head(states: Sequence[State], operations: bool = False) -> Iterator[str]:
         {
             **_label(state),
             "cluster_id": state.reading.cluster_id,
-            "controller": state.reading.controller,
+            "controller": state.controller,
             "error": None if state.error is None else str(state.error),
             **({"operations": _names(state.operations)} if operations else {}),
         }

@@ -31,7 +31,8 @@ class State(NamedTuple):
     """The state of a cluster; `name` is that of the clusters file, None without -c.
 
     `error` says why there is no state. `operations` is the bit field of what the user may do with
-    the cluster. `min_isr` has the topics whose min.insync.replicas is known.
+    the cluster. `min_isr` has the topics whose min.insync.replicas is known. `controller` is the
+    leader of a KRaft cluster's quorum; Metadata has a random broker there.
     """
 
     name: str | None
@@ -39,6 +40,7 @@ class State(NamedTuple):
     error: Exception | None = None
     operations: int | None = None
     min_isr: dict[str, int] = {}
+    controller: int | None = None
 
 
 def named_topics(given: Sequence[str]) -> tuple[list[str], list[re.Pattern[str]]]:

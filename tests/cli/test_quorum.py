@@ -123,6 +123,19 @@ def test_a_lag_that_is_not_known_ends_with_1(brokers: Brokers) -> None:
     assert shown(brokers, "--max-lag", "1000").code == 1
 
 
+def test_list_shows_the_quorums_leader_and_not_metadatas_controller(brokers: Brokers) -> None:
+    words = ("list", "-b", brokers.bootstrap)
+    assert commands.run(*words, "--table", "clusters", "--csv").out.splitlines()[1].endswith(",2,1")
+    (found,) = commands.checked_json(commands.run(*words, "--json").out)["clusters"]
+    assert found["controller"] == 2
+    brokers[1].answers[DESCRIBE_QUORUM] = answering({}, leader=-1)
+    (found,) = commands.checked_json(commands.run(*words, "--json").out)["clusters"]
+    assert found["controller"] is None
+    del brokers[1].ranges[DESCRIBE_QUORUM]  # Metadata names the controller of ZooKeeper
+    (found,) = commands.checked_json(commands.run(*words, "--json").out)["clusters"]
+    assert found["controller"] == 1
+
+
 def test_a_cluster_with_zookeeper_is_named(brokers: Brokers) -> None:
     del brokers[1].ranges[DESCRIBE_QUORUM]
     done = shown(brokers)

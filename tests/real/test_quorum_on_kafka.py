@@ -163,3 +163,11 @@ def test_a_cluster_with_zookeeper_is_named(tmp_path: Path) -> None:
         assert "the cluster has no quorum: it seems to run with ZooKeeper" in done.err
         (server,) = rdmeta.check({"bootstrap.servers": address})
         assert (server.broker, server.error) == (1, None)
+
+
+def test_list_names_the_quorums_leader_each_time(asked: Commanded) -> None:
+    leader = quorum(asked)["leader"]
+    for _ in range(8):
+        done = commands.run("list", "-b", asked.kafka.bootstrap, "--json")
+        (found,) = commands.checked_json(done.out)["clusters"]
+        assert found["controller"] == leader
