@@ -40,7 +40,7 @@ from weakref import WeakValueDictionary
 
 from rdmeta import _waits
 from rdmeta._publish import Publisher
-from rdmeta.errors import ArgumentError, from_code
+from rdmeta.errors import ArgumentError, Error, MissingExtraError, from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Due, DueReason, Health,
                           Partition, Request, Topic, TopicPartition, Version)
 

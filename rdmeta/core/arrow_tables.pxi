@@ -46,6 +46,30 @@ cdef class ArrowTable:
             raise TypeError(f"{type(self).__name__} cannot be made directly: a table is given by"
                             " to_arrow() of a cache, an image or changes")
 
+    def to_pandas(self):
+        """Returns a pandas DataFrame. Raises MissingExtraError without pandas or pyarrow."""
+        try:
+            import pandas  # noqa: F401
+            import pyarrow
+        except ImportError as error:
+            raise MissingExtraError.of("to_pandas()", "spark") from error
+        return pyarrow.table(self).to_pandas()
+
+    def to_polars(self):
+        """Returns a polars DataFrame. Raises ImportError without polars."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    @property
+    def schema(self):
+        """The table's columns as a pyarrow.Schema. Raises MissingExtraError without pyarrow."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise MissingExtraError.of("schema", "arrow") from error
+        return pyarrow.schema(self)
+
     def __reduce__(self):
         raise TypeError("an ArrowTable cannot be pickled or copied: convert it, for example with"
                         " pyarrow.table()")

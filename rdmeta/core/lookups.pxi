@@ -202,6 +202,25 @@ cdef class Reading(Readers):
     def __contains__(self, topic):
         return self.state(topic) == RDMETA_OK
 
+    def __getitem__(self, topic):
+        """Returns a valid topic as a Topic. Raises KeyError, whose cause is the error of topic()."""
+        try:
+            return self.topic(topic)
+        except Error as error:
+            raise KeyError(topic) from error
+
+    def keys(self):
+        """Returns the names of the valid topics: so dict(cache) works."""
+        return self.names()
+
+    def values(self):
+        """Returns the valid topics, all of one version."""
+        return self.topics()
+
+    def items(self):
+        """Returns pairs of name and Topic of the valid topics, all of one version."""
+        return [(topic.name, topic) for topic in self.topics()]
+
     def __len__(self):
         """Returns how many topics are valid now."""
         return (<Walk> Walk(self, "", RDMETA_WALK_VALID)).found.n

@@ -448,3 +448,22 @@ def test_a_cache_that_lost_changes_gives_none_of_them(cache: MetadataCache) -> N
     changes = cache.changes(5)
     assert changes.resync
     assert by_pyarrow(changes.to_arrow()) == []
+
+
+def test_a_table_converts_and_shows_its_schema(cache: MetadataCache) -> None:
+    apply_response(cache, T("orders", [P(0, 1), P(1, 1)]))
+    table = cache.to_arrow("partitions")
+    assert list(table.to_pandas()["partition"]) == [0, 1]
+    assert table.to_polars()["partition"].to_list() == [0, 1]
+    assert table.schema.names[:3] == ["topic", "topic_id", "partition"]
+
+
+def test_a_cache_is_a_mapping_of_names_to_topics(cache: MetadataCache) -> None:
+    apply_response(cache, T("orders", [P(0, 1)]))
+    for reading in (cache, cache.image()):
+        assert reading["orders"] == reading.topic("orders")
+        assert dict(reading) == dict(reading.items()) == {"orders": reading["orders"]}
+        assert list(reading.keys()) == list(reading) == ["orders"]
+        assert reading.values() == reading.topics()
+        with pytest.raises(KeyError, match="nope"):
+            reading["nope"]
