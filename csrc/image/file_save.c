@@ -124,22 +124,10 @@ static rdmeta_err_t sync_open(temp_t *t) {
         return t->sync < 0 ? RDMETA_ERR_IO : RDMETA_OK;
 }
 
-/* Gives the new file the permissions of the one that it replaces. Returns
- * IO. */
-static rdmeta_err_t temp_mode(const temp_t *t, const char *path) {
-        struct stat st;
-
-        if (stat(path, &st) || !S_ISREG(st.st_mode))
-                return RDMETA_OK;
-        return fchmod(t->fd, st.st_mode & 0777) ? RDMETA_ERR_IO : RDMETA_OK;
-}
-
 static rdmeta_err_t temp_write(temp_t *t, rdmeta_image_t *image,
                                 const char *path) {
-        rdmeta_err_t err = temp_mode(t, path);
+        rdmeta_err_t err = rdmeta_file_write(image, t->fd);
 
-        if (!err)
-                err = rdmeta_file_write(image, t->fd);
         if (!err && t->sync >= 0 && fsync(t->fd))
                 err = RDMETA_ERR_IO;
         if (!err)

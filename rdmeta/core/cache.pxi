@@ -627,6 +627,7 @@ cdef class MetadataCache(Reading):
         Returns a Publisher, whose thread writes the file. Its close(), or the end of the `with`,
         publishes the last state and stops the thread; so does the end of the cache. `interval` is
         the least number of seconds between two writes. The file is complete when publish() returns.
+        The umask decides who may read it.
 
         OSError; it is a BlockingIOError while another publisher has the path. ForkedError.
         TypeError, ValueError.

@@ -145,9 +145,9 @@ cdef class Image(Reading):
         """Writes the image to a file that Image.open(), load() and rdmeta.attach() read.
 
         It writes a temporary file in the same directory, which replaces the file at `path` at the
-        end. Readers of the older file keep reading the older one. The new file has the permissions
-        of the older one. A symbolic link is itself replaced. With `sync` the file is on the disk
-        when save() returns.
+        end. Readers of the older file keep reading the older one. The umask decides who may read
+        the new file, as for any new file; the older one has no say. A symbolic link is itself
+        replaced. With `sync` the file is on the disk when save() returns.
 
         OSError, MalformedError (this image is a damaged file), TypeError, ValueError, MemoryError.
         On any error the older file is still there. The one exception is `sync` on a disk that fails

@@ -6,6 +6,7 @@ import errno
 import os
 import pickle
 import random
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -483,14 +484,25 @@ def test_a_loaded_topic_keeps_its_age(age: int, max_age: int, tmp_path: Path) ->
     assert warm.leader("orders", 0) == 1
 
 
-def test_a_file_keeps_its_mode(tmp_path: Path) -> None:
-    path = tmp_path / "image"
+@pytest.mark.parametrize("is_link", [False, True])
+def test_the_umask_sets_the_mode_whatever_lies_at_the_path(tmp_path: Path, is_link: bool) -> None:
+    path, other = tmp_path / "image", tmp_path / "other"
     image = MetadataCache().image()
-    image.save(path)
-    for mode in (0o600, 0o640, 0o444, 0o666):
-        path.chmod(mode)
-        image.save(path)
-        assert path.stat().st_mode & 0o7777 == mode
+    before = os.umask(0o027)
+    try:
+        for mode in (0o600, 0o444, 0o666):
+            path.unlink(missing_ok=True)
+            (other if is_link else path).write_bytes(b"x")
+            if is_link:
+                path.symlink_to(other)
+            path.chmod(mode)
+            image.save(path)
+            assert path.lstat().st_mode == stat.S_IFREG | 0o640
+            if is_link:
+                assert (other.read_bytes(), other.stat().st_mode & 0o777) == (b"x", mode)
+                other.unlink()
+    finally:
+        os.umask(before)
 
 
 def test_a_warm_start_makes_a_subclass_and_takes_its_settings(tmp_path: Path) -> None:

@@ -72,8 +72,8 @@ static void test_a_process_killed_while_saving_leaves_a_complete_file(void) {
         cw_destroy(&w);
 }
 
-static void test_the_umask_sets_the_mode_of_a_new_file(void) {
-        const char *path = iw_path("mode");
+static void test_the_umask_sets_the_mode_whatever_lies_at_the_path(void) {
+        const char *path = iw_path("mode"), *link = iw_path("link");
         const mode_t old = umask(027);
         rdmeta_image_t *image;
         struct stat st;
@@ -82,8 +82,15 @@ static void test_the_umask_sets_the_mode_of_a_new_file(void) {
         cw_init(&w, NULL);
         image = iw_image(&w);
         CHECK(!rdmeta_image_save(image, path, 0));
+        CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0640);
+        CHECK(!chmod(path, 0666) && !symlink(path, link));
+        CHECK(!rdmeta_image_save(image, link, 0));
+        CHECK(!lstat(link, &st) && st.st_mode == (S_IFREG | 0640));
+        CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0666);
+        CHECK(!rdmeta_image_save(image, path, 0));
         umask(old);
         CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0640);
+        CHECK(!unlink(link));
         rdmeta_image_unref(image);
         cw_destroy(&w);
 }
@@ -259,7 +266,7 @@ int main(void) {
         test_begin(60);
         RUN(test_a_failed_save_leaves_the_old_file_and_no_other);
         RUN(test_a_process_killed_while_saving_leaves_a_complete_file);
-        RUN(test_the_umask_sets_the_mode_of_a_new_file);
+        RUN(test_the_umask_sets_the_mode_whatever_lies_at_the_path);
         RUN(test_a_directory_that_cannot_be_synced_keeps_its_file);
         RUN(test_any_allocation_of_open_and_save_may_fail);
         RUN(test_a_replaced_file_reads_as_before);
