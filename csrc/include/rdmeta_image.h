@@ -142,8 +142,9 @@ enum {
  * process that is killed in between leaves .NAME.rdmeta-<16 hex>, NAME being
  * that of `path`, at most 200 bytes. That file is locked (flock) as long as its
  * process lives. The umask decides the new file's mode, whatever lies at
- * `path`; a link there is replaced, not followed. Flags: SYNC. Errors: IO, NO_MEMORY, MALFORMED (the image's own
- * file is damaged), ARGUMENT (another flag). Threads: any.
+ * `path`; a link there is replaced, not followed. Flags: SYNC. Errors: IO,
+ * NO_MEMORY, MALFORMED (the image's own file is damaged), ARGUMENT (another
+ * flag). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
                                           const char *path, int32_t flags);
