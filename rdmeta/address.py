@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from rdmeta._escaping import escaped
+
 __all__ = ["DEFAULT_PORT", "Address", "parse_bootstrap", "shown"]
 
 DEFAULT_PORT = 9092
@@ -24,7 +26,7 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return f"{escaped(host)}:{self.port}"
 
 
 def parse_bootstrap(servers: str, protocol: str | None = "plaintext") -> list[Address]:

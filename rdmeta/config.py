@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, NamedTuple
 
+from rdmeta._escaping import escaped
 from rdmeta._java_keys import translated
 from rdmeta._option_values import KINDS, shown
 from rdmeta._options import JAVA_KEYS, MECHANISMS, NOT_NEEDED, OPTIONS, REFUSED, Option
@@ -157,7 +158,8 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
         rest = [f"and {more} more problems"] if more > 0 else []
         raise ConfigError("; ".join(problems[:_MOST_PROBLEMS] + rest))
     if ignored:
-        _log.info("options that have no effect are ignored: %s", ", ".join(sorted(ignored)))
+        names_ignored = escaped(", ".join(sorted(ignored)))
+        _log.info("options that have no effect are ignored: %s", names_ignored)
     config = _config(values)
     if config.tls is not None and (warning := unchecked(config.tls)):
         _log.warning("%s", warning)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, ClassVar
 
+from rdmeta._escaping import escaped
+
 if TYPE_CHECKING:
     from rdmeta.model import Applied
 
@@ -44,7 +46,8 @@ class Error(Exception):
     `code` is Kafka's error code. It is None if no broker sent one, as for this package's own
     time-outs and for a partition that its topic does not have. `retriable` says whether the same
     call may succeed later without a change by the user. For Kafka's codes it is the same as in
-    Kafka's own client (`org.apache.kafka.common.errors.RetriableException`).
+    Kafka's own client (`org.apache.kafka.common.errors.RetriableException`). The text has escapes
+    such as \\n for what does not print, as a part of it may come from a server or a file.
     """
 
     default_code: ClassVar[int | None] = None
@@ -58,7 +61,7 @@ class Error(Exception):
     def __init__(
         self, message: str = "", code: int | None = None, retriable: bool | None = None
     ) -> None:
-        super().__init__(message)
+        super().__init__(escaped(str(message)))
         self.code = self.default_code if code is None else code
         if retriable is None:
             known = None if self.code is None else ERRORS.get(self.code)

@@ -11,9 +11,10 @@ from contextlib import suppress
 from types import TracebackType
 from typing import TypeVar
 
+from rdmeta._escaping import escaped
 from rdmeta.cli.change_rows import Pair, change_row
 from rdmeta.cli.feed import Feed
-from rdmeta.cli.messages import Messages, escaped
+from rdmeta.cli.messages import Messages
 from rdmeta.cli.output import rfc3339
 from rdmeta.errors import MissingExtraError
 from rdmeta.model import Change

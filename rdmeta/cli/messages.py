@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from rdmeta import errors
+from rdmeta._escaping import escaped
 
 __all__ = [
     "BAD_INPUT",
@@ -16,7 +17,6 @@ __all__ = [
     "UNMET",
     "BadInputError",
     "Messages",
-    "escaped",
     "nearest",
 ]
 
@@ -33,13 +33,6 @@ INTERRUPTED = 130
 
 class BadInputError(Exception):
     """Input that the user has to correct; its text says what is wrong and what to do."""
-
-
-def escaped(text: str) -> str:
-    """Returns the text with each character that does not print as an escape, such as \\x1b."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:

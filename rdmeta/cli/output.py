@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, TextIO
 
-from rdmeta.cli.messages import escaped
+from rdmeta._escaping import escaped
 
 __all__ = ["Column", "Output", "Share", "Stream", "Table", "json_text", "rfc3339"]
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 import click
 
+from rdmeta._escaping import escaped
 from rdmeta.cache import MetadataCache, Publisher
 from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
-from rdmeta.cli.messages import FINE, BadInputError, escaped
+from rdmeta.cli.messages import FINE, BadInputError
 from rdmeta.cli.options import Where, connection_options, every_option, new_file, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rdmeta._escaping import escaped
 from rdmeta.cli.clusters import Target, side_by_side
-from rdmeta.cli.messages import BAD_INPUT, FINE, escaped
+from rdmeta.cli.messages import BAD_INPUT, FINE
 from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.serving import metrics_option, serving

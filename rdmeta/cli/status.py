@@ -8,7 +8,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from rdmeta.cli.messages import Messages, escaped
+from rdmeta._escaping import escaped
+from rdmeta.cli.messages import Messages
 
 __all__ = ["Status"]
 

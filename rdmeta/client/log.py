@@ -8,6 +8,8 @@ import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
+from rdmeta._escaping import escaped
+
 __all__ = ["Lines"]
 
 _PERIOD_S = 30.0
@@ -36,7 +38,7 @@ class Lines:
         self, level: int, line: str, exc_info: BaseException | None = None, same: str = ""
     ) -> None:
         """Writes a line, or counts it; lines with the same `same` count as the same line."""
-        now = self._clock()
+        now, line = self._clock(), escaped(line)
         key = same or line
         last = self._written.pop(key, None)
         if last is not None and now - last.at < _PERIOD_S:

@@ -31,6 +31,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from rdmeta._escaping import escaped
 from rdmeta.history.columns import (
     Changes,
     has_kind,
@@ -272,7 +273,7 @@ class Recorder:
             _log.warning(
                 "cluster %s: no observation for %.1f s, more than %.1f s, so that another recording"
                 " begins: what happens in such a time is not recorded",
-                self._recording and self._recording.cluster_id,
+                self._recording and escaped(self._recording.cluster_id),
                 sight.passed,
                 sight.max_gap,
             )

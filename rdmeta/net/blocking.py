@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rdmeta.address import Address
 from rdmeta.errors import RequestTimedOutError, TlsError, TransportError
-from rdmeta.net.resolve import unresolved
+from rdmeta.net.resolve import asked_for, unresolved
 from rdmeta.net.session import Response, Session
 from rdmeta.net.wire import Wire
 
@@ -183,7 +183,7 @@ class Connection:
 def _resolved(address: Address, family: int) -> _Endpoints:
     """Returns the addresses of a host; raises TransportError."""
     try:
-        return socket.getaddrinfo(*address, family, socket.SOCK_STREAM)
+        return asked_for(*address, family)
     except (OSError, ValueError) as error:
         raise unresolved(error) from error
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rdmeta.address import Address
 
-__all__ = ["FAMILIES", "Endpoint", "Resolver", "literal", "shared", "unresolved"]
+__all__ = ["FAMILIES", "Endpoint", "Resolver", "asked_for", "literal", "shared", "unresolved"]
 
 # The values of broker.address.family.
 FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}
@@ -141,6 +141,17 @@ def literal(address: Address) -> Endpoint | None:
     return None
 
 
+def asked_for(host: str, port: int, family: int = 0) -> list[tuple[Any, ...]]:
+    """Returns what the system's resolver says of a name; raises OSError or ValueError.
+
+    A name with a character that does not print is not resolved: the system cuts
+    "localhost\\0.other" at the NUL.
+    """
+    if not host.isprintable():
+        raise ValueError(f"{host!r} has a character that does not print")
+    return list(socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM))
+
+
 def unresolved(error: OSError | ValueError) -> TransportError:
     """Returns the error for a name that the system's resolver refuses with `error`."""
     if isinstance(error, OSError):
@@ -151,7 +162,7 @@ def unresolved(error: OSError | ValueError) -> TransportError:
 
 def _look_up(lookup: _Lookup) -> _Outcome:
     try:
-        found = socket.getaddrinfo(lookup.host, lookup.port, type=socket.SOCK_STREAM)
+        found = asked_for(lookup.host, lookup.port)
     except (OSError, ValueError) as error:
         return unresolved(error)
     return _chosen((Endpoint(each[0], each[4]) for each in found), lookup.family)

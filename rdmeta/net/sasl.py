@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
+from rdmeta._escaping import escaped
 from rdmeta._secret import Secret
 from rdmeta.errors import (
     AuthenticationError,
@@ -301,8 +302,7 @@ def parse_authenticate(body: bytes, version: int) -> Authenticated:
 def shown(text: str) -> str:
     """Returns a text of another program on one line: printable, and not long."""
     more = "..." if len(text) > _SHOWN else ""
-    text = "".join(each if each.isprintable() else " " for each in text[:_SHOWN])
-    return " ".join(text.split()).rstrip(".;") + more
+    return escaped(" ".join(text[:_SHOWN].split())).rstrip(".;") + more
 
 
 def _common(versions: dict[int, tuple[int, int]], api_key: int, highest: int) -> int:

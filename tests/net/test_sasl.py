@@ -370,7 +370,7 @@ def test_an_extension_that_kafka_refuses_is_refused(name: str, value: str) -> No
         (b"no JSON", "Broken", "): Broken (no JSON); check"),
         (b'{"status":7}', None, '): {"status":7}; check'),
         (b"[" * 100_000, "Deep", "): Deep ([[["),
-        (b"\xff\x1b[2J", "Odd", "): Odd (\ufffd [2J); check"),
+        (b"\xff\x1b[2J", "Odd", "): Odd (\ufffd\\x1b[2J); check"),
     ],
 )
 def test_the_error_object_of_oauthbearer_is_acknowledged_and_told_in_words(

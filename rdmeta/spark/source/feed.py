@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from rdmeta._escaping import escaped
 from rdmeta.history import look
 from rdmeta.history.arranging import arrange
 from rdmeta.history.listing import Quarantined, bad, has_history_name, listed
@@ -131,7 +132,7 @@ class Feed:
             )
         if text not in self._told:
             self._told.add(text)
-            _log.warning("%s; the stream goes on without these rows", text)
+            _log.warning("%s; the stream goes on without these rows", escaped(text))
 
     def _check_faults(self, place: Place, seen: _Seen, ended: dict[str, Key]) -> None:
         """Raises HistoryError for the first fault, but for those of recordings that are read."""

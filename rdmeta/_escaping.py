@@ -1,0 +1,16 @@
+"""The one way in which texts of brokers, files and tokens get into errors, logs and output."""
+
+from __future__ import annotations
+
+__all__ = ["escaped"]
+
+
+def escaped(text: str) -> str:
+    """Returns the text with each character that does not print as an escape, such as \\x1b.
+
+    These are control characters, ends of lines, separators other than a space, signs that change
+    the direction of writing, and halves of characters. So no text forges a line or a colour.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
