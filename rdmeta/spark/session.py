@@ -115,12 +115,32 @@ def spark_errors() -> tuple[type[Exception], ...]:
 def hidden_pattern() -> str:
     """Returns a pattern of Java for options with a credential, as Spark shows a query's text.
 
-    A Connect server shows options as `key: "..." value: "..."`, and SQL as it is written.
+    A Connect server shows options as `key: "..." value: "..."`. It shows SQL as it is written, on
+    its pages with a backslash before each quote and backslash. There a key may be bare or in any
+    quotes. A value is texts in either quotes, which may be raw (r'...'), or a number.
     """
-    keys = "|".join(key.replace(".", r"\.") for key in secret_keys())
-    option = rf'key: "(?i:{keys})"\s*value: "(?:[^"\\]|\\.)*"'
-    sql = rf"(?i:{keys})`?\s*=?\s*\\?'(?:[^'\\]|\\[^'])*\\?'"
+    keys = "|".join(key.replace(".", r"`?\s*\.\s*`?") for key in secret_keys())
+    plain = "|".join(key.replace(".", r"\.") for key in secret_keys())
+    option = rf'key: "(?i:{plain})"\s*value: "(?:[^"\\]|\\.)*"'
+    gap = r"(?:\s|\\[nrt])*"
+    value = "|".join(_sql_texts("'") + _sql_texts('"'))
+    sql = rf"""(?i:{keys})(?:\\?["'`])?{gap}=?{gap}(?:(?:{gap}(?:{value}))+|-?\.?\d[\w.]*)"""
     return f"{option}|{sql}"
+
+
+def _sql_texts(q: str) -> list[str]:
+    """Returns patterns of a text of SQL in the quotes `q`: raw and not, on a page and as written.
+
+    A page may cut a text off, which then ends with the page.
+    """
+    rest = rf"[^{q}\\]*"
+    shown = rf"\\\\(?:\\[\s\S]|[^\\])|\\{q}\\{q}|\\[^{q}\\]"
+    return [
+        rf"[rR]\\{q}{rest}(?:\\[^{q}]{rest})*(?:\\{q}|\Z)",
+        rf"[rR]{q}[^{q}]*(?:{q}|\Z)",
+        rf"\\{q}{rest}(?:(?:{shown}){rest})*(?:\\{q}|\Z)",
+        rf"{q}{rest}(?:(?:\\[\s\S]|{q}{q}){rest})*(?:{q}|\Z)",
+    ]
 
 
 def reason_of(error: Exception) -> str:

@@ -147,8 +147,30 @@ def test_the_pattern_hides_credentials_in_the_text_of_a_query(key: str) -> None:
         f"OPTIONS (`{key}` \\'{SECRET}\\', table \\'partitions\\')",
         f"OPTIONS ({key} = '{SECRET}')",
     ]
+    values = [
+        f"'{SECRET}'",
+        f'"{SECRET}"',
+        f"r'{SECRET}\\'",
+        f"'it''s {SECRET}'",
+        f"'a' '{SECRET}'",
+    ]
+    values += [
+        f"'a\\'{SECRET}'",
+        f"'\\\\{SECRET}'",
+        f"'{SECRET}",
+        f'R"\\{SECRET}"',
+        f"\n'{SECRET}'",
+    ]
+    ways = ["'{}'", '"{}"', "`{}`", "{}"]
+    quoted = [way.format(key) for way in ways] + [f"`{key.replace('.', '`.`')}`"]
+    for written in (f"{name}{gap}{value}" for name in quoted for gap in " =" for value in values):
+        shown = re.sub(r"([\\'\"])", r"\\\1", written).replace("\n", "\\n")
+        texts += [f"OPTIONS ({written}", f'query: "OPTIONS ({shown}']
     for text in texts:
         assert SECRET not in re.sub(hidden_pattern(), "***", text), text
+    assert "777" not in re.sub(hidden_pattern(), "***", f"OPTIONS ('{key}' 777)")
+    both = f"OPTIONS ('{key}' '{SECRET}', 'table' 'partitions')"
+    assert re.sub(hidden_pattern(), "***", both).endswith(", 'table' 'partitions')")
     assert re.sub(hidden_pattern(), "***", 'key: "table" value: "x"') == 'key: "table" value: "x"'
 
 
