@@ -117,6 +117,10 @@ def main(way: str, folder: str, image: str) -> None:
             rows[name] = sorted(repr(row) for row in frame.collect())
             with contextlib.redirect_stdout(plans):
                 frame.explain("extended")
+        for key in ("'{}'", '"{}"', "`{}`") if way == "connect" else ():
+            options = f"image '{image}', {key.format('sasl.password')} '{PASSWORD}'"
+            with contextlib.suppress(Exception):  # only the text of the statement matters
+                session.sql(f"CREATE TEMPORARY VIEW seen USING rdmeta OPTIONS ({options})")
     error = ""
     try:
         read(session, **reads["live"]).collect()
