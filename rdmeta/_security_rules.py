@@ -12,7 +12,7 @@ from rdmeta._options import MECHANISMS, OPTIONS
 from rdmeta._secret import Secret
 from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 
-__all__ = ["has_effect", "problems_of", "sasl_settings", "tls_settings", "unchecked"]
+__all__ = ["has_effect", "problems_of", "sasl_settings", "tls_settings", "unprotected"]
 
 _KEYS = {option.field: option.key for option in OPTIONS if option.area}
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
@@ -187,8 +187,18 @@ def tls_settings(values: Mapping[str, Any], protocol: str) -> TlsSettings | None
     return TlsSettings(**fields)
 
 
-def unchecked(settings: TlsSettings) -> str:
-    """Returns a warning for a check of TLS that is switched off, with its option; else ""."""
+def unprotected(settings: TlsSettings | None, sasl: SaslSettings | None) -> str:
+    """Returns a warning, with the option, if anyone on the way can act or listen; else "".
+
+    A check of TLS is switched off, or PLAIN sends its password without TLS.
+    """
+    if settings is None:
+        if sasl is None or sasl.mechanism != "PLAIN":
+            return ""
+        return (
+            "security.protocol is sasl_plaintext and sasl.mechanism PLAIN: the password is sent in"
+            " the clear, so anyone on the way can read it; use sasl_ssl, or a SCRAM mechanism"
+        )
     if not settings.verify:
         return (
             "enable.ssl.certificate.verification is false: no broker's certificate is checked, so"

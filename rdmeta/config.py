@@ -21,7 +21,7 @@ from rdmeta._java_keys import translated
 from rdmeta._option_values import KINDS, shown
 from rdmeta._options import JAVA_KEYS, MECHANISMS, NOT_NEEDED, OPTIONS, REFUSED, Option
 from rdmeta._properties import read_properties
-from rdmeta._security_rules import has_effect, problems_of, sasl_settings, tls_settings, unchecked
+from rdmeta._security_rules import has_effect, problems_of, sasl_settings, tls_settings, unprotected
 from rdmeta._security_settings import SaslSettings, TlsSettings
 from rdmeta.address import parse_bootstrap
 from rdmeta.errors import ConfigError
@@ -119,7 +119,8 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
     Values may be text or native, as confluent-kafka takes them: "300000" or 300000, "true" or True.
     Options of librdkafka that metadata does not need are accepted, with one log line. So are those
     of TLS and SASL that have no effect with the protocol or the mechanism. A check of TLS that is
-    switched off gives one warning in the log. A secret may be text or a callable that returns it.
+    switched off, or a password that is sent in the clear, gives one warning in the log. A secret
+    may be text or a callable that returns it.
     The keys of Java's clients are understood as well: see docs/options.md. With `servers=False`
     bootstrap.servers may be missing. No file is opened.
 
@@ -161,7 +162,7 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
         names_ignored = escaped(", ".join(sorted(ignored)))
         _log.info("options that have no effect are ignored: %s", names_ignored)
     config = _config(values)
-    if config.tls is not None and (warning := unchecked(config.tls)):
+    if warning := unprotected(config.tls, config.sasl):
         _log.warning("%s", warning)
     return config
 

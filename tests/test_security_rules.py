@@ -117,6 +117,28 @@ def test_there_is_no_warning_where_everything_is_checked_or_tls_is_not_used(
     assert [each for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
+PLAIN = {"sasl.username": "me", "sasl.password": "hunter2", "sasl.mechanism": "PLAIN"}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "mechanism", "warned"),
+    [
+        ("sasl_plaintext", "PLAIN", 1),
+        ("sasl_plaintext", "SCRAM-SHA-256", 0),
+        ("sasl_ssl", "PLAIN", 0),
+    ],
+)
+def test_a_password_in_the_clear_is_one_warning_without_it(
+    protocol: str, mechanism: str, warned: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    conf = {**PLAIN, "security.protocol": protocol, "sasl.mechanism": mechanism}
+    parse(conf, servers=False)
+    found = [each for each in caplog.records if each.levelno >= logging.WARNING]
+    assert len(found) == warned
+    assert all("in the clear" in each.getMessage() for each in found)
+    assert "hunter2" not in caplog.text
+
+
 def test_the_host_is_not_checked_where_the_certificate_is_not() -> None:
     algorithm, verification = (
         "ssl.endpoint.identification.algorithm",
