@@ -29,8 +29,8 @@ HEAD = """\
 
 `pip install 'rdmeta[cli]'` installs the command. `--parquet`, `rdmeta record` and `rdmeta pipeline`
 also need the extra `arrow`, `--metrics` needs `metrics`, and `rdmeta embedded` needs `kafka` and
-`cffi`. `rdmeta pipeline` also needs `spark` and Java, except with `--engine local`; on a Spark
-Connect server, `--master sc://HOST:PORT`, it needs `connect` and no Java.
+`cffi`. `rdmeta pipeline --engine spark` also needs `spark` and Java; on a Spark Connect server,
+`--master sc://HOST:PORT`, it needs `connect` and no Java.
 
 | command | what it does |
 |---|---|

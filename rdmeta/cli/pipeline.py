@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ __all__ = ["command"]
 
 _ACTIONS = ("bronze", "silver", "gold", "all", "check")
 _LISTED = 20
+_MANY_ROWS = 20_000_000  # for more, the start of Spark costs little beside the work
 _FLAP_SECONDS = 600
 _TIMEOUT = 30.0
 # For an action that leaves no file out: what it does, and the options that it refuses.
@@ -54,7 +56,7 @@ def _day(context: click.Context, option: click.Parameter, value: str | None) -> 
 @click.command(
     epilog="""\b
 Examples:
-  rdmeta pipeline all history tables --engine local --min-isr 2
+  rdmeta pipeline all history tables --engine spark --min-isr 2
   rdmeta pipeline check tables
 """
 )
@@ -71,10 +73,11 @@ Examples:
 )
 @click.option(
     "--engine",
-    type=click.Choice(("local", "spark")),
-    default="spark",
+    type=click.Choice(("auto", "local", "spark")),
+    default="auto",
     show_default=True,
-    help="local: processes of this machine, without Java; spark: Spark's executors.",
+    help="local: processes of this machine, without Java; spark: Spark's executors; auto: spark if"
+    " --master or SPARK_REMOTE names one, or for more than 20 million rows.",
 )
 @click.option(
     "--master",
@@ -141,7 +144,7 @@ def command(
     output = Output("json" if json else "text")
     inputs, out = _places(action, places)
     if engine == "local" and master is not None:
-        raise BadInputError("--master needs --engine spark")
+        raise BadInputError("--master needs --engine spark or auto")
     _refuse_unused(action, click.get_current_context().params)
     if since is not None and until is not None and since >= until:
         raise BadInputError(f"--since {since} is not before --until {until}")
@@ -163,15 +166,19 @@ def command(
         flap_seconds=flap_seconds or _FLAP_SECONDS,
         timeout=timeout or _TIMEOUT,
     )
-    by = "local" if action == "bronze" else engine  # copies need no Spark
+    if action == "bronze":  # copies need no Spark
+        engine = "local"
+    elif engine == "auto":
+        engine, why = _choose_engine(plan, master)
+        messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses)")
     if dry_run:
-        _print_plan(output, action, plan)
+        _print_plan(output, action, engine, plan)
     else:
-        with _progress(quiet) as progress, _engine(plan, by, master, quiet) as run_tasks:
+        with _progress(quiet) as progress, _engine(plan, engine, master, quiet) as run_tasks:
             made = pipeline.run(plan, engine=run_tasks, progress=progress)
         plan = made.plan
         if json or not quiet:
-            _print_made(output, action, made)
+            _print_made(output, action, engine, made)
         _tell_unknown(made, messages)
     _tell(plan, messages)
     return UNMET if strict and (plan.quarantined or plan.gone) else FINE
@@ -214,6 +221,29 @@ def _names(path: str | None) -> Mapping[str, str]:
     return read_properties(path)
 
 
+_ENGINES = {"local": "in processes of this machine", "spark": "on Spark"}
+
+
+def _choose_engine(plan: Plan, master: str | None) -> tuple[str, str]:
+    """Returns the engine that suits a plan, and why."""
+    if master:
+        return "spark", "--master names one"
+    if os.environ.get("SPARK_REMOTE"):
+        return "spark", "SPARK_REMOTE names one"
+    rows = sum(each.rows for each in (*plan.tasks, *plan.months))
+    why = f"the plan has {rows} rows"
+    if rows <= _MANY_ROWS:
+        return "local", why
+    from rdmeta.errors import MissingExtraError
+    from rdmeta.spark.session import NoJavaError, find_spark
+
+    try:
+        find_spark()
+    except (NoJavaError, MissingExtraError) as error:
+        return "local", f"Spark cannot start for the plan's {rows} rows: {error}"
+    return "spark", why
+
+
 @contextmanager
 def _engine(plan: Plan, name: str, master: str | None, quiet: bool) -> Iterator[Engine | None]:
     """Yields what runs the tasks; Spark starts if there are any, and ends with the block."""
@@ -221,14 +251,13 @@ def _engine(plan: Plan, name: str, master: str | None, quiet: bool) -> Iterator[
         yield None
     else:
         from rdmeta.errors import MissingExtraError
-        from rdmeta.spark import NoJavaError, find_java
+        from rdmeta.spark.session import NoJavaError, find_spark
 
         try:
             from rdmeta.spark.executors import session_engine
-            from rdmeta.spark.session import is_served
 
-            if (plan.tasks or plan.months) and not is_served(master):
-                find_java()
+            if plan.tasks or plan.months:
+                find_spark(master)
         except (NoJavaError, MissingExtraError) as error:
             raise BadInputError(f"{error}, or give --engine local") from error
         with session_engine(master) as engine:
@@ -252,8 +281,6 @@ def _begun_quietly(engine: Engine) -> Engine:
 @contextmanager
 def _no_stderr() -> Iterator[None]:
     """Sends what the block, and processes that it starts, write to stderr nowhere."""
-    import os
-
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 2)
@@ -290,7 +317,6 @@ class _Bars:
 @contextmanager
 def _progress(quiet: bool) -> Iterator[Progress | None]:
     """Yields bars on stderr if that is a terminal, else None."""
-    import os
     import sys
 
     is_terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -315,12 +341,12 @@ def _progress(quiet: bool) -> Iterator[Progress | None]:
 # ---- what a run did -----------------------------------------------------------------------------
 
 
-def _print_made(output: Output, action: str, made: Made) -> None:
+def _print_made(output: Output, action: str, engine: str, made: Made) -> None:
     tables = _tables(made)
     counts = _counts(made)
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": action, "dry_run": False}
-        found = {**head, "out": made.plan.options.out, "tables": tables, **counts}
+        found = {**head, "engine": engine, "out": made.plan.options.out, "tables": tables, **counts}
         output.json([json_text({**found, **_faults(made.plan)})])
         return
     shown = [[name, *values.values()] for name, values in tables.items()]
@@ -412,7 +438,7 @@ _TASK_COLUMNS = (
 )
 
 
-def _print_plan(output: Output, action: str, plan: Plan) -> None:
+def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
     tasks = [
         {
             "cluster_id": task.cluster_id,
@@ -435,8 +461,8 @@ def _print_plan(output: Output, action: str, plan: Plan) -> None:
     ]
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": action, "dry_run": True}
-        found = {**head, "out": plan.options.out, "copies": len(plan.copies), "tasks": tasks}
-        rest = {"unchanged": len(plan.unchanged), **_faults(plan)}
+        found = {**head, "engine": engine, "out": plan.options.out, "tasks": tasks}
+        rest = {"copies": len(plan.copies), "unchanged": len(plan.unchanged), **_faults(plan)}
         output.json([json_text({**found, **rest})])
         return
     copies: list[Row] = [[each.source.path, each.name] for each in plan.copies]

@@ -22,6 +22,7 @@ __all__ = [
     "NoSparkError",
     "build_session",
     "find_java",
+    "find_spark",
     "hidden_pattern",
     "is_served",
     "reason_of",
@@ -58,6 +59,19 @@ def find_java() -> str:
     return found
 
 
+def find_spark(master: str | None = None) -> None:
+    """Raises MissingExtraError or NoJavaError if what a session on `master` needs is missing."""
+    try:
+        from pyspark.util import is_remote_only
+    except ImportError as error:
+        raise MissingExtraError.of("rdmeta.spark", "spark") from error
+    if is_served(master):
+        return
+    if is_remote_only():
+        raise MissingExtraError.of("Spark without a Connect server", "spark")
+    find_java()
+
+
 def is_served(master: str | None) -> bool:
     """Returns whether a Spark Connect server runs the jobs; then this machine needs no Java."""
     return _chosen(master).startswith("sc://")
@@ -75,20 +89,15 @@ def build_session(
     process's own Python unless PYSPARK_PYTHON names another. Timestamps are in UTC. Raises
     NoJavaError, NoSparkError, and MissingExtraError without the extra `spark` or `connect`.
     """
-    try:
-        from pyspark.sql import SparkSession
-        from pyspark.util import is_remote_only
-    except ImportError as error:
-        raise MissingExtraError.of("rdmeta.spark", "spark") from error
+    find_spark(master)
+    from pyspark.sql import SparkSession
+
     builder = SparkSession.builder.appName(app).config("spark.sql.session.timeZone", "UTC")
     # The data source takes filters only with it; Spark refuses such a reader otherwise.
     builder = builder.config("spark.sql.python.filterPushdown.enabled", "true")
     if is_served(master):
         builder = builder.remote(_listening(_chosen(master)))
-    elif is_remote_only():
-        raise MissingExtraError.of("Spark without a Connect server", "spark")
     else:
-        find_java()
         builder = _started_here(builder, master, short)
     try:
         with warnings.catch_warnings():

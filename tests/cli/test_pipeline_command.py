@@ -50,7 +50,8 @@ def test_tables_are_made_and_a_second_run_makes_nothing(source: Path, tmp_path: 
     assert first["holes"] == 1
     assert first["tables"]["observation"]["rows"] == 2
     # Without tasks no JVM is started, so the engine does not matter.
-    second = json("all", source, out)
+    second = json("all", source, out, "--engine", "spark")
+    assert (first["engine"], second["engine"]) == ("local", "spark")
     assert (second["copied"], second["made"]) == (0, 0)
     assert second["unchanged"] == 7 + len(MEASURES)
     assert second["tables"]["observation"] == {**first["tables"]["observation"], "made": 0}
@@ -284,7 +285,7 @@ def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) ->
     env, started = counted_java(tmp_path / "java")
     out = tmp_path / "out"
     pipeline("all", source, out, "--engine", "local")
-    words = ("pipeline", "all", str(source), str(out))
+    words = ("pipeline", "all", str(source), str(out), "--engine", "spark")
     for more in ((), ("--dry-run",), ("--master", "local[2]")):
         done = commands.run(*words, *more, env=env)
         assert done.code == 0, done.err
@@ -300,12 +301,63 @@ def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) ->
     assert json("check", out)["faults"] == []
 
 
+HERE = "rdmeta: the tasks run in processes of this machine, as "
+
+
+def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path) -> None:
+    env, started = counted_java(tmp_path / "java")
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"))
+    done = commands.run(*words, "--json", env=env)
+    assert commands.checked_json(done.out)["engine"] == "local"
+    assert done.err == f"{HERE}the plan has 26 rows (--engine chooses)\n"
+    assert commands.run(*words, "-q", env=env).err == ""
+    assert not started.exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "env", "cause"),
+    [
+        (("--master", "sc://127.0.0.1:1"), {}, "--master names one"),
+        ((), {"SPARK_REMOTE": "sc://127.0.0.1:1"}, "SPARK_REMOTE names one"),
+    ],
+)
+def test_a_master_chooses_spark(
+    source: Path, tmp_path: Path, more: tuple[str, ...], env: dict[str, str], cause: str
+) -> None:
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"), *more)
+    done = commands.run(*words, "--dry-run", "--json", env=env)
+    assert commands.checked_json(done.out)["engine"] == "spark"
+    assert done.err == f"rdmeta: the tasks run on Spark, as {cause} (--engine chooses)\n"
+    done = commands.run(*words, "-q", env=env)
+    assert "sc://127.0.0.1:1: no Spark Connect server answers: " in done.err
+    done = commands.run(*words[:4], "--engine", "local", env=env)
+    assert (done.code, done.err) == (0, "")
+
+
+def test_many_rows_choose_spark_where_it_can_start(source: Path, tmp_path: Path) -> None:
+    env, _ = counted_java(tmp_path / "java")
+    few = f"from rdmeta.cli import pipeline; pipeline._MANY_ROWS = 25; {commands.PROGRAM}"
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--json")
+    done = commands.run(*words, "--dry-run", env=env, program=few)
+    assert commands.checked_json(done.out)["engine"] == "spark"
+    assert "the tasks run on Spark, as the plan has 26 rows (--engine chooses)\n" in done.err
+    bare = f"import sys; sys.modules['pyspark'] = None; {few}"
+    done = commands.run(*words, "--dry-run", env=env, program=bare)
+    assert commands.checked_json(done.out)["engine"] == "local"
+    assert done.err.startswith(f"{HERE}Spark cannot start for the plan's 26 rows: ")
+    assert "pip install 'rdmeta[spark]'" in done.err
+    done = commands.run(*words, env={"JAVA_HOME": str(tmp_path)}, program=few)
+    assert commands.checked_json(done.out)["engine"] == "local"
+    assert "Spark needs Java 17 or later" in done.err
+
+
 def test_a_run_on_spark_is_refused_before_java_starts_while_another_one_works(
     source: Path, tmp_path: Path
 ) -> None:
     env, started = counted_java(tmp_path / "java")
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--engine", "spark")
     with Lock(Place(tmp_path / "out")):
-        done = commands.run("pipeline", "all", str(source), str(tmp_path / "out"), env=env)
+        done = commands.run(*words, env=env)
     assert done.code == 2
     assert f"process {os.getpid()} on" in done.err
     assert not started.exists()
@@ -324,9 +376,9 @@ def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
     source: Path, tmp_path: Path
 ) -> None:
     program = f"import sys; sys.modules['pyspark'] = None; {commands.PROGRAM}"
-    words = ("pipeline", "all", str(source), str(tmp_path / "out"))
+    words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--engine", "spark")
     done = commands.run(*words, program=program)
     assert done.code == 2
     assert done.err.endswith("pip install -e '.[spark]', or give --engine local\n")
-    copies = commands.run("pipeline", "bronze", *words[2:], program=program)
+    copies = commands.run("pipeline", "bronze", *words[2:4], program=program)
     assert (copies.code, copies.err) == (0, "")
