@@ -137,7 +137,7 @@ def test_other_settings_make_all_months_again(tmp_path: Path) -> None:
     assert months(made(source, out, min_isr=2)) == set()
     assert months(made(source, out, min_isr=2, flap_seconds=60)) == {"2026-11"}
     for name in ("min_isr", "flap_seconds"):
-        with pytest.raises(ValueError, match="must be at least 1"):
+        with pytest.raises(ValueError, match="whole number of at least 1, not 0"):
             made(source, out, **{name: 0})
 
 
