@@ -230,7 +230,7 @@ def _choose_engine(plan: Plan, master: str | None) -> tuple[str, str]:
         return "spark", "--master names one"
     if os.environ.get("SPARK_REMOTE"):
         return "spark", "SPARK_REMOTE names one"
-    rows = sum(each.rows for each in (*plan.tasks, *plan.months))
+    rows = sum(task.rows for task in plan.tasks) + sum(month.rows for month in plan.months)
     why = f"the plan has {rows} rows"
     if rows <= _MANY_ROWS:
         return "local", why
