@@ -158,9 +158,9 @@ RDMETA_API rdmeta_err_t rdmeta_fold_batch(rdmeta_fold_t *fold,
 /** Ends all standing pieces at a midnight; the states go on behind it. A fold
  *  does this by itself before the first record of another day. A record with an
  *  earlier time, which comes after, has that midnight as its time. Does nothing
- *  if the fold has passed that midnight, or has no record yet. Errors: ARGUMENT:
- *  `at_us` is not a midnight, or lies 400 days behind the last record.
- *  NO_MEMORY: the same call goes on. Threads: any, one at a time. */
+ *  if the fold has passed that midnight, or has no record yet. Errors:
+ *  ARGUMENT: `at_us` is not a midnight, or lies 400 days behind the last
+ *  record. NO_MEMORY: the same call goes on. Threads: any, one at a time. */
 RDMETA_API rdmeta_err_t rdmeta_fold_cut(rdmeta_fold_t *fold, int64_t at_us);
 
 /** Ends all standing pieces at `at_us`, or at the last record if that is
