@@ -115,7 +115,7 @@ static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
                 rdmeta_entry_deadline(c, e, RDMETA_DEADLINE_SHARED);
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
                 return;
-        } else if (e->topic->state == RDMETA_TOPIC_GONE) {
+        } else if (how == RDMETA_UPDATE_GONE) {
                 deadline = now - 1; /* settle retains it for max age */
         } else {
                 deadline = rdmeta_deadlines_after(
@@ -160,6 +160,14 @@ static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
                 rdmeta_entry_unhint(a->c, e, a->now.mono_us);
                 return;
         }
+        if (p->topic)
+                rdmeta_note_gone(a->c, e,
+                                 p->topic->state == RDMETA_TOPIC_GONE &&
+                                                 !a->replace_all
+                                         ? a->now.mono_us
+                                         : RDMETA_GONE_NEVER);
+        if (p->given)
+                rdmeta_note_given(a->c, e, a->in.broker);
         if (p->due_known)
                 rdmeta_note_due(a->c, e, p->due);
         if (p->counted)

@@ -18,7 +18,8 @@
 enum {
         RDMETA_UPDATE_MOVE = 0, /* the answer confirms it: deadline moves */
         RDMETA_UPDATE_FREEZE,   /* nothing was learned: deadline stays */
-        RDMETA_UPDATE_STATE     /* the deadline follows from its state */
+        RDMETA_UPDATE_STATE,    /* the deadline follows from its state */
+        RDMETA_UPDATE_GONE      /* the topic is removed: deadline is past */
 };
 
 typedef struct rdmeta_update {
@@ -30,6 +31,7 @@ typedef struct rdmeta_update {
         uint8_t counted;  /* 1: `rewind` replaces the entry's rewind */
         uint8_t due_known; /* 1: `due` replaces the entry's reasons */
         uint8_t due;      /* RDMETA_DUE_... */
+        uint8_t given;    /* 1: the broker gave a topic that was removed */
         rdmeta_kept_rewind_t *rewind;
 } rdmeta_update_t;
 

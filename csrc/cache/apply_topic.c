@@ -245,6 +245,7 @@ static rdmeta_err_t update_note(rdmeta_apply_t *a, rdmeta_update_t *p) {
         p->due       = (uint8_t)due;
         p->due_known = 1;
         p->counted   = v->counted || a->replace_all;
+        p->given     = v->given;
         a->notes += due || v->rewind.answers;
         if (!v->rewind.answers)
                 return RDMETA_OK;
@@ -275,11 +276,12 @@ rdmeta_err_t rdmeta_apply_absent(rdmeta_apply_t *a, rdmeta_entry_t *e,
 
         if (!p)
                 return RDMETA_ERR_NO_MEMORY;
-        p->deadline  = RDMETA_UPDATE_STATE;
+        p->deadline  = state == RDMETA_TOPIC_GONE ? RDMETA_UPDATE_GONE
+                                                  : RDMETA_UPDATE_STATE;
         p->counted   = a->replace_all != 0;
         p->due       = (uint8_t)rdmeta_merge_due_in(state);
         p->due_known = 1;
-        a->notes += p->due != 0;
+        a->notes += p->due || state == RDMETA_TOPIC_GONE;
         p->topic    = absent_block(a, e->topic, state);
         if (!p->topic)
                 return RDMETA_ERR_NO_MEMORY;

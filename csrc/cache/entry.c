@@ -213,6 +213,7 @@ void rdmeta_entry_erase(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_tree_remove(c, e);
         rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
         rdmeta_note_rewind(c, e, NULL);
+        rdmeta_note_gone(c, e, RDMETA_GONE_NEVER);
         rdmeta_note_due(c, e, 0);
         rdmeta_answer_order_give(&c->order, e->order);
         entry_count(c, e->topic, -1);
@@ -277,8 +278,6 @@ static int state_list(uint16_t state) {
                 return RDMETA_DEADLINES_DENIED;
         case RDMETA_TOPIC_MISSING:
                 return RDMETA_DEADLINES_ABSENT;
-        case RDMETA_TOPIC_GONE:
-                return RDMETA_DEADLINES_RETAINED;
         case RDMETA_TOPIC_WAIT:
                 return RDMETA_DEADLINES_HINT;
         default:
@@ -311,8 +310,7 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
         } else {
                 /* A topic that is not valid is retained for max age, so that
                  * a stale answer is not taken for the first one. */
-                const int64_t ttl = rdmeta_merge_ttl(&c->conf,
-                                                     RDMETA_TOPIC_GONE);
+                const int64_t ttl = c->conf.max_age_us;
 
                 if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);

@@ -51,8 +51,7 @@ static int hint_is_needed(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
             e->deadlines.deadline_us >= mono_us)
                 return (flags & RDMETA_HINT_REPLACE) != 0;
         return (flags & RDMETA_HINT_FORCE) ||
-               rdmeta_view_deadline(&c->root, e->topic) < mono_us ||
-               e->topic->state == RDMETA_TOPIC_GONE;
+               rdmeta_view_deadline(&c->root, e->topic) < mono_us;
 }
 
 /* Also gives a topic that is neither valid nor freshly negative a deadline that
@@ -63,9 +62,8 @@ void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t deadline,
 
         if (state == RDMETA_TOPIC_WAIT)
                 rdmeta_entry_deadline(c, e, deadline);
-        else if (state == RDMETA_TOPIC_GONE ||
-                 (state != RDMETA_TOPIC_VALID &&
-                  rdmeta_view_deadline(&c->root, e->topic) < mono_us))
+        else if (state != RDMETA_TOPIC_VALID &&
+                 rdmeta_view_deadline(&c->root, e->topic) < mono_us)
                 rdmeta_entry_deadline(c, e, rdmeta_deadline_asked(deadline));
         rdmeta_entry_list(c, e, RDMETA_DEADLINES_HINT, deadline);
 }

@@ -70,7 +70,8 @@ static void note_settle(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_notes_t *notes = &c->notes;
         const uint32_t at     = e->note - 1;
 
-        if (notes->all[at].rewind || notes->all[at].due)
+        if (notes->all[at].rewind || notes->all[at].due ||
+            notes->all[at].gone_ms)
                 return;
         e->note        = 0;
         notes->all[at] = notes->all[--notes->count];
@@ -81,7 +82,7 @@ static void note_settle(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due) {
         if (!due && !e->note)
                 return;
-        note_of(c, e)->due = due;
+        note_of(c, e)->due = due & 255;
         note_settle(c, e);
 }
 
@@ -95,6 +96,43 @@ void rdmeta_note_rewind(rdmeta_cache_t *c, rdmeta_entry_t *e,
         rdmeta_rewind_free(c, note->rewind);
         note->rewind = kept;
         note_settle(c, e);
+}
+
+/* Returns a time in milliseconds, modulo 2^32, and never 0. */
+static uint32_t gone_ms(int64_t mono_us) {
+        const uint32_t ms = (uint32_t)(mono_us / 1000);
+
+        return ms ? ms : 1;
+}
+
+void rdmeta_note_gone(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us) {
+        rdmeta_note_t *note;
+
+        if (gone_us == RDMETA_GONE_NEVER && !e->note)
+                return;
+        note          = note_of(c, e);
+        note->gone_ms = gone_us == RDMETA_GONE_NEVER ? 0 : gone_ms(gone_us);
+        note->given   = 0;
+        note_settle(c, e);
+}
+
+void rdmeta_note_given(rdmeta_cache_t *c, rdmeta_entry_t *e, int32_t broker) {
+        rdmeta_note_t *note = note_of(c, e);
+
+        if (!note->given && broker >= 0)
+                note->given = (1 + ((uint32_t)broker & RDMETA_GIVEN_MASK)) &
+                              0xffffff;
+}
+
+const rdmeta_note_t *rdmeta_note_in_grace(const rdmeta_cache_t *c,
+                                          const rdmeta_entry_t *e,
+                                          int64_t mono_us) {
+        const rdmeta_note_t *note = e->note ? &c->notes.all[e->note - 1] : NULL;
+
+        if (!note || !note->gone_ms ||
+            gone_ms(mono_us) - note->gone_ms > c->conf.absent_grace_us / 1000)
+                return NULL;
+        return note;
 }
 
 void rdmeta_notes_destroy(rdmeta_cache_t *c) {
@@ -159,7 +197,10 @@ const char *rdmeta_notes_check(const rdmeta_cache_t *c) {
 
                 if (note->entry->note != i + 1)
                         return "a note's entry has another note";
-                if (!note->rewind && !note->due)
+                if (note->gone_ms &&
+                    note->entry->topic->state != RDMETA_TOPIC_GONE)
+                        return "a topic that is there has a removal";
+                if (!note->rewind && !note->due && !note->gone_ms)
                         return "a note says nothing";
                 if (note->rewind) {
                         wrong = check_rewind(&note->rewind->rewind);

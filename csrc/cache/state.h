@@ -70,12 +70,16 @@ typedef struct rdmeta_kept_rewind {
         int32_t rows[];
 } rdmeta_kept_rewind_t;
 
+#define RDMETA_GONE_NEVER INT64_MIN
 /* The writer's note on a topic: what its block does not have (notes.h). */
 typedef struct rdmeta_note {
         rdmeta_entry_t *entry;
         rdmeta_kept_rewind_t *rewind; /* NULL: none. It has no more rows than
                                        * the topic had partitions */
-        uint32_t due;                 /* RDMETA_DUE_... */
+        uint32_t due : 8;             /* RDMETA_DUE_... */
+        uint32_t given : 24; /* 1 + the low bits of the first broker that gave
+                              * it after its removal; 0: none */
+        uint32_t gone_ms;    /* when it was removed; 0: it was not */
 } rdmeta_note_t;
 
 /* All notes of a cache, without gaps. An entry has at most one. */

@@ -36,10 +36,12 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                NULL) {
                 old = e->topic;
                 if (!w.begun) {
-                        const rdmeta_err_t err = rdmeta_transaction_reserve(
-                                &w, rdmeta_deadlines_count(
-                                            &c->deadlines,
-                                            RDMETA_DEADLINES_ABSENT));
+                        const size_t n = rdmeta_deadlines_count(
+                                &c->deadlines, RDMETA_DEADLINES_ABSENT);
+                        rdmeta_err_t err = rdmeta_transaction_reserve(&w, n);
+
+                        if (!err)
+                                err = rdmeta_notes_reserve(c, n);
                         if (err)
                                 return err;
                 }
@@ -53,6 +55,7 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 /* A past deadline: it is retained for max age from now on. */
                 atomic_init(&t->deadline, now.mono_us - 1);
                 rdmeta_entry_swap(c, e, t);
+                rdmeta_note_gone(c, e, now.mono_us);
                 rdmeta_note_due(c, e, 0);
                 rdmeta_transaction_item(&w, old, t);
                 rdmeta_entry_settle(c, e, now.mono_us);

@@ -18,8 +18,6 @@ rdmeta_err_t rdmeta_view_state_at(const rdmeta_topic_t *t, int64_t deadline,
                 return RDMETA_DENIED;
         case RDMETA_TOPIC_BAD:
                 return RDMETA_INVALID;
-        case RDMETA_TOPIC_GONE:
-                return RDMETA_NOT_CACHED;
         default:
                 return RDMETA_UNKNOWN_TOPIC;
         }

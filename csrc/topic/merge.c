@@ -95,7 +95,9 @@ static void merge_error(const rdmeta_topic_t *old, int32_t error,
         switch (error) {
         case RDMETA_E_UNKNOWN_TOPIC_ID:
         case RDMETA_E_UNKNOWN_TOPIC_OR_PARTITION:
-                if (!changed_since(old, in))
+                if (old && old->state == RDMETA_TOPIC_GONE)
+                        set_state(out, old->state, rdmeta_topic_error(old));
+                else if (!changed_since(old, in))
                         set_state(out, RDMETA_TOPIC_UNKNOWN, error);
                 out->advice |= RDMETA_ADVICE_ASK_AGAIN;
                 if (error == RDMETA_E_UNKNOWN_TOPIC_ID)
@@ -440,6 +442,16 @@ static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
+/* Returns whether the answer may be a lagging broker's, about a topic that was
+ * removed just now. */
+static int is_lagging(const rdmeta_merge_in_t *in) {
+        const int seconded = in->given_by >= 0 && in->broker >= 0 &&
+                             (in->broker & RDMETA_GIVEN_MASK) != in->given_by;
+
+        return in->in_grace && in->candidates >= RDMETA_REWIND_BROKERS &&
+               !seconded;
+}
+
 static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in,
                                 rdmeta_merge_out_t *out) {
@@ -449,6 +461,10 @@ static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
         rdmeta_topic_cols(old, &cols);
         if (id_known(id) && id_known(s->topic.id) && !id_same(id, s->topic.id))
                 return merge_another(old, &cols, s, in, out);
+        if (RDMETA_UNLIKELY(is_lagging(in))) {
+                out->given = 1;
+                return keep_back(out);
+        }
         return merge_known(old, &cols, s, in, out);
 }
 
@@ -510,6 +526,7 @@ int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state) {
 
         switch (state) {
         case RDMETA_TOPIC_UNKNOWN:
+        case RDMETA_TOPIC_GONE:
                 ttl = conf->negative_ttl_us;
                 break;
         case RDMETA_TOPIC_DENIED:
@@ -518,7 +535,7 @@ int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state) {
         case RDMETA_TOPIC_MISSING:
                 ttl = conf->absent_grace_us;
                 break;
-        default: /* VALID; GONE; BAD, which does not get better */
+        default: /* VALID; BAD, which does not get better */
                 break;
         }
         return ttl < conf->max_age_us ? ttl : conf->max_age_us;

@@ -45,6 +45,11 @@
  * older but not in the set stay as they were. The next answer begins their
  * count. franz-go accepts a rewind after 5 answers; the conditions on brokers
  * and time are rdmeta's own.
+ *
+ * *Removal.* For the grace time after a topic was removed, an answer that gives
+ * it again is a lagging broker's, and is kept back. It is taken if it has
+ * another id, if a second named broker gives it, or if only one broker can be
+ * asked. UNKNOWN does not change a topic that was removed.
  */
 #ifndef RDMETA_TOPIC_MERGE_H
 #define RDMETA_TOPIC_MERGE_H
@@ -58,6 +63,9 @@ enum {
         RDMETA_REWIND_US      = 5000000,
         RDMETA_REWIND_MAX_US  = 900000000
 };
+
+/* Brokers are compared by these bits after a removal. */
+#define RDMETA_GIVEN_MASK 0x7fffff
 
 /* Kafka's error codes that have rules here. */
 enum {
@@ -92,6 +100,10 @@ typedef struct rdmeta_merge_in {
         int32_t sent_known;    /* 1: sent_version is known */
         int32_t stale;         /* 1: the topic is past its deadline; only read
                                 * if there is a rewind */
+        int32_t in_grace;      /* 1: the topic was removed just now */
+        int32_t given_by;      /* in grace: the first broker that gave it since,
+                                * by the bits RDMETA_GIVEN_MASK of its id;
+                                * -1: none */
         const rdmeta_rewind_t *rewind;   /* NULL: none yet */
         const rdmeta_brokers_t *brokers; /* the answer's */
 } rdmeta_merge_in_t;
@@ -109,6 +121,7 @@ typedef struct rdmeta_merge_out {
         int16_t error;     /* for STATE */
         uint8_t exact;     /* 1: the same bytes again would change nothing */
         uint8_t kept_back; /* 1: some facts of the answer were older */
+        uint8_t given;     /* 1: the broker gave a topic that was removed */
         uint32_t advice;
         /* Why the topic needs another answer: bits RDMETA_DUE_.... With KEEP
          * they are those of the answer alone; the bits of the block stay. */

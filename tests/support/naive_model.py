@@ -88,6 +88,8 @@ class Entry(Timed):
     changed: int = 0
     rewind: Rewind | None = None
     absent_from: int = -1
+    removed: float = -math.inf
+    given_by: int = -1  # the first broker that gave the topic after its removal
     doubt: DueReason = NOTHING  # why the last answer about it calls for another one
 
     def equals(self, other: Entry) -> bool:
@@ -155,8 +157,8 @@ class Model:
         entry = self.entries.get(name)
         if entry and entry.state == "valid":
             return "valid" if now <= entry.until else "stale"
-        if entry and entry.state != "gone" and now <= entry.until:
-            return "unknown" if entry.state == "missing" else entry.state
+        if entry and now <= entry.until:
+            return "unknown" if entry.state in ("missing", "gone") else entry.state
         shown = name in self.hints and self.hints[name].shown
         return "waiting" if shown and self.in_flight(name, now) else "not cached"
 
@@ -220,8 +222,6 @@ class Model:
             if again if self.in_flight(name, now) else force or not answered:
                 shown = not answered or (name in self.hints and self.hints[name].shown)
                 self.hints[name] = Hint(now + self.hint_ttl, shown, self.hint_calls + 1)
-                if name in self.entries and self.entries[name].state == "gone":
-                    self.entries[name].until = -math.inf
                 to_ask.append(name)
         self.hint_calls += bool(to_ask)
         return to_ask
@@ -230,8 +230,6 @@ class Model:
         """Shows a hint that outlasts an answer about its topic as if it was made just now."""
         if name in self.hints:
             self.hints[name].shown = self.state(name, now) not in ANSWERED
-            if name in self.entries and self.entries[name].state == "gone":
-                self.entries[name].until = -math.inf
 
     def sweep(self, now: float, after: int) -> None:
         """Ends what is past its deadline: retains negatives, and removes retained entries."""
@@ -245,7 +243,7 @@ class Model:
             elif entry.until < now:
                 if entry.state == "missing":
                     entry.state, entry.until, entry.changed = "gone", now - 1e-6, after
-                    entry.doubt = NOTHING
+                    entry.doubt, entry.removed, entry.given_by = NOTHING, now, -1
                 entry.kept_until = now + self.max_age
 
     # ---- answers ------------------------------------------------------------------------------
@@ -293,6 +291,8 @@ class Model:
     def negative(self, name: str, state: str, ttl: float, answer: Answer) -> None:
         """Makes the entry negative; its id and epochs stay."""
         entry = self.entries.setdefault(name, Entry(state, 0.0, changed=answer.after))
+        if entry.state == "gone" and state == "unknown":
+            state = "gone"  # it is removed once
         if entry.state != state:
             entry.changed = answer.after
         entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
@@ -317,6 +317,7 @@ class Model:
             ):
                 entry.state, entry.until = "gone", answer.now - 1e-6
                 entry.kept_until, entry.changed = answer.now + self.max_age, answer.after
+                entry.removed, entry.given_by = answer.now, -1
                 changed.add(name)
         return changed
 
@@ -337,12 +338,27 @@ class Model:
                 return
             fresh.past = [i for i in [old.id, *old.past] if i != topic_id][:PAST_IDS]
             fresh.rows = {p.id: self.row(p, None, answer) for p in topic.partitions}
-        elif not self.merged(old, fresh, topic, answer):
+        elif self.lagging(old, answer) or not self.merged(old, fresh, topic, answer):
             return
         fresh.changed = answer.after
         if old and old.equals(fresh):
             fresh.changed, fresh.rows = old.changed, old.rows
         self.entries[name] = fresh
+
+    def lagging(self, old: Entry, answer: Answer) -> bool:
+        """Returns whether the answer gives a topic that was removed just now, as a lagging broker.
+
+        It is taken from a second broker, or from the only one.
+        """
+        in_grace = answer.now <= round(old.removed + self.absent_grace, 6)
+        brokers = {old.given_by, answer.broker}
+        if old.state != "gone" or not in_grace or answer.candidates < OPINIONS:
+            return False
+        if len(brokers) == 2 and min(brokers) >= 0:
+            return False
+        if old.given_by < 0:
+            old.given_by = answer.broker
+        return True
 
     def merged(self, old: Entry, fresh: Entry, topic: T, answer: Answer) -> bool:
         """Merges the same topic row by row; returns False if all is older and the entry stays."""

@@ -346,9 +346,100 @@ static void test_absent_topics_keep_their_id_and_epochs(void) {
         CHECK(!cw_say(&w, "b#b 0:2@6")); /* removed; the epochs are kept */
         CHECK(w.applied.kept_back == 1);
         CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        cw_pass(&w, 16 * CW_S); /* past the grace time */
+        CHECK(!cw_say(&w, "b#b 0:2@6"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
         CHECK(!cw_say(&w, "b#b 0:2@7"));
         CHECK(cw_leader(&w, "b", 0) == 2);
         CHECK_TEXT(cw_changes(&w, 3), "v4 topic_added b#b");
+        cw_destroy(&w);
+}
+
+/* Makes a world of which b was just removed, with ids or without. */
+static void world_without_b(cw_t *w, int ids) {
+        cw_init(w, NULL);
+        if (!ids)
+                w->api_version = 9;
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_all(w, "a#a 0:1@1"));
+        w->broker = 2;
+        CHECK(!cw_all(w, "a#a 0:1@1"));
+        CHECK(cw_version(w) == 3);
+}
+
+/* Brokers that know of the removal and one that lags alternate. */
+static void lag(int ids) {
+        cw_t w;
+        int i;
+
+        world_without_b(&w, ids);
+        for (i = 0; i < 14; i++) {
+                cw_pass(&w, CW_S);
+                w.broker = 3;
+                CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@8"));
+                CHECK(w.applied.kept_back == 1);
+                CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+                w.broker = 1 + i % 2;
+                CHECK_TEXT(cw_hint(&w, "b", RDMETA_HINT_FORCE), "b");
+                CHECK(!cw_say(&w, "b!3"));
+                CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+                CHECK(!cw_all(&w, "a#a 0:1@1"));
+        }
+        cw_pass(&w, 2 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_version(&w) == 3); /* no change since the removal */
+        CHECK(cw_stats(&w).retained == 1);
+        cw_pass(&w, 901 * CW_S);
+        cw_sweep(&w);
+        CHECK(cw_stats(&w).retained == 0 && cw_version(&w) == 3);
+        cw_destroy(&w);
+}
+
+static void test_removed_once_whatever_lagging_brokers_answer(void) {
+        lag(1);
+        lag(0);
+}
+
+/* DESCRIBE was revoked, and is granted again: the topic has its old id. */
+static void test_removed_topics_are_back_when_two_brokers_give_them(void) {
+        cw_t w;
+
+        world_without_b(&w, 1);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        w.broker = -1; /* it may be broker 2 */
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
+        w.broker = 3;
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(cw_leader(&w, "b", 0) == 1);
+        CHECK_TEXT(cw_changes(&w, 3), "v4 topic_added b#b");
+        cw_destroy(&w);
+}
+
+static void test_removed_topics_are_back_when_the_only_broker_gives_them(void) {
+        cw_t w;
+
+        world_without_b(&w, 1);
+        w.candidates = 1;
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(cw_leader(&w, "b", 0) == 1);
+        cw_destroy(&w);
+}
+
+static void test_removed_by_a_sweep_has_its_grace_too(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        cw_pass(&w, 16 * CW_S);
+        cw_sweep(&w);
+        cw_pass(&w, 15 * CW_S);
+        CHECK(!cw_say(&w, "b#b 0:1@7"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK(!cw_say(&w, "b#c 0:1@0")); /* made again: another id */
+        CHECK(cw_leader(&w, "b", 0) == 1);
         cw_destroy(&w);
 }
 
@@ -391,7 +482,7 @@ static int state_after_removal(int by_sweep) {
         else
                 CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(cw_stats(&w).retained == 1);
-        cw_pass(&w, CW_S);
+        cw_pass(&w, 16 * CW_S);
         CHECK(!cw_say(&w, "b#b 0:2@6 1:2@7"));
         CHECK(w.applied.kept_back == 1);
         state = (int)cw_state(&w, "b");
@@ -626,6 +717,10 @@ int main(void) {
         RUN(test_absent_topics_keep_their_id_and_epochs);
         RUN(test_absent_topics_keep_them_for_max_age_once_removed);
         RUN(test_absent_topics_read_the_same_however_they_went);
+        RUN(test_removed_once_whatever_lagging_brokers_answer);
+        RUN(test_removed_topics_are_back_when_two_brokers_give_them);
+        RUN(test_removed_topics_are_back_when_the_only_broker_gives_them);
+        RUN(test_removed_by_a_sweep_has_its_grace_too);
         RUN(test_asked_for_and_not_answered_is_not_absent);
         RUN(test_news_is_not_removed_by_an_answer_asked_before);
         RUN(test_news_is_not_denied_by_an_answer_asked_before);
