@@ -221,7 +221,8 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                             v->error, a->version);
                 return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
         }
-        p->deadline = v->kept_back ? RDMETA_UPDATE_FREEZE : RDMETA_UPDATE_MOVE;
+        p->deadline = v->kept_back && !v->in_part ? RDMETA_UPDATE_FREEZE
+                                                  : RDMETA_UPDATE_MOVE;
         *out = rdmeta_builder_build(&a->c->builder, &a->c->blocks, a->version);
         if (!*out)
                 return RDMETA_ERR_NO_MEMORY;
@@ -246,8 +247,8 @@ static rdmeta_err_t update_note(rdmeta_apply_t *a, rdmeta_update_t *p) {
         p->due_known = 1;
         p->counted   = v->counted || a->replace_all;
         p->given     = v->given;
-        a->notes += due || v->rewind.answers;
-        if (!v->rewind.answers)
+        a->notes += due || v->rewind.answers || v->rewind.count;
+        if (!v->rewind.answers && !v->rewind.count)
                 return RDMETA_OK;
         p->rewind = rdmeta_rewind_copy(a->c, &v->rewind);
         return p->rewind ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;

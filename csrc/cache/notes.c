@@ -179,10 +179,10 @@ void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept) {
 static const char *check_rewind(const rdmeta_rewind_t *r) {
         uint32_t k;
 
-        if (!r->answers || !r->past == !r->count)
+        if (!r->past == !r->count || (r->past && !r->answers))
                 return "a rewind counts nothing";
         for (k = 1; k < r->count; k++)
-                if (r->rows[k - 1] >= r->rows[k])
+                if (r->rows[k - 1].id >= r->rows[k].id)
                         return "a rewind's rows are out of order";
         return NULL;
 }

@@ -67,7 +67,7 @@ typedef struct rdmeta_entry {
 /* The rewind of a topic (topic/merge.h), in one allocation with its rows. */
 typedef struct rdmeta_kept_rewind {
         rdmeta_rewind_t rewind;
-        int32_t rows[];
+        rdmeta_rewind_row_t rows[];
 } rdmeta_kept_rewind_t;
 
 #define RDMETA_GONE_NEVER INT64_MIN

@@ -17,20 +17,31 @@ static int is_outdated(const rdmeta_topic_t *old,
 
 /* ---- rewinds ------------------------------------------------------------ */
 
+/* Returns whether at least `bound` has passed since a time. */
+static int has_lasted(const rdmeta_merge_in_t *in, int64_t since_us,
+                      int64_t bound) {
+        int64_t lasts;
+
+        return __builtin_sub_overflow(in->mono_us, since_us, &lasts) ||
+               lasts >= bound;
+}
+
+/* Returns whether max age, or 15 minutes, has passed since a time. */
+static int has_aged(const rdmeta_merge_in_t *in, int64_t since_us) {
+        return has_lasted(in, since_us,
+                          in->max_age_us < RDMETA_REWIND_MAX_US
+                                  ? in->max_age_us
+                                  : RDMETA_REWIND_MAX_US);
+}
+
 /* Returns whether a rewind has enough answers, brokers and time. */
 static int is_believed(const rdmeta_rewind_t *r,
                        const rdmeta_merge_in_t *in) {
-        const int64_t bound = in->max_age_us < RDMETA_REWIND_MAX_US
-                                      ? in->max_age_us
-                                      : RDMETA_REWIND_MAX_US;
-        int64_t lasts;
-
-        if (__builtin_sub_overflow(in->mono_us, r->since_us, &lasts))
-                lasts = INT64_MAX;
-        if (r->answers < RDMETA_REWIND_ANSWERS || lasts < RDMETA_REWIND_US)
+        if (r->answers < RDMETA_REWIND_ANSWERS ||
+            !has_lasted(in, r->since_us, RDMETA_REWIND_US))
                 return 0;
         return r->others || in->candidates < RDMETA_REWIND_BROKERS ||
-               in->stale || lasts >= bound;
+               in->stale || has_aged(in, r->since_us);
 }
 
 /* Counts one more older answer in `r`, after those of `before` (NULL: it is the
@@ -48,12 +59,18 @@ static int rewind_count(rdmeta_rewind_t *r, const rdmeta_rewind_t *before,
         return is_believed(r, in);
 }
 
-/* Returns whether the set has a row. *at is the position in the set: callers
- * ask for rows in ascending order. */
-static int rewind_has(const rdmeta_rewind_t *r, uint32_t *at, int32_t id) {
-        while (*at < r->count && r->rows[*at] < id)
+/* The rows that go back now, ascending. */
+typedef struct believed {
+        const int32_t *ids;
+        uint32_t count;
+} believed_t;
+
+/* Returns whether a row goes back. *at is the position among them: callers ask
+ * for rows in ascending order. */
+static int goes_back(const believed_t *b, uint32_t *at, int32_t id) {
+        while (*at < b->count && b->ids[*at] < id)
                 ++*at;
-        return *at < r->count && r->rows[*at] == id;
+        return *at < b->count && b->ids[*at] == id;
 }
 
 static rdmeta_err_t keep_back(rdmeta_merge_out_t *out) {
@@ -182,13 +199,12 @@ static void compare_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
         }
 }
 
-/* Picks rows of `old`. OLDER_AMONG: rows for which the answer is older, and
- * which are in `set` unless it is NULL. MISSING_BUT: rows that the answer
- * leaves out, and which are not in `set`. Writes their ids to `ids`, and
- * returns how many there are. */
-enum { OLDER_AMONG, MISSING_BUT };
+/* Picks rows of `old`. OLDER: rows for which the answer is older. MISSING: rows
+ * that the answer leaves out, and which do not go back. Writes their ids to
+ * `ids`, and returns how many there are. */
+enum { OLDER, MISSING };
 static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
-                          int which, const rdmeta_rewind_t *set,
+                          int which, const believed_t *believed,
                           int32_t *ids) {
         uint32_t i, k = 0, at = 0, n = 0;
         rdmeta_row_t row;
@@ -200,39 +216,88 @@ static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                 while (k < s->count && s->id[k] < row.id)
                         k++;
                 picked = k == s->count || s->id[k] != row.id;
-                if (which == OLDER_AMONG)
-                        picked = (picked || is_lower(s->epoch[k], row.high)) &&
-                                 (!set || rewind_has(set, &at, row.id));
+                if (which == OLDER)
+                        picked = picked || is_lower(s->epoch[k], row.high);
                 else
-                        picked = picked &&
-                                 !(set && rewind_has(set, &at, row.id));
+                        picked = picked && !goes_back(believed, &at, row.id);
                 if (picked)
                         ids[n++] = row.id;
         }
         return n;
 }
 
-/* Counts an answer that is older in some rows. Sets *believed to the set of
- * rows that go back, if the rewind is believed. Returns 0 or NO_MEMORY. */
+/* Returns scratch memory for the rows of a rewind, and behind it for two lists
+ * of ids; NULL: no memory. The same call returns the same memory. */
+static rdmeta_rewind_row_t *rewind_scratch(const rdmeta_cols_t *old,
+                                           rdmeta_builder_t *s,
+                                           int32_t **lists) {
+        const size_t words = sizeof(rdmeta_rewind_row_t) / sizeof(int32_t);
+        int32_t *p = rdmeta_builder_spare(s, (words + 2) * (size_t)old->count);
+
+        *lists = p ? p + words * (size_t)old->count : NULL;
+        return (rdmeta_rewind_row_t *)(void *)p;
+}
+
+/* Fills the rows of a rewind from the ids of rows that are older. Clocks go on;
+ * the set shrinks if the count goes on. Returns whether the set has a row. */
+static int go_on(const rdmeta_rewind_t *before, int counts, int64_t mono_us,
+                 const int32_t *ids, uint32_t n, rdmeta_rewind_row_t *rows) {
+        uint32_t i, at = 0;
+        int any = 0;
+
+        for (i = 0; i < n; i++) {
+                const rdmeta_rewind_row_t *was = NULL;
+
+                while (before && at < before->count &&
+                       before->rows[at].id < ids[i])
+                        at++;
+                if (before && at < before->count &&
+                    before->rows[at].id == ids[i])
+                        was = &before->rows[at];
+                rows[i].id       = ids[i];
+                rows[i].since_us = was ? was->since_us : mono_us;
+                rows[i].in_set   = counts && was && was->in_set;
+                any |= rows[i].in_set;
+        }
+        return any;
+}
+
+/* Counts an answer that is older in some rows. Lists the rows that go back in
+ * *believed; the others stay in the rewind. Returns 0 or NO_MEMORY. */
 static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in, int raised,
                                 rdmeta_merge_out_t *out,
-                                const rdmeta_rewind_t **believed) {
-        const rdmeta_rewind_t *before = raised ? NULL : in->rewind;
+                                believed_t *believed) {
+        const rdmeta_rewind_t *before = in->rewind;
         rdmeta_rewind_t *r            = &out->rewind;
-        int32_t *ids = rdmeta_builder_spare(s, 2 * (size_t)old->count);
+        rdmeta_rewind_row_t *rows;
+        uint32_t i, n, left = 0;
+        int32_t *ids;
+        int all, whole;
 
-        if (!ids)
+        rows = rewind_scratch(old, s, &ids);
+        if (!rows)
                 return RDMETA_ERR_NO_MEMORY;
-        if (before && !before->past)
-                r->count = pick_rows(old, s, OLDER_AMONG, before, ids);
-        if (!r->count) {
-                before   = NULL;
-                r->count = pick_rows(old, s, OLDER_AMONG, NULL, ids);
+        n   = pick_rows(old, s, OLDER, NULL, ids);
+        all = !go_on(before, !raised && before && before->answers, in->mono_us,
+                     ids, n, rows);
+        whole = rewind_count(r, all ? NULL : before, in);
+        for (i = 0; i < n; i++) {
+                rdmeta_rewind_row_t row = rows[i];
+
+                row.in_set |= all;
+                if ((whole && row.in_set) || has_aged(in, row.since_us)) {
+                        ids[believed->count++] = row.id;
+                        continue;
+                }
+                row.in_set &= !whole;
+                rows[left++] = row;
         }
-        r->rows = ids;
-        if (rewind_count(r, before, in))
-                *believed = r;
+        believed->ids = ids;
+        if (whole || !left)
+                memset(r, 0, sizeof(*r)); /* the clocks stay */
+        r->rows  = rows;
+        r->count = left;
         return RDMETA_OK;
 }
 
@@ -255,7 +320,7 @@ static void merge_row(rdmeta_builder_t *s, uint32_t i, const rdmeta_row_t *row,
  * lower, unless it is to go back, and where an outdated answer has no epoch.
  * Returns how many stay. */
 static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
-                           int outdated, const rdmeta_rewind_t *believed,
+                           int outdated, const believed_t *believed,
                            rdmeta_merge_out_t *out) {
         uint32_t i, k = 0, at = 0, kept = 0;
         rdmeta_row_t row;
@@ -268,7 +333,7 @@ static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                         continue;
                 if (RDMETA_UNLIKELY(s->epoch[k] < 0 ? outdated
                                                     : s->epoch[k] < row.high) &&
-                    !(believed && rewind_has(believed, &at, row.id))) {
+                    !goes_back(believed, &at, row.id)) {
                         rdmeta_builder_keep_row(s, k, old, &row);
                         kept++;
                 } else {
@@ -281,15 +346,15 @@ static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
 /* Puts back the rows that an answer leaves out, but for those that a believed
  * rewind removes. Adds their number to *kept. Returns 0 or NO_MEMORY. */
 static rdmeta_err_t merge_missing(const rdmeta_cols_t *old, rdmeta_builder_t *s,
-                                  const rdmeta_rewind_t *believed,
+                                  const believed_t *believed,
                                   uint32_t *kept) {
-        int32_t *ids = rdmeta_builder_spare(s, 2 * (size_t)old->count);
+        int32_t *ids;
         uint32_t n;
 
-        if (!ids)
+        if (!rewind_scratch(old, s, &ids))
                 return RDMETA_ERR_NO_MEMORY;
-        ids += old->count; /* the first half may be the set's */
-        n = pick_rows(old, s, MISSING_BUT, believed, ids);
+        ids += old->count; /* the first list is that of `believed` */
+        n = pick_rows(old, s, MISSING, believed, ids);
         *kept += n;
         return rdmeta_builder_insert(s, old, ids, n);
 }
@@ -359,30 +424,29 @@ static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_builder_t *s,
                                 const rdmeta_merge_in_t *in, int outdated,
                                 const compare_t *cmp,
                                 rdmeta_merge_out_t *out) {
-        const rdmeta_rewind_t *believed = NULL;
+        believed_t believed = {NULL, 0};
         uint32_t kept    = cmp->lower + (outdated ? cmp->undecided : 0);
         rdmeta_err_t err = RDMETA_OK;
 
         if (!outdated)
                 err = rewind_rows(cols, s, in, (int)cmp->raised, out,
                                   &believed);
-        if (!err && !believed && kept == s->count)
+        if (!err && !believed.count && kept == s->count)
                 return keep_back(out);
         if (!err)
                 err = rdmeta_builder_keep_lists(s, cols);
         if (err)
                 return err;
-        kept = merge_rows(cols, s, outdated, believed, out);
+        kept = merge_rows(cols, s, outdated, &believed, out);
         if (cmp->missing)
-                err = merge_missing(cols, s, believed, &kept);
+                err = merge_missing(cols, s, &believed, &kept);
         if (err)
                 return err;
         if (kept) {
                 keep_back(out);
                 out->verdict = RDMETA_VERDICT_TAKE; /* the other rows */
+                out->in_part = !outdated;
         }
-        if (believed)
-                memset(&out->rewind, 0, sizeof(out->rewind));
         return RDMETA_OK;
 }
 
@@ -414,7 +478,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         keep_past_ids(s, old, cols, 0);
         if (RDMETA_UNLIKELY(older || (outdated && cmp.undecided)))
                 return merge_older(cols, s, in, outdated, &cmp, out);
-        merge_rows(cols, s, 0, NULL, out);
+        merge_rows(cols, s, 0, &(believed_t){NULL, 0}, out);
         return RDMETA_OK;
 }
 

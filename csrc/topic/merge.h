@@ -40,9 +40,8 @@
  *     - the topic is past its deadline.
  *
  * The last two need no second broker. If the caller asks only one broker, or
- * names none of them, a topic is wrong for that long and no longer. An answer
- * that is kept back moves no deadline, so the topic gets past it. Rows that are
- * older but not in the set stay as they were. The next answer begins their
+ * names none of them, a topic is wrong for that long and no longer. Rows that
+ * are older but not in the set stay as they were. The next answer begins their
  * count. franz-go accepts a rewind after 5 answers; the conditions on brokers
  * and time are rdmeta's own.
  *
@@ -50,6 +49,13 @@
  * it again is a lagging broker's, and is kept back. It is taken if it has
  * another id, if a second named broker gives it, or if only one broker can be
  * asked. UNKNOWN does not change a topic that was removed.
+ *
+ * *Clocks.* An answer that is kept back wholly moves no deadline, so the topic
+ * gets past it. An answer that is taken in part moves it, and the topic stays
+ * due. So each row that is kept back has a clock of its own, from the first
+ * answer that was older in it. After max age, RDMETA_REWIND_MAX_US at most, the
+ * merge believes that row, whatever other rows do. A row loses its clock once
+ * an answer is not older in it. A count that begins anew stops no clock.
  */
 #ifndef RDMETA_TOPIC_MERGE_H
 #define RDMETA_TOPIC_MERGE_H
@@ -78,12 +84,19 @@ enum {
         RDMETA_E_REBOOTSTRAP_REQUIRED       = 129
 };
 
-/* A rewind: counts a topic's older answers, and has what all were older in. */
+/* A row that the last answer was older in, and its clock. */
+typedef struct rdmeta_rewind_row {
+        int64_t since_us; /* the first of the older answers in a row */
+        int32_t id;
+        int32_t in_set; /* 1: all answers of the count were older in it */
+} rdmeta_rewind_row_t;
+
+/* A rewind: counts a topic's older answers, and has what they were older in. */
 typedef struct rdmeta_rewind {
         int64_t since_us;     /* the time of the first of them */
-        const int32_t *rows;  /* partitions that all were older in, ascending */
+        const rdmeta_rewind_row_t *rows; /* ascending; not only the set's */
         uint32_t count;       /* the number of `rows` */
-        uint32_t answers;     /* 0: there is no rewind */
+        uint32_t answers;     /* 0: no count; there may be clocks */
         int32_t first_broker; /* the first known broker; -1: none yet */
         uint8_t others;       /* 1: another broker gave one, too */
         uint8_t past;         /* 1 + the id's place among the topic's past ids;
@@ -122,13 +135,15 @@ typedef struct rdmeta_merge_out {
         uint8_t exact;     /* 1: the same bytes again would change nothing */
         uint8_t kept_back; /* 1: some facts of the answer were older */
         uint8_t given;     /* 1: the broker gave a topic that was removed */
+        uint8_t in_part;   /* 1: but others were not, and it came in time */
         uint32_t advice;
         /* Why the topic needs another answer: bits RDMETA_DUE_.... With KEEP
          * they are those of the answer alone; the bits of the block stay. */
         uint32_t due;
         uint8_t counted;   /* 1: `rewind` replaces the topic's rewind */
         uint32_t leaderless, listener_not_found, unreachable;
-        rdmeta_rewind_t rewind; /* answers 0: none; the builder owns `rows` */
+        rdmeta_rewind_t rewind; /* answers, count 0: none; the builder owns
+                                 * `rows` */
 } rdmeta_merge_out_t;
 
 /* The bits RDMETA_DUE_... that follow from a topic's block and the brokers. The

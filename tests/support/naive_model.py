@@ -87,6 +87,8 @@ class Entry(Timed):
     operations: int = NO_OPERATIONS
     changed: int = 0
     rewind: Rewind | None = None
+    # When the answers that are older in a row began; a row that they agree on has no clock.
+    clocks: dict[int, float] = field(default_factory=dict)
     absent_from: int = -1
     removed: float = -math.inf
     given_by: int = -1  # the first broker that gave the topic after its removal
@@ -376,13 +378,18 @@ class Model:
             kept |= (old.rows.keys() & new.keys()) - known.keys()
         if raised or not (older or outdated):
             old.rewind = None
+        if raised and outdated:
+            old.clocks = {}
+        elif not outdated:
+            old.clocks = {i: old.clocks.get(i, answer.now) for i in older}
         if older and not outdated:
             kept -= self.believed_rows(old, older, answer)
         if kept and kept >= new.keys() and not old.rows.keys() - new.keys() - kept:
             return False
         if kept:
-            fresh.until, fresh.doubt = old.until, DueReason.KEPT_BACK
-        fresh.rewind = old.rewind
+            fresh.until = old.until if outdated else fresh.until
+            fresh.doubt = DueReason.KEPT_BACK
+        fresh.rewind, fresh.clocks = old.rewind, old.clocks
         fresh.id = answer.id_of(topic) if answer.id_of(topic) != ZERO_ID else old.id
         fresh.past = old.past
         if topic.operations == NO_OPERATIONS:
@@ -406,6 +413,8 @@ class Model:
         rewind = entry.rewind
         if rewind is None or rewind.target != target:
             rewind = entry.rewind = Rewind(answer.now, target)
+        if isinstance(target, bytes):
+            entry.clocks = {}
         rewind.answers += 1
         rewind.brokers |= {answer.broker} - {-1}
         bound = min(self.max_age, BOUND)
@@ -428,7 +437,14 @@ class Model:
         if entry.rewind and isinstance(entry.rewind.target, set) and entry.rewind.target & older:
             entry.rewind.target &= older
             older = entry.rewind.target
-        return older if self.believed(entry, older, answer) else set()
+        gone = set(older) if self.believed(entry, older, answer) else set()
+        bound = min(self.max_age, BOUND)
+        gone |= {i for i, at in entry.clocks.items() if answer.now >= round(at + bound, 6)}
+        if entry.rewind and isinstance(entry.rewind.target, set):
+            entry.rewind.target = entry.rewind.target - gone
+        for i in gone:
+            del entry.clocks[i]
+        return gone
 
     def leader_hint(self, name: str, p: int, leader: int, epoch: int, after: int) -> bool:
         """Applies a leader hint (KIP-951); returns whether the cache takes it."""
@@ -440,4 +456,5 @@ class Model:
         s = row.latest
         row.latest = P(s.id, leader, epoch, s.replicas, s.isr, s.offline, 0)
         row.last, row.high, entry.changed, entry.rewind = leader, epoch, after, None
+        entry.clocks = {}
         return True

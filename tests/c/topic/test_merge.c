@@ -449,9 +449,11 @@ static void test_a_shorter_list_keeps_only_what_it_leaves_out(void) {
         CHECK(w.applied.advice & RDMETA_ADVICE_ASK_OTHER);
         CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@6 1:1@5 2:-1@5/r1,2/o2/e5 "
                                       "3:1@0 4:3@9/r3,1/i3");
-        CHECK(cw_info(&w, "t").deadline_us == deadline);
+        CHECK(cw_info(&w, "t").deadline_us == deadline + CW_S);
+        cw_pass(&w, CW_S);
         CHECK(!cw_say(&w, "t#a 2:1@4 4:1@8")); /* both are lower */
         CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
+        CHECK(cw_info(&w, "t").deadline_us == deadline + CW_S);
         CHECK(!cw_say(&w, "t#a")); /* no partitions */
         CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
         w.api_version = 8; /* rows without epochs are taken */

@@ -334,6 +334,40 @@ static void test_a_rewind_lasts_from_any_time_to_any_other(void) {
         cw_destroy(&w);
 }
 
+/* All answers are lower in row 99, and each in another row, too. */
+static void test_a_lower_epoch_here_and_there_leaves_no_topic_stale(void) {
+        static char text[2048];
+        int i, p, n;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        for (i = 0; i <= 600; i++, cw_pass(&w, 10 * CW_S)) {
+                n = snprintf(text, sizeof(text), "t#a");
+                for (p = 0; p < 100; p++)
+                        n += snprintf(text + n, sizeof(text) - (size_t)n,
+                                      " %d:%d@%d", p, i && p == i % 99 ? 2 : 1,
+                                      i && (p == i % 99 || p == 99) ? 4 : 5);
+                CHECK(!cw_say(&w, text) && w.applied.kept_back == (i > 0));
+                CHECK(cw_leader(&w, "t", i % 99) == 1);
+                CHECK(strstr(cw_topic(&w, "t"), /* 900 s after the first */
+                             i < 91 ? " 99:1@5" : " 99:1@4"));
+        }
+        cw_destroy(&w);
+}
+
+/* After UNKNOWN, an answer that is lower in one row shows them all. */
+static void test_a_lower_epoch_of_one_row_hides_no_other_after_unknown(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t!3"));
+        cw_pass(&w, CW_S);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:2@4") && w.applied.kept_back == 1);
+        CHECK(cw_leader(&w, "t", 0) == 1 && cw_leader(&w, "t", 1) == 1);
+        cw_destroy(&w);
+}
+
 /* ---- ids --------------------------------------------------------------- */
 
 static void test_an_id_already_superseded_is_believed_in_the_end(void) {
@@ -458,6 +492,8 @@ int main(void) {
         RUN(test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked);
         RUN(test_an_answer_that_is_not_lower_ends_the_rewind);
         RUN(test_a_rewind_lasts_from_any_time_to_any_other);
+        RUN(test_a_lower_epoch_here_and_there_leaves_no_topic_stale);
+        RUN(test_a_lower_epoch_of_one_row_hides_no_other_after_unknown);
         RUN(test_an_id_already_superseded_is_believed_in_the_end);
         RUN(test_an_id_already_superseded_is_believed_of_one_once_stale);
         RUN(test_an_id_already_superseded_is_not_believed_for_others);
