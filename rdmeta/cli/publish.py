@@ -17,7 +17,7 @@ from rdmeta.cli.messages import FINE, BadInputError
 from rdmeta.cli.options import Where, connection_options, every_option, new_file, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics
-from rdmeta.cli.serving import metrics_option, serving
+from rdmeta.cli.serving import Listen, metrics_option, serving
 from rdmeta.cli.status import Status
 from rdmeta.client.blocking import Client
 from rdmeta.client.events import Updated
@@ -65,7 +65,7 @@ def command(
     where: Where,
     path: str,
     topics: tuple[str, ...],
-    metrics: int | None,
+    metrics: Listen | None,
     every: float,
     duration: float | None,
     json: bool,

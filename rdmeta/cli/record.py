@@ -17,7 +17,7 @@ from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import BAD_INPUT, FINE
 from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
-from rdmeta.cli.serving import metrics_option, serving
+from rdmeta.cli.serving import Listen, metrics_option, serving
 from rdmeta.cli.status import Status
 from rdmeta.errors import Error
 
@@ -95,7 +95,7 @@ Examples:
 @connection_options
 def command(
     where: Where,
-    metrics: int | None,
+    metrics: Listen | None,
     directory: str,
     every: float,
     flush_every: float,

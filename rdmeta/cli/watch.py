@@ -20,7 +20,7 @@ from rdmeta.cli.messages import FINE, BadInputError, Messages
 from rdmeta.cli.options import Where, connection_options, seconds
 from rdmeta.cli.output import Column, Output, Stream
 from rdmeta.cli.selection import named_topics
-from rdmeta.cli.serving import metrics_option, serving
+from rdmeta.cli.serving import Listen, metrics_option, serving
 from rdmeta.errors import ConfigError, RequestTimedOutError
 from rdmeta.model import Change
 
@@ -64,7 +64,7 @@ Examples:
 def command(
     where: Where,
     topics: tuple[str, ...],
-    metrics: int | None,
+    metrics: Listen | None,
     live: bool,
     count: int | None,
     duration: float | None,

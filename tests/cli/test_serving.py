@@ -8,7 +8,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 import commands
 import pytest
@@ -92,6 +92,23 @@ def test_a_port_that_is_taken_ends_with_2(
         done = commands.run(*filled, "-b", brokers.bootstrap, "--metrics", port)
     said = f"rdmeta: --metrics {port}: Address already in use\n"
     assert done == (2, "", said)
+
+
+def test_one_address_serves_the_metrics_alone_and_no_other_path(brokers: Brokers) -> None:
+    (port,) = free_ports(1)
+    with commands.started("watch", "-b", brokers.bootstrap, "--metrics", f"127.0.0.1:{port}"):
+        scraped(port, "rdmeta_up")
+        with pytest.raises(HTTPError, match="404"):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/nope", timeout=10)
+        with pytest.raises((ConnectionRefusedError, TimeoutError)):
+            socket.create_connection(("127.0.0.2", port), 10)
+
+
+@pytest.mark.parametrize("place", ["0", "65536", ":9308", "host:", "::1:9308", "x"])
+def test_what_is_no_place_is_refused(place: str) -> None:
+    done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", place)
+    assert done.code == 2
+    assert "--metrics needs PORT or HOST:PORT" in done.err
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
