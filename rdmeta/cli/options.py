@@ -235,6 +235,8 @@ def connection_options(function: _Function) -> _Function:
         click.option(
             "-b",
             "--bootstrap",
+            "--bootstrap-server",
+            "bootstrap",
             metavar="HOST[:PORT],...",
             help="Servers to ask first; else RDMETA_BOOTSTRAP, or bootstrap.servers of -F or -X.",
         ),

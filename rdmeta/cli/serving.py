@@ -77,7 +77,7 @@ def serving(listen: Listen | None) -> Iterator[Serve]:
         server, _ = start_http_server(listen.port, listen.host, registry)
     except OSError as error:
         raise BadInputError(f"--metrics {listen.given}: {error.strerror}") from error
-    metrics = server.get_app()
+    metrics: Any = server.get_app()
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
         """Answers 404 for all but the metrics: prometheus-client has them at each path."""

@@ -104,6 +104,7 @@ def test_options_on_the_line_name_the_cluster(
     for words in (
         f"-b {cluster.bootstrap}",
         f"--bootstrap={cluster.bootstrap}",
+        f"--bootstrap-server={cluster.bootstrap}",
         f"-F {file}",
         f"-X bootstrap.servers={cluster.bootstrap}",
         "-c here",
