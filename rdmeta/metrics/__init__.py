@@ -47,8 +47,9 @@ def instruments(client: AnyClient, meter: Meter, *, per_topic: Iterable[str] = (
 
         rdmeta.metrics.instruments(client, opentelemetry.metrics.get_meter("rdmeta"))
 
-    They have the names, values and labels of collector(); a label is an attribute. A collection
-    reads the client once. A meter has one instrument of a name: give each client its own meter.
+    They have the values and labels of collector(); a label is an attribute. Names have dots:
+    rdmeta_changes_total is "rdmeta.changes". A collection reads the client once. A meter has
+    one instrument of a name: give each client its own meter.
 
     Raises MissingExtraError without opentelemetry-api, TypeError for what is no client.
     """

@@ -60,7 +60,7 @@ def make(client: AnyClient, meter: Meter, per_topic: Iterable[str]) -> None:
         create = (
             meter.create_observable_counter if metric.only_grows else meter.create_observable_gauge
         )
-        create(metric.name, [_callback(reading, metric)], metric.unit, metric.doc)
+        create(metric.dotted, [_callback(reading, metric)], metric.unit, metric.doc)
 
 
 def _callback(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rdmeta import health
 from rdmeta._change_table import KINDS
+from rdmeta._version import __version__
 from rdmeta.errors import Error
 
 if TYPE_CHECKING:
@@ -40,10 +41,12 @@ Samples: TypeAlias = "dict[str, list[tuple[tuple[str, ...], float]]]"
 class Metric(NamedTuple):
     """A metric: a counter if it `only_grows`, otherwise a gauge. `labels` are without CLUSTER.
 
-    `unit` is that of OpenTelemetry: s, By, or what is counted in braces.
+    `name` is that of Prometheus. `dotted` and `unit` are OpenTelemetry's: the unit is s, By, or
+    what is counted in braces, and no part of the name.
     """
 
     name: str
+    dotted: str
     unit: str
     doc: str
     labels: tuple[str, ...] = ()
@@ -53,9 +56,19 @@ class Metric(NamedTuple):
 _PARTITIONS = "{partition}"
 
 METRICS = (
-    Metric("rdmeta_up", "1", "1 if the client runs and a connection to a broker is ready"),
+    Metric(
+        "rdmeta_build_info",
+        "rdmeta.build.info",
+        "1",
+        "Always 1; the label has the version of rdmeta",
+        ("version",),
+    ),
+    Metric(
+        "rdmeta_up", "rdmeta.up", "1", "1 if the client runs and a connection to a broker is ready"
+    ),
     Metric(
         "rdmeta_refreshes_total",
+        "rdmeta.refreshes",
         "{request}",
         "Metadata requests, by the reason and by what came of them",
         ("reason", "result"),
@@ -63,66 +76,125 @@ METRICS = (
     ),
     Metric(
         "rdmeta_requests_total",
+        "rdmeta.requests",
         "{request}",
         "Requests after the handshake, by broker id, or -1, -2 ... for bootstrap servers",
         ("node",),
         only_grows=True,
     ),
-    Metric("rdmeta_refresh_age_seconds", "s", "Time since the last answer; none before the first"),
-    Metric("rdmeta_due_topics", "{topic}", "Topics that are asked for again and again"),
+    Metric(
+        "rdmeta_refresh_age_seconds",
+        "rdmeta.refresh.age",
+        "s",
+        "Time since the last answer; none before the first",
+    ),
+    Metric(
+        "rdmeta_due_topics",
+        "rdmeta.topic.due",
+        "{topic}",
+        "Topics that are asked for again and again",
+    ),
     Metric(
         "rdmeta_reconnects_total",
+        "rdmeta.reconnects",
         "{connection}",
         "Connections to an address after the first one",
         only_grows=True,
     ),
     Metric(
         "rdmeta_changes_total",
+        "rdmeta.changes",
         "{change}",
         "Changes of the cache, by their kind; resync: some could not be counted",
         ("kind",),
         only_grows=True,
     ),
-    Metric("rdmeta_cache_topics", "{topic}", "Topics in the cache, valid or stale"),
-    Metric("rdmeta_cache_partitions", _PARTITIONS, "Partitions of the topics in the cache"),
-    Metric("rdmeta_cache_bytes", "By", "Bytes that the cache has allocated"),
-    Metric("rdmeta_brokers", "{broker}", "Brokers in the last answer"),
-    Metric("rdmeta_under_replicated_partitions", _PARTITIONS, "A replica is not in sync"),
-    Metric("rdmeta_leaderless_partitions", _PARTITIONS, "There is no leader"),
+    Metric(
+        "rdmeta_cache_topics",
+        "rdmeta.cache.topics",
+        "{topic}",
+        "Topics in the cache, valid or stale",
+    ),
+    Metric(
+        "rdmeta_cache_partitions",
+        "rdmeta.cache.partitions",
+        _PARTITIONS,
+        "Partitions of the topics in the cache",
+    ),
+    Metric("rdmeta_cache_bytes", "rdmeta.cache.size", "By", "Bytes that the cache has allocated"),
+    Metric("rdmeta_brokers", "rdmeta.brokers", "{broker}", "Brokers in the last answer"),
+    Metric(
+        "rdmeta_under_replicated_partitions",
+        "rdmeta.partition.under_replicated",
+        _PARTITIONS,
+        "A replica is not in sync",
+    ),
+    Metric(
+        "rdmeta_leaderless_partitions",
+        "rdmeta.partition.leaderless",
+        _PARTITIONS,
+        "There is no leader",
+    ),
     Metric(
         "rdmeta_offline_partitions",
+        "rdmeta.partition.offline",
         _PARTITIONS,
         "A replica is offline: its broker or its disk is down",
     ),
     Metric(
-        "rdmeta_non_preferred_partitions", _PARTITIONS, "Another replica than the first one leads"
+        "rdmeta_non_preferred_partitions",
+        "rdmeta.partition.non_preferred",
+        _PARTITIONS,
+        "Another replica than the first one leads",
     ),
-    Metric("rdmeta_broker_leaders", _PARTITIONS, "Partitions that the broker leads", ("broker",)),
-    Metric("rdmeta_broker_replicas", _PARTITIONS, "Partitions with a replica on it", ("broker",)),
+    Metric(
+        "rdmeta_broker_leaders",
+        "rdmeta.broker.leaders",
+        _PARTITIONS,
+        "Partitions that the broker leads",
+        ("broker",),
+    ),
+    Metric(
+        "rdmeta_broker_replicas",
+        "rdmeta.broker.replicas",
+        _PARTITIONS,
+        "Partitions with a replica on it",
+        ("broker",),
+    ),
 )
 
 TOPIC_METRICS = (
-    Metric("rdmeta_topic_partitions", _PARTITIONS, "Partitions of the topic", ("topic",)),
+    Metric(
+        "rdmeta_topic_partitions",
+        "rdmeta.topic.partition.count",
+        _PARTITIONS,
+        "Partitions of the topic",
+        ("topic",),
+    ),
     Metric(
         "rdmeta_topic_under_replicated_partitions",
+        "rdmeta.topic.partition.under_replicated",
         _PARTITIONS,
         "Partitions of the topic with a replica that is not in sync",
         ("topic",),
     ),
     Metric(
         "rdmeta_topic_leaderless_partitions",
+        "rdmeta.topic.partition.leaderless",
         _PARTITIONS,
         "Partitions of the topic without a leader",
         ("topic",),
     ),
     Metric(
         "rdmeta_topic_offline_partitions",
+        "rdmeta.topic.partition.offline",
         _PARTITIONS,
         "Partitions of the topic with an offline replica",
         ("topic",),
     ),
     Metric(
         "rdmeta_topic_non_preferred_partitions",
+        "rdmeta.topic.partition.non_preferred",
         _PARTITIONS,
         "Partitions of the topic that another replica than the first one leads",
         ("topic",),
@@ -184,6 +256,7 @@ def _of_client(stats: dict[str, Any]) -> Samples:
     )
     changes: dict[str, int] = dict.fromkeys(_KINDS, 0) | stats["changes"]
     return {
+        "rdmeta_build_info": [((__version__,), 1)],
         "rdmeta_up": [((), int(is_up))],
         "rdmeta_refreshes_total": [
             ((reason, result), count)

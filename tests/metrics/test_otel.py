@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +16,10 @@ from shells import Maker
 
 import rdmeta
 from rdmeta import ALL
+from rdmeta.metrics.samples import METRICS, TOPIC_METRICS
 
+# By the name of an instrument the name of Prometheus.
+PROMETHEUS = {each.dotted: each.name for each in METRICS + TOPIC_METRICS}
 Inner = Callable[[Any], Any]
 
 
@@ -50,7 +54,7 @@ def collected(reader: InMemoryMetricReader) -> dict[str, Series]:
             labels = dict(point.attributes)
             assert labels.pop("cluster")
             key = tuple(str(labels[name]) for name in sorted(labels))
-            found.setdefault(metric.name, {})[key] = point.value
+            found.setdefault(PROMETHEUS[metric.name], {})[key] = point.value
     return found
 
 
@@ -124,16 +128,24 @@ def test_instruments_have_types_units_and_texts(
     client = rdmeta.Client({"bootstrap.servers": "localhost:1"})
     rdmeta.metrics.instruments(client, provider.get_meter("test"))
     found = {metric.name: metric for metric in metrics_of(reader)}
-    changes, size = found["rdmeta_changes_total"], found["rdmeta_cache_bytes"]
+    changes, size = found["rdmeta.changes"], found["rdmeta.cache.size"]
     assert isinstance(changes.data, Sum)
     assert changes.data.is_monotonic
     assert isinstance(size.data, Gauge)
-    assert (size.unit, changes.unit, found["rdmeta_due_topics"].unit) == (
+    assert (size.unit, changes.unit, found["rdmeta.topic.due"].unit) == (
         "By",
         "{change}",
         "{topic}",
     )
-    assert found["rdmeta_leaderless_partitions"].description == "There is no leader"
+    assert found["rdmeta.partition.leaderless"].description == "There is no leader"
+
+
+def test_names_have_dots_no_unit_and_are_no_namespace_of_others() -> None:
+    assert len(PROMETHEUS) == len(METRICS + TOPIC_METRICS)
+    for name in PROMETHEUS:
+        assert re.fullmatch(r"rdmeta(\.[a-z]+(_[a-z]+)*)+", name)
+        assert not name.endswith(("total", "seconds", "bytes"))
+        assert not any(other.startswith(f"{name}.") for other in PROMETHEUS)
 
 
 def test_what_is_no_client_is_refused(provider: MeterProvider) -> None:

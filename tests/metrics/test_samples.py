@@ -28,6 +28,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/client.md"
 Inner = Callable[[Any], Any]
 
 NAMES = {
+    "rdmeta_build_info",
     "rdmeta_up",
     "rdmeta_refreshes_total",
     "rdmeta_requests_total",
@@ -55,6 +56,7 @@ def test_the_output_has_these_metrics_and_no_other(
     client.refresh(ALL)
     found = scraped(inner(client))
     assert found.keys() == NAMES
+    assert found["rdmeta_build_info"] == {(rdmeta.__version__,): 1}
     assert set(found["rdmeta_refreshes_total"]) >= {
         ("start", "answered"),
         ("start", "failed"),

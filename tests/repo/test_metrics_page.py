@@ -61,6 +61,11 @@ def test_the_page_has_a_row_for_each_metric_with_its_labels_type_and_unit() -> N
     assert sorted(found) == sorted(row(metric) for metric in METRICS + TOPIC_METRICS)
 
 
+def test_the_page_has_both_names_of_each_metric() -> None:
+    found = re.findall(r"^\| `(rdmeta_\w+)` \| `(rdmeta\.[\w.]+)` \|$", TEXT, re.M)
+    assert sorted(found) == sorted((each.name, each.dotted) for each in METRICS + TOPIC_METRICS)
+
+
 def test_each_condition_that_matters_has_an_alert() -> None:
     assert set(CONDITIONS.values()) <= ALERTS.keys()
     assert all(re.search(r"\brdmeta_\w+", query) for query in ALERTS.values())
