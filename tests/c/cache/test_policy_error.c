@@ -136,8 +136,11 @@ static void test_negative_topics_are_kept_no_longer_after_old_answers(
                 cw_sweep(&w);
                 CHECK(cw_stats(&w).retained == 1);
                 cw_pass(&w, (swept ? 889 : 899) * CW_S);
-                CHECK(!cw_say(&w, "t#a 0:2@4"));
-                CHECK(w.applied.kept_back == 1);
+                /* without the sweep the row's own clock would be over */
+                if (swept) {
+                        CHECK(!cw_say(&w, "t#a 0:2@4"));
+                        CHECK(w.applied.kept_back == 1);
+                }
                 cw_sweep(&w);
                 CHECK(cw_stats(&w).retained == 1);
                 cw_pass(&w, 2 * CW_S);
