@@ -345,7 +345,7 @@ def test_many_rows_choose_spark_where_it_can_start(source: Path, tmp_path: Path)
     done = commands.run(*words, "--dry-run", env=env, program=bare)
     assert commands.checked_json(done.out)["engine"] == "local"
     assert done.err.startswith(f"{HERE}Spark cannot start for the plan's 26 rows: ")
-    assert "pip install 'rdmeta[spark]'" in done.err
+    assert "pip install -e '.[spark]'" in done.err
     done = commands.run(*words, env={"JAVA_HOME": str(tmp_path)}, program=few)
     assert commands.checked_json(done.out)["engine"] == "local"
     assert "Spark needs Java 17 or later" in done.err

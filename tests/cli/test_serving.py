@@ -115,4 +115,4 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     program = "import sys; sys.modules['prometheus_client'] = None\n" + commands.PROGRAM
     done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", "9", program=program)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert "rdmeta[metrics]" in done.err
+    assert "pip install -e '.[metrics]'" in done.err
