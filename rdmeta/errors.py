@@ -59,9 +59,9 @@ class Error(Exception):
     applied: Applied | None = None
 
     def __init__(
-        self, message: str = "", code: int | None = None, retriable: bool | None = None
+        self, message: object = "", code: int | None = None, retriable: bool | None = None
     ) -> None:
-        super().__init__(escaped(str(message)))
+        super().__init__(escaped(message) if isinstance(message, str) else message)
         self.code = self.default_code if code is None else code
         if retriable is None:
             known = None if self.code is None else ERRORS.get(self.code)
