@@ -26,7 +26,7 @@ NEEDS = {
     "rdmeta.pipeline": "pipeline",
     "rdmeta.spark.executors": "spark",
     "rdmeta.spark.functions": "spark",
-    "rdmeta.spark.remote": "arrow",
+    "rdmeta.spark.remote": "pipeline",
     "rdmeta.spark.source": "spark",
 }
 COMMANDS = {

@@ -183,8 +183,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     ),
     Scenario(
         "storm",
-        "1 000 topics of replication factor 1, all needed, lose their leader at once for 20 s",
-        "at most 8 + W / (0.8 x `retry.backoff.max.ms`) requests in any W s",
+        "1 000 topics of replication factor 1, all needed, lose their leader at once for 36 s",
+        "15 s of an election later: at most 8 + W / (0.8 x `retry.backoff.max.ms`) in any W s",
         "requests beyond that in the worst window (below 0: fewer)",
         unit="requests",
         worst=0.0,
