@@ -20,7 +20,7 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 
 from rdmeta._security_settings import TlsSettings
 from rdmeta.address import Address
-from rdmeta.errors import Error, MalformedError, TransportError
+from rdmeta.errors import Error, MalformedError, TlsError, TransportError
 from rdmeta.net.channel import Channel
 from rdmeta.net.resolve import literal
 from rdmeta.net.session import METADATA, Response, Session
@@ -294,7 +294,7 @@ def test_a_reset_says_so(loop: str) -> None:
 
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize(
-    ("said", "kind"), [(bytes.fromhex("15030300020250"), MalformedError), (b"", TransportError)]
+    ("said", "kind"), [(bytes.fromhex("15030300020250"), TlsError), (b"", TransportError)]
 )
 def test_a_port_that_closes_at_once_seems_to_want_tls_whatever_it_says(
     loop: str, said: bytes, kind: type[Error]

@@ -19,6 +19,7 @@ from rdmeta.errors import (
     Error,
     MalformedError,
     RequestTimedOutError,
+    TlsError,
     TransportError,
 )
 from rdmeta.net.handshake import LONGEST_ANSWER
@@ -244,7 +245,7 @@ def test_a_close_before_any_answer_names_the_protocol_to_set() -> None:
         Session(login=login_of("PLAIN")).closed()
     with pytest.raises(TransportError, match="client certificate"):
         Session(tls=True).closed()
-    with pytest.raises(MalformedError, match=r"security\.protocol=sasl_ssl$"):
+    with pytest.raises(TlsError, match=r"security\.protocol=sasl_ssl$"):
         Session(login=login_of("PLAIN")).receive(bytes.fromhex("15030300020250"))
 
 
