@@ -318,25 +318,7 @@ class _DayMaker:
                 for each in stretches
             }
             rows = pa.concat_tables(self._elections)
-            past = {} if self._day.before else self._past
-            yield "leader_change", elections.joined(rows, spans, past, self._seen_before())
-
-    def _seen_before(self) -> pa.Table | None:
-        """Returns the changes of leader of the day before, None if recordings do not overlap."""
-        if not self._day.before:
-            return None
-        begin, found = self._begin - DAY_US, []
-        for stretch in self._day.before:
-            state = self._maker.state_at(stretch, begin)
-            fold = self._maker.fold(stretch, state, stretch.seen_from_us, ("leader_change",))
-            after = self._begin if stretch.goes_on else None
-            for _ in self._maker.added(fold, stretch.origin, stretch.files, begin, after):
-                pass
-            with _blaming(stretch):
-                fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
-            rows = pa.RecordBatchReader.from_stream(fold.take("leader_change")).read_all()
-            found.append(rows.cast(elections.SCHEMA))
-        return pa.concat_tables(found)
+            yield "leader_change", elections.joined(rows, spans, self._past)
 
     def _fold(
         self, stretch: Stretch, begin: int, *, is_whole: bool, is_counted: bool = True

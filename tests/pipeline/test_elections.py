@@ -8,7 +8,6 @@ from typing import Any
 import pyarrow as pa
 
 from rdmeta.history.schema import CHANGE_SCHEMA
-from rdmeta.pipeline.days import DAY_US
 from rdmeta.pipeline.elections import SCHEMA, Baseline, Past, joined, past_of
 from rdmeta.pipeline.tables import SCHEMAS
 
@@ -124,36 +123,3 @@ def test_a_baseline_may_come_in_many_batches() -> None:
     found = [baseline.epochs(batch.slice(n, 1)) for n in range(len(rows))]
     assert found == [{}, {("A", 0): 0}, {("A", 1): 1}, {("A", 2): 2}, {}]
     assert baseline.is_over
-
-
-def chain(*rows: dict[str, Any], before: list[dict[str, Any]] | None = None) -> list[Any]:
-    """Returns old and new epochs, the old leader and the elections of each row."""
-    table = pa.Table.from_pylist(list(rows), schema=SCHEMA)
-    past = None if before is None else pa.Table.from_pylist(before, schema=SCHEMA)
-    names = ("old_leader_epoch", "new_leader_epoch", "old_leader", "elections")
-    found = joined(table, {"a": EVER, "b": EVER}, {}, past).to_pylist()
-    return [tuple(row[name] for name in names) for row in found]
-
-
-def rise(origin: str, at: int, old: int, new: int, leaders: tuple[int, int]) -> dict[str, Any]:
-    values = {"old_leader_epoch": old, "old_leader": leaders[0], "new_leader": leaders[1]}
-    return change(origin, at, new, **values, elections=new - old)
-
-
-def test_what_one_recording_skipped_another_one_explains() -> None:
-    rows = [rise("b", 1, 3, 5, (1, 1)), rise("a", 2, 3, 4, (1, 2)), rise("a", 3, 4, 5, (2, 1))]
-    assert chain(*rows) == [(4, 5, 2, 1), (3, 4, 1, 1)]
-
-
-def test_an_epoch_that_had_two_leaders_rose_once() -> None:
-    rows = [rise("a", 1, 3, 4, (1, 2)), rise("b", 2, 3, 4, (1, 3))]
-    assert chain(*rows) == [(3, 4, 1, 1), (4, 4, 2, 0)]
-
-
-def test_a_rise_that_was_seen_on_the_day_before_is_of_that_day() -> None:
-    seen, late = rise("a", 1, 3, 4, (1, 2)), DAY_US + 5
-    assert chain(rise("b", late, 3, 4, (1, 2)), before=[seen]) == []
-    assert chain(rise("b", late, 3, 5, (1, 1)), before=[seen]) == [(4, 5, 2, 1)]
-    # The day before has counted both elections.
-    skipped = rise("a", 1, 3, 5, (1, 1))
-    assert chain(rise("b", late, 3, 4, (1, 2)), before=[skipped]) == [(3, 4, 1, 0)]

@@ -76,41 +76,6 @@ def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
             assert states(silver, at) == wanted, at
 
 
-@pytest.mark.parametrize("recorders", [1, 3])
-def test_each_rise_that_a_recorder_saw_is_told_once_however_many_there_are(
-    tmp_path: Path, seed: int, recorders: int
-) -> None:
-    source = tmp_path / "history"
-    fleet = Fleet("one", source, seed, hours=52, changes=60, recorders=recorders)
-    silver = made_silver(made(source, tmp_path / "out"), "one")
-    told: dict[Any, list[int]] = {}
-    for row in silver["leader_change"]:
-        thing = (row["topic_id"], row["partition"])
-        if row["topic_id"] is not None and row["new_leader_epoch"] > row["old_leader_epoch"]:
-            told.setdefault((*thing, row["new_leader_epoch"]), []).append(row["elections"])
-    assert rises(fleet) <= told.keys()  # a recorder also knows epochs between its looks
-    assert {len(each) for each in told.values()} <= {1}
-    for thing in {key[:2] for key in told}:
-        mine = {key[2]: each[0] for key, each in told.items() if key[:2] == thing}
-        assert sum(mine.values()) <= max(mine), thing
-
-
-def rises(fleet: Fleet) -> set[Any]:
-    """Returns topic id, partition and epoch of each rise between two looks of a recording."""
-    found = set()
-    for seen in fleet.seen:
-        before: dict[Any, int] = {}
-        for _, state in seen.looks:
-            now = {
-                (value[0], key[2]): value[2]
-                for key, value in state.items()
-                if key[0] == "partition" and value[0] is not None
-            }
-            found |= {(*key, e) for key, e in now.items() if before.get(key, e) < e}
-            before = now
-    return found
-
-
 def test_days_that_arrive_in_any_order_make_the_bytes_of_one_run(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

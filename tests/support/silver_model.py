@@ -154,84 +154,32 @@ def _is_told(origin: Origin, row: Row) -> bool:
 
 
 def _leaders(found: list[Origin]) -> Iterator[Row]:
-    """Yields the changes of leader: of those with the same key the first one, on its first day.
-
-    Where recordings overlap, what all of them saw on a day and the day before is one chain.
-    """
-    days: dict[int, list[Row]] = {}
+    """Yields the changes of leader: of those with the same key in a day the first one."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
     for origin in found:
         for number, row in enumerate(origin.rows):
             if row["kind"] != "leader_changed" or row["partition"] is None:
                 continue
-            is_known = row["topic_id"] is not None and row["new_leader_epoch"] is not None
-            if is_known or _is_told(origin, row):
-                key = (row["new_leader_epoch"], row["new_leader"]) if is_known else number
-                thing = (row["topic_id"], row["partition"]) if is_known else origin.session
-                days.setdefault(row["observed_at"] // DAY_US, []).append(
-                    {**row, "thing": thing, "key": (thing, key), "is_known": is_known}
-                )
-    for day in days:
-        yield from _leaders_of(found, day, days)
-
-
-def _leaders_of(found: list[Origin], day: int, days: dict[int, list[Row]]) -> Iterator[Row]:
-    seen = {
-        d: [e for o in found for e in _observed(o) if e[1] // DAY_US == d] for d in (day - 1, day)
-    }
-    is_shared = any(each[1:3] != each[3:5] for each in (*seen[day - 1], *seen[day]))
-    has_before = is_shared and bool(seen[day - 1])
-    before = [r for r in days.get(day - 1, []) if has_before and r["is_known"]]
-    groups: dict[Any, list[Row]] = {}
-    for row in (*_in_order(before), *_in_order(days[day])):
-        epoch, thing = row["new_leader_epoch"], row["thing"]
-        others = [] if has_before else [o for o in found if o.session != row["origin"]]
-        if row["is_known"] and any(_epoch_at(o, day * DAY_US, thing) >= epoch for o in others):
-            continue
-        groups.setdefault(row["key"], []).append(row)
-    rows = [row for group in groups.values() for row in group]
-    firsts = [group[0] for group in groups.values()]
-    for number, first in enumerate(firsts):
-        if first in before:
-            continue
-        group = groups[first["key"]]
+            day = row["observed_at"] // DAY_US
+            epoch = row["new_leader_epoch"]
+            if row["topic_id"] is None or epoch is None:
+                if _is_told(origin, row):
+                    groups[origin.session, number] = [row]
+                continue
+            thing = (row["topic_id"], row["partition"])
+            others = [other for other in found if other is not origin]
+            if any(_epoch_at(other, day * DAY_US, thing) >= epoch for other in others):
+                continue
+            groups.setdefault((day, *thing, epoch, row["new_leader"]), []).append(row)
+    for group in groups.values():
+        first = min(group, key=lambda row: (row["observed_at"], row["origin"], row["version"]))
         old, new = first["old_leader_epoch"], first["new_leader_epoch"]
         elections = None if old is None or new is None else new - old
+        number = len({row["origin"] for row in group})
         times = [row["observed_at"] for row in group]
-        count = len({row["origin"] for row in group})
-        spread = max(times) - min(times) if count > 1 else None
-        known = {"elections": elections, "recordings": count, "spread_us": spread}
-        if (has_before or len(seen[day]) > 1) and first["is_known"] and (elections or 0) > 0:
-            known |= _chained(first, firsts[:number], _in_order(rows))
-            if any(r["thing"] == first["thing"] and r["new_leader_epoch"] > new for r in before):
-                known["elections"] = 0
+        spread = max(times) - min(times) if number > 1 else None
+        known = {"elections": elections, "recordings": number, "spread_us": spread}
         yield {**first, **known}
-
-
-def _in_order(rows: list[Row]) -> list[Row]:
-    """Returns rows by time, as of the same day; those of an earlier day are before them."""
-    return sorted(rows, key=lambda row: (row["observed_at"], row["origin"], row["version"]))
-
-
-def _chained(first: Row, earlier: list[Row], rows: list[Row]) -> Row:
-    """Returns from which leader and epoch a rise came, by all that recordings know."""
-    new = first["new_leader_epoch"]
-    same = [r for r in earlier if r["thing"] == first["thing"] and r["new_leader_epoch"] == new]
-    if same:
-        return {
-            "old_leader": same[-1]["new_leader"],
-            "old_leader_epoch": new,
-            "elections": 0,
-        }
-    mine = [row for row in rows if row["thing"] == first["thing"]]
-    known: dict[int, Any] = {}
-    for row in reversed(mine):
-        known[row["old_leader_epoch"]] = row["old_leader"]
-    for row in mine:
-        known[row["new_leader_epoch"]] = row["new_leader"]
-    nearest = max(e for e in known if e is not None and e < new)
-    is_own = nearest <= first["old_leader_epoch"]
-    leader = first["old_leader"] if is_own else known[nearest]
-    return {"old_leader": leader, "old_leader_epoch": nearest, "elections": new - nearest}
 
 
 def _epoch_at(origin: Origin, midnight: int, thing: tuple[str, int]) -> int:
