@@ -17,7 +17,7 @@ import mistakes  # noqa: E402
 from runner import Failure, run_all, run_seed, trace  # noqa: E402
 
 # A mistake must be found within so many seeds.
-MOST = 1000
+MOST = 2000
 
 
 def main() -> int:
