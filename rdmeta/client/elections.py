@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from rdmeta.model import Partition, Topic
 
@@ -19,6 +19,9 @@ __all__ = ["ELECTION_S", "Elections"]
 
 ELECTION_S = 15.0
 MANY = 1000
+
+# What is kept of a partition: topic id, leader epoch, leader.
+Mark: TypeAlias = "tuple[str | None, int | None, int | None]"
 
 
 class Partitions(Protocol):
@@ -32,7 +35,7 @@ class Elections:
 
     def __init__(self, cache: Partitions) -> None:
         self._cache = cache
-        self._windows: dict[str, dict[int, tuple[object, float]]] = {}
+        self._windows: dict[str, dict[int, tuple[Mark, float]]] = {}
         self._room = MANY
 
     def open(self, name: str, now: float, concerns: Callable[[Partition], bool]) -> float:
@@ -52,11 +55,10 @@ class Elections:
         if windows is None:
             self._make_room()
             windows = self._windows[each.topic] = {}
-        mark = each.topic_id, each.leader if each.leader_epoch is None else each.leader_epoch
         known = windows.get(each.partition)
-        if known is None or known[0] != mark:
-            known = windows[each.partition] = (mark, now + ELECTION_S)
-        return known[1]
+        ends = now + ELECTION_S if known is None or _is_other(each, known[0]) else known[1]
+        windows[each.partition] = (each.topic_id, each.leader_epoch, each.leader), ends
+        return ends
 
     def _make_room(self) -> None:
         """Drops the windows of topics that the cache no longer has, once there are many."""
@@ -65,3 +67,16 @@ class Elections:
         for name in [n for n in self._windows if self._cache.topic(n, None) is None]:
             del self._windows[name]
         self._room = max(MANY, 2 * len(self._windows))
+
+
+def _is_other(each: Partition, before: Mark) -> bool:
+    """Returns whether a partition has another leader epoch, or another id, than before.
+
+    Brokers of several versions may answer: what one of the two does not say is no difference.
+    """
+    topic_id, epoch, leader = before
+    if each.topic_id and topic_id and each.topic_id != topic_id:
+        return True
+    if each.leader_epoch is None or epoch is None:
+        return each.leader != leader
+    return each.leader_epoch != epoch

@@ -7,7 +7,7 @@ answer is asked again, for 30 s.
 
 A server with another id is reported, with both ids and both servers, and its answers are refused.
 That goes for answers after a rebootstrap, too. The cluster has moved only if the newest answer of
-each bootstrap server has the same new id.
+each bootstrap server has the same new id, or none: brokers before Kafka 0.10.1 do not say it.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Identity:
         # The servers that are still to be asked once; a single one has nothing to differ from.
         self._unasked = list(dict.fromkeys(bootstrap)) if len(self._bootstrap) > 1 else []
         self._asked: dict[int, Link] = {}
-        # The newest id of each server that gave one, and the server that gave the cache its id.
-        self._said: dict[Address, str] = {}
+        # The id in the newest answer of each server, and the server that gave the cache its id.
+        self._said: dict[Address, str | None] = {}
         self._first: Address | None = None
         self._ends_at: float | None = None
 
@@ -49,6 +49,8 @@ class Identity:
     def took(self, server: Address, version: int) -> None:
         """Notes an answer that the cache took."""
         cluster = self._s.cache.cluster_id
+        if version < FIRST_WITH_CLUSTER_ID and server in self._bootstrap:
+            self._said[server] = None
         if cluster is None or version < FIRST_WITH_CLUSTER_ID:
             return
         if self._first is None or self._said.get(self._first) != cluster:
@@ -62,7 +64,7 @@ class Identity:
         if cluster is None or self._s.cache.cluster_id in (None, cluster):
             return True
         self._note(server, cluster)
-        return all(self._said.get(each) == cluster for each in self._bootstrap)
+        return all(self._said.get(each, "") in (cluster, None) for each in self._bootstrap)
 
     def explained(
         self, error: WrongClusterError, server: Address, version: int, body: bytes | memoryview
@@ -93,7 +95,7 @@ class Identity:
     def others(self) -> dict[str, str]:
         """Returns the ids of the servers that are of another cluster, for stats()."""
         known = self._s.cache.cluster_id
-        return {str(each): id for each, id in self._said.items() if id != known}
+        return {str(each): id for each, id in self._said.items() if id not in (known, None)}
 
     # ---- the question to each bootstrap server ----
 
@@ -143,9 +145,9 @@ class Identity:
         if address in self._unasked:
             self._unasked.remove(address)
         cluster = _cluster_in(version, body)
-        if cluster is not None:
+        if cluster is not None or version < FIRST_WITH_CLUSTER_ID:
             self._said[address] = cluster
-            if cluster != s.cache.cluster_id:
+            if cluster not in (None, s.cache.cluster_id):
                 error = self._wrong(address, cluster)
                 link.server.last_error = error
                 s.nodes.behind(link.server, now, refused=True)

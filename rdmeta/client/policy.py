@@ -294,7 +294,7 @@ class Policy:
         self._take_advice(link, now, applied)
         self._asking.succeeded(flight, now)
         self._looking.answered(flight, applied, now)
-        s.suspects.learn(flight.asked)
+        s.suspects.learn(flight.asked, now)
         progress = self._looking.look(now, flight.kind is Kind.FULL) > 0
         self._confirm(now, link)
         if flight.kind is Kind.NEW:

@@ -98,13 +98,18 @@ class Suspects:
         cleared, pace = self._past.pop(broker, (None, None))
         if pace is not None and cleared is not None and now - cleared < REMEMBERED:
             pace.since += now - cleared  # the time between does not count
+            pace.hurries_until = -math.inf  # that was for the topics that it led then
             suspect.pace = pace
         self._suspects[broker] = suspect
         self._read(broker, suspect, now)
         for name in suspect.sample():
-            until = self._elections.open(name, now, lambda each: each.leader == broker)
-            suspect.pace.hurry(now, until, self._rules)
+            self._hurry(broker, suspect, name, now)
         return broker in self._suspects
+
+    def _hurry(self, broker: int, suspect: _Suspect, name: str, now: float) -> None:
+        """Hurries while an election may be under way for what the broker leads of a topic."""
+        until = self._elections.open(name, now, lambda each: each.leader == broker)
+        suspect.pace.hurry(now, until, self._rules)
 
     def hurried_at(self, now: float) -> float:
         """Returns the time at which the next suspect's topics are due that hurries."""
@@ -157,13 +162,14 @@ class Suspects:
             suspect.has_moved = True
             suspect.pace.begin(now)
 
-    def learn(self, names: Iterable[str]) -> None:
+    def learn(self, names: Iterable[str], now: float) -> None:
         """Looks at topics that an answer had: a suspect may lead them, and they may be new."""
         for name in names if self._suspects else ():
             for broker, suspect in self._suspects.items():
                 is_new = name not in suspect.topics and self._is_needed(name)
                 if is_new and self._leads(broker, name):
                     suspect.topics[name] = None
+                    self._hurry(broker, suspect, name, now)
 
     def forget(self, now: float) -> None:
         """Drops the topics that are no longer needed."""

@@ -74,8 +74,11 @@ def rebootstrapped(d: Driver) -> None:
     raise AssertionError("there was no rebootstrap")
 
 
-def answer_all(d: Driver, ids: dict[str, str], seconds: float = 3.0) -> None:
-    """Answers each request to a bootstrap server with the id of its cluster, for some time."""
+def answer_all(d: Driver, ids: dict[str, str], seconds: float = 3.0, old: str = "") -> None:
+    """Answers each request to a bootstrap server with the id of its cluster, for some time.
+
+    The server `old` speaks Metadata v1, which has no cluster id.
+    """
     end = d.now + seconds
     while d.now < end:
         for each in d.connecting():
@@ -85,10 +88,11 @@ def answer_all(d: Driver, ids: dict[str, str], seconds: float = 3.0) -> None:
             host = d.links[send.link].node.host if send.link in d.links else ""
             if send.number in d.open and host in ids:
                 brokers = FIRST if ids[host] == "first" else SECOND
+                version = 1 if host == old else 12
                 body = frames.response(
-                    12, [topic("orders", 3, 9)], brokers=brokers, cluster_id=ids[host]
+                    version, [topic("orders", 3, 9)], brokers=brokers, cluster_id=ids[host]
                 )
-                d.respond(send, body)
+                d.respond(send, body, version=version)
         d.wait(0.05)
 
 
@@ -106,6 +110,14 @@ def test_the_cluster_has_moved_once_all_servers_say_so() -> None:
     answer_all(d, {"one": "second", "two": "second"}, 30.0)
     assert (d.cache.cluster_id, d.cache.leader("orders", 0)) == ("second", 3)
     assert d.policy.stats()["wrong_clusters"] == {}
+
+
+def test_a_server_that_cannot_say_its_cluster_does_not_hold_up_the_move() -> None:
+    d = started()
+    rebootstrapped(d)
+    hosts = ("one", "two", "second-1")
+    answer_all(d, dict.fromkeys(hosts, "second"), 300.0, old="one")
+    assert (d.cache.cluster_id, d.cache.leader("orders", 0)) == ("second", 3)
 
 
 def test_clients_of_two_clusters_behave_alike_and_report_the_second_one() -> None:

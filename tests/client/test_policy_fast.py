@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import frames
 import pytest
 from policy_driver import ADDRESSES, Driver, T, names_of, topic
 
@@ -324,6 +325,22 @@ def test_complaints_do_not_renew_the_time_of_an_election_but_another_epoch_does(
     complain(1, 2)
     assert 110 <= complain(15, 2) <= 235
     assert complain(60, 2) <= 80
+
+
+def test_brokers_of_several_versions_do_not_renew_the_time_of_an_election() -> None:
+    d = Driver(topics=["orders"], refresh_interval=None)
+    d.start(topic("orders", 2))
+    before = 0
+    for second in range(60):
+        before = len(d.sends) if second == 16 else before
+        d.policy.leader_unavailable("orders", 0, 6, d.now)
+        for _ in range(100):
+            d.wait(0.01)
+            for send in list(d.open.values()):
+                version = 5 if len(d.sends) % 2 else 12
+                body = frames.response(version, [topic("orders", 2)], brokers=d.brokers)
+                d.respond(send, body, version)
+    assert len(d.sends) - before <= 60
 
 
 def test_an_hour_without_a_leader_costs_no_more_after_the_time_of_an_election() -> None:

@@ -138,6 +138,7 @@ class Invariants:
         silent = min(asked, default=math.inf) + self.config.socket_timeout
         deadline = silent if link.ready else link.since + link.timeout
         is_refused = link.ready and link.versions is None
+        is_refused |= action.cause.startswith("MALFORMED")
         if is_refused or self.world.now >= deadline - EPSILON:
             self._failed(link.node)
         self._link_ended(link)
@@ -206,6 +207,8 @@ class Invariants:
         ]
         self.names_were_answered(sent.names, sent.order)
         self.told(link.node.id, answer.version, answer.topics)
+        for topic in answer.topics:
+            self.election(str(topic.name), "no leader", lambda each: each.leaderless)
         denied = {str(topic.name) for topic in answer.topics if topic.error in (17, 29)}
         for waiter in self.world.app.waiters.values():
             waiter.unseen = False
@@ -382,20 +385,29 @@ class Invariants:
             )
 
     def election(self, name: str, cause: str, concerns: Callable[[Partition], bool]) -> None:
-        """Notes that an election may be under way; a cause counts once for each leader epoch."""
+        """Notes that an election may be under way; a cause counts once for each leader epoch.
+
+        Without epochs a leader may come back, so it counts once for each change of the topic.
+        """
         topic = self.world.cache.topic(name, None, allow_stale=True)
-        for each in topic.partitions if topic is not None else ():
+        if topic is None:
+            return
+        for each in topic.partitions:
             if concerns(each):
-                mark = each.leader if each.leader_epoch is None else each.leader_epoch
+                without = (each.leader, topic.version)
+                mark = without if each.leader_epoch is None else each.leader_epoch
                 windows = self.elections.setdefault(name, {})
                 windows.setdefault((each.topic_id, each.partition, mark, cause), self.world.now)
 
     def _is_election(self, send: Send, names: frozenset[str]) -> bool:
         """Returns whether a request may be one for an election; notes it."""
         suspects = self.world.policy.stats()["suspects"]
+        app = self.world.app
         for name in names:
             self.election(name, "no leader", lambda each: each.leaderless)
-            self.election(name, "suspect", lambda each: each.leader in suspects)
+            is_needed = app.all or name in app.needed or name.startswith(tuple(app.prefixes))
+            if is_needed:  # a suspect's other topics are asked for by accident
+                self.election(name, "suspect", lambda each: each.leader in suspects)
         begun = (at for name in names for at in self.elections.get(name, {}).values())
         last = max(begun, default=-math.inf)
         gap = ELECTION_SHARE * self.config.fast_interval
