@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rdmeta.client.actions import Finish, Node
-from rdmeta.client.driver import Begin, Driver, Topics, closed, unheard
+from rdmeta.client.driver import Begin, Driver, Topics, closed
 from rdmeta.client.listeners import (
     LISTENERS_S,
     Delivery,
@@ -175,8 +175,8 @@ class AsyncClient(Shell):
         """See `Client.refresh`."""
         wanted, deadline = refreshed(topics), self._deadline(timeout)
         if not wait:
-            self._running().begin(
-                lambda policy, now: policy.refresh(now, wanted, force, deadline), unheard
+            self._running().do(
+                lambda policy, now: policy.cancel(policy.refresh(now, wanted, force, deadline), now)
             )
             return None
         finish = await self._wait(lambda policy, now: policy.refresh(now, wanted, force, deadline))
@@ -220,7 +220,7 @@ class AsyncClient(Shell):
         checked_partition(partition)
         deadline = self._deadline(timeout)
         self._running()
-        found = self._found(topic, partition)
+        found = self._known(topic, partition)
         if found is not None:
             self.need(topic)
             return found
@@ -370,10 +370,10 @@ class AsyncClient(Shell):
             self._driver.start(loop)
             self._loop = loop
             self._dropped = weakref.finalize(self, _dropped, self._pid, self._loop, self._driver)
-            self._lookup = self._cache.leader
             self._start_listeners()
         else:
             self._check_loop()
+        self._look_up()
         return self._driver
 
     def _check_loop(self) -> None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rdmeta.client.actions import Node
-from rdmeta.client.driver import Topics, unheard
+from rdmeta.client.driver import Topics
 from rdmeta.client.listeners import LISTENERS_S, Delivery, Listener, ThreadDelivery
 from rdmeta.client.shell import (
     QUORUM,
@@ -67,6 +67,8 @@ class Client(Shell):
     `timeout` seconds (by default `max.block.ms`); Ctrl-C ends it. A client that nothing refers to
     any more closes itself. The child of a fork can read `cache`, and every other call raises
     ForkedError there. Make a client after the fork, or attach() to what the parent publishes.
+
+    The first call that waits raises WrongClusterError if the servers are of two clusters.
     """
 
     def __init__(
@@ -212,7 +214,7 @@ class Client(Shell):
             return policy.refresh(now, wanted, force, deadline)
 
         if not wait:
-            thread.call(lambda: self._driver.begin(begin, unheard))
+            thread.ask(lambda policy, now: policy.cancel(begin(policy, now), now))
             return None
         return outcome(thread.wait(begin)).version
 
@@ -263,7 +265,7 @@ class Client(Shell):
         checked_partition(partition)
         deadline = self._deadline(timeout)
         thread = self._running()
-        found = self._found(topic, partition)
+        found = self._known(topic, partition)
         if found is not None:
             self.need(topic)
             return found
@@ -418,8 +420,8 @@ class Client(Shell):
         """Returns the driver's thread, started; raises Error, ForkedError."""
         self._check()
         if self._thread.start():
-            self._lookup = self._cache.leader
             self._start_listeners()
+        self._look_up()
         return self._thread
 
     def _is_running(self) -> bool:

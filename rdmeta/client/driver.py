@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
     from rdmeta.config import Config
 
-__all__ = ["Act", "Begin", "Driver", "Topics", "closed", "unheard"]
+__all__ = ["Act", "Begin", "Driver", "Topics", "closed"]
 
 R = TypeVar("R")
 
@@ -454,10 +454,6 @@ def _wanted(send: Send) -> str:
         count = len(request.topics or ())
         what = f"{count} topic{'s' if count > 1 else ''}" if count else "its brokers"
     return f"{what}: {send.reason}{', again, as another is silent' if send.hedge else ''}"
-
-
-def unheard(finish: Finish) -> None:
-    """Takes the Finish of a wait that no caller waits for."""
 
 
 def closed() -> Error:

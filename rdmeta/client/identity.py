@@ -8,13 +8,18 @@ answer is asked again, for 30 s.
 A server with another id is reported, with both ids and both servers, and its answers are refused.
 That goes for answers after a rebootstrap, too. The cluster has moved only if the newest answer of
 each bootstrap server has the same new id, or none: brokers before Kafka 0.10.1 do not say it.
+
+The first call of the application raises that report. Its outcome is held until each bootstrap
+server has said of which cluster it is or has failed once, for 1 s at most. Once a call has
+succeeded, the report is a Problem only.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from rdmeta._core import METADATA_MAX_VERSION, decode_metadata_response, encode_metadata_request
+from rdmeta._core import METADATA_MAX_VERSION, _cluster_in, encode_metadata_request
 from rdmeta.address import Address
 from rdmeta.client.actions import Call, Connect, Kind, Send
 from rdmeta.client.events import Problem
@@ -27,6 +32,8 @@ __all__ = ["Identity"]
 METADATA = 3
 # Seconds after the first answer.
 ASKS_FOR = 30.0
+# Seconds for which the outcomes of the first calls are held.
+HOLDS_FOR = 1.0
 FIRST_WITH_CLUSTER_ID = 2
 
 
@@ -43,6 +50,10 @@ class Identity:
         self._said: dict[Address, str | None] = {}
         self._first: Address | None = None
         self._ends_at: float | None = None
+        # What the first call is to raise, and until when its outcome is held.
+        self._untold: WrongClusterError | None = None
+        self._held_until: float | None = None
+        state.waiters.is_holding = bool(self._unasked)
 
     # ---- answers of Metadata ----
 
@@ -60,7 +71,7 @@ class Identity:
 
     def has_moved(self, server: Address, version: int, body: bytes | memoryview) -> bool:
         """Returns whether an answer after a rebootstrap may be of another cluster."""
-        cluster = _cluster_in(version, body)
+        cluster = _cluster_in(body, version)
         if cluster is None or self._s.cache.cluster_id in (None, cluster):
             return True
         self._note(server, cluster)
@@ -70,12 +81,13 @@ class Identity:
         self, error: WrongClusterError, server: Address, version: int, body: bytes | memoryview
     ) -> Error:
         """Returns the cache's error for an answer of another cluster with ids and servers."""
-        cluster = _cluster_in(version, body)
+        cluster = _cluster_in(body, version)
         if cluster is None:
             return error
         self._note(server, cluster)
         found = self._wrong(server, cluster)
         found.__cause__ = error
+        self._tell_first(found)
         return found
 
     def _note(self, server: Address, cluster: str) -> None:
@@ -92,6 +104,11 @@ class Identity:
             -125,
         )
 
+    def _tell_first(self, error: WrongClusterError) -> None:
+        """Has the first call raise an error, unless a call has succeeded."""
+        if self._s.waiters.is_first:
+            self._untold = error
+
     def others(self) -> dict[str, str]:
         """Returns the ids of the servers that are of another cluster, for stats()."""
         known = self._s.cache.cluster_id
@@ -100,7 +117,35 @@ class Identity:
     # ---- the question to each bootstrap server ----
 
     def run(self, now: float) -> None:
-        """Asks bootstrap servers that have not said of which cluster they are."""
+        """Asks bootstrap servers that have not said it, and hands out what the calls wait for."""
+        self._ask_all(now)
+        self._hand_out(now)
+
+    def _hand_out(self, now: float) -> None:
+        """Ends the first calls: with the error, or with their outcomes once those are not held."""
+        s, waiters = self._s, self._s.waiters
+        if self._untold is not None:
+            waiters.is_holding = True
+            if len(waiters) or waiters.has_held:
+                error, self._untold = self._untold, None
+                waiters.is_first = waiters.is_holding = False
+                waiters.fail_all(error)
+            return
+        if not waiters.is_holding:
+            return
+        is_answered = s.last_success is not None
+        if self._held_until is None and (is_answered or waiters.has_held):
+            self._held_until = now + HOLDS_FOR
+        untried = [each for each in self._unasked if not s.nodes.bootstrap_server(each).failures]
+        is_old = is_answered and s.cache.cluster_id is None  # before Kafka 0.10.1
+        if not untried or is_old or (self._held_until is not None and now >= self._held_until):
+            waiters.is_holding = False
+            waiters.hand_out()
+            return
+        waiters.hand_out(now)
+        s.later(min(self._held_until or math.inf, waiters.held_until))
+
+    def _ask_all(self, now: float) -> None:
         s = self._s
         if not self._unasked or s.cache.cluster_id is None or s.last_success is None:
             return
@@ -144,12 +189,13 @@ class Identity:
         s, address = self._s, link.server.address
         if address in self._unasked:
             self._unasked.remove(address)
-        cluster = _cluster_in(version, body)
+        cluster = _cluster_in(body, version)
         if cluster is not None or version < FIRST_WITH_CLUSTER_ID:
             self._said[address] = cluster
             if cluster not in (None, s.cache.cluster_id):
                 error = self._wrong(address, cluster)
                 link.server.last_error = error
+                self._tell_first(error)
                 s.nodes.behind(link.server, now, refused=True)
                 s.events.append(Problem(error, link.node, "the server is not used"))
         return True
@@ -157,13 +203,3 @@ class Identity:
     def failed(self, number: int) -> None:
         """Notes that a question has no answer: its server is asked again."""
         self._asked.pop(number, None)
-
-
-def _cluster_in(version: int, body: bytes | memoryview) -> str | None:
-    """Returns the cluster id of an answer, None if it has none or is damaged."""
-    try:
-        found = decode_metadata_response(bytes(body), version, tolerate_trailing=True)
-    except Error:
-        return None
-    cluster: str | None = found["cluster_id"]
-    return cluster

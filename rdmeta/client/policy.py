@@ -619,6 +619,11 @@ class Policy:
         self._s.events.clear()
         return events
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether outcomes of calls are held: they may end with an error of Identity instead."""
+        return self._s.waiters.is_holding
+
     # ---- poll ----
 
     def poll(self, now: float) -> Poll:

@@ -232,6 +232,15 @@ class Shell:
         known = self._cache.topic_by_id(topic, None)
         return None if known is None else (known.name, topic)
 
+    def _look_up(self) -> None:
+        """Has calls read the cache themselves, once the policy holds no outcome of the first."""
+        if self._lookup is nothing and not self._driver.policy.is_holding:
+            self._lookup = self._cache.leader
+
+    def _known(self, topic: str, partition: int | None) -> Topic | Partition | None:
+        """Returns what wait_for_topic() need not wait for, None if the policy has a say in it."""
+        return None if self._lookup is nothing else self._found(topic, partition)
+
     def _found(self, topic: str, partition: int | None) -> Topic | Partition | None:
         """Returns what wait_for_topic() waits for, None if it is not there yet."""
         if partition is None:

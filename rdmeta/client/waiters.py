@@ -3,6 +3,8 @@
 A waiter is one call: a refresh, a wait for a topic, or another request. It ends exactly once: with
 its outcome, with an error, or at its deadline; a cancelled one ends without a word. The deadlines
 are in a heap, in which ended waiters stay until their time: a poll looks at the top only.
+
+While the outcomes are held, none is handed out before its deadline: an error may still replace it.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import heapq
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rdmeta.client.actions import Call, Finish
 from rdmeta.errors import Error
@@ -31,6 +34,13 @@ class Waiter:
     is_sent: bool = False
 
 
+class _Held(NamedTuple):
+    """An outcome that is not handed out yet."""
+
+    deadline: float
+    value: tuple[int, bytes] | None
+
+
 class Waiters:
     """The waiters, by number and by topic."""
 
@@ -47,6 +57,10 @@ class Waiters:
         self._deadlines: list[tuple[float, int]] = []
         # A failure of which no waiter has been told, because there was none.
         self._untold: Error | None = None
+        self.is_holding = False
+        self._held: dict[int, _Held] = {}
+        # Whether no outcome has been handed out yet.
+        self.is_first = True
 
     def __len__(self) -> int:
         return len(self._waiters)
@@ -64,6 +78,7 @@ class Waiters:
 
     def remove(self, number: int) -> bool:
         """Removes a waiter without a word; returns whether there was one."""
+        self._held.pop(number, None)
         waiter = self._waiters.pop(number, None)
         if waiter is None:
             return False
@@ -79,7 +94,14 @@ class Waiters:
         self, number: int, error: Error | None, value: tuple[int, bytes] | None = None
     ) -> None:
         """Ends a waiter, if it has not ended, with an error or its outcome."""
-        if self.remove(number):
+        waiter = self._waiters.get(number)
+        if waiter is None:
+            return
+        self.remove(number)
+        if self.is_holding and error is None:
+            self._held[number] = _Held(waiter.deadline, value)
+        else:
+            self.is_first &= error is not None
             self._finish(Finish(number, error, self._version(), value))
 
     def finish_each(self, numbers: Iterable[int], error: Error | None) -> None:
@@ -89,8 +111,11 @@ class Waiters:
 
     def fail_all(self, error: Error) -> None:
         """Ends every waiter with an error; without any, it keeps the error for fail_late()."""
-        self._untold = None if self._waiters else error
+        held, self._held = self._held, {}
+        self._untold = None if self._waiters or held else error
         self.finish_each(self._waiters, error)
+        for number in held:
+            self._finish(Finish(number, error, self._version()))
 
     def fail_late(self) -> None:
         """Ends the waiters that began after a failure with its error, if none was told of it."""
@@ -100,6 +125,26 @@ class Waiters:
     def forget_failure(self) -> None:
         """Drops the failure of which no waiter has been told."""
         self._untold = None
+
+    # ---- outcomes that are held ----
+
+    @property
+    def held_until(self) -> float:
+        """The earliest deadline of an outcome that is held."""
+        return min((each.deadline for each in self._held.values()), default=math.inf)
+
+    @property
+    def has_held(self) -> bool:
+        """Whether an outcome is held."""
+        return bool(self._held)
+
+    def hand_out(self, now: float = math.inf) -> None:
+        """Hands out the held outcomes whose deadline has come; without `now` all of them."""
+        for number, held in list(self._held.items()):
+            if held.deadline <= now:
+                del self._held[number]
+                self.is_first = False
+                self._finish(Finish(number, None, self._version(), held.value))
 
     # ---- topics ----
 

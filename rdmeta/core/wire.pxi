@@ -111,6 +111,34 @@ def _brokers_in(body, version, /):
     return tuple(found)
 
 
+def _cluster_in(body, version, /):
+    """Returns the cluster id of a Metadata response, None if it has none or is damaged before it.
+
+    It reads the response only up to the id.
+    """
+    cdef Py_buffer data
+    PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
+    try:
+        return cluster_of(&data, <int16_t> integer(version, "version", INT16_MIN, INT16_MAX))
+    finally:
+        PyBuffer_Release(&data)
+
+
+cdef object cluster_of(const Py_buffer *data, int16_t version):
+    cdef list found = []
+    cdef rdmeta_wire_visitor_t visitor
+    memset(&visitor, 0, sizeof(visitor))
+    visitor.head = listed_cluster
+    rdmeta_metadata_response_decode(data.buf, <size_t> data.len, version, 0, &visitor,
+                                    <void *> found, NULL)
+    return found[0] if found else None
+
+
+cdef int32_t listed_cluster(void *opaque, const rdmeta_wire_head_t *head) except -1:
+    (<list> opaque).append(text(head.cluster_id))
+    return 1  # ends the decoding
+
+
 cdef int32_t listed_broker(void *opaque, const rdmeta_broker_t *b) except -1:
     (<list> opaque).append(broker_of(b))
     return 0

@@ -16,6 +16,7 @@ from rdmeta import (
     WrongClusterError,
 )
 from rdmeta.address import Address
+from rdmeta.client.actions import Kind
 from rdmeta.client.policy import Problem
 
 TWO = [Address("one", 9092), Address("two", 9092)]
@@ -51,6 +52,109 @@ def test_each_bootstrap_server_is_asked_once_and_one_of_another_cluster_is_repor
     assert d.cache.cluster_id == "first"
     d.wait(60)
     assert sum(each.node.host == "two" for each in d.connects) == 1
+
+
+def waiting() -> tuple[Driver, int]:
+    """Returns a driver whose first call has its topic, and is held until the second server says."""
+    d = Driver(bootstrap=TWO)
+    waiter = d.policy.wait_for_topic(d.now, "orders", 0, d.now + 60)
+    d.connect()
+    d.answer(d.sent(Kind.FULL), topic("orders"), brokers=FIRST, cluster_id="first")
+    assert d.cache.leader("orders", 0) == 1
+    assert waiter not in d.finished
+    return d, waiter
+
+
+def second_says(d: Driver, cluster: str) -> None:
+    """Has the second server answer with the id of its cluster."""
+    link = asked_of(d, "two")
+    (send,) = [each for each in d.open.values() if each.link == link]
+    d.respond(send, frames.response(12, [], brokers=SECOND, cluster_id=cluster))
+
+
+def check_wrong(error: Exception | None) -> None:
+    """Checks that an error names both clusters and both servers."""
+    assert isinstance(error, WrongClusterError)
+    for word in ("two:9092", "'second'", "one:9092", "'first'"):
+        assert word in str(error)
+
+
+def test_the_first_call_raises_that_a_server_is_of_another_cluster_and_the_next_does_not() -> None:
+    d, waiter = waiting()
+    second_says(d, "second")
+    check_wrong(d.finished[waiter].error)
+    waiter = d.policy.wait_for_topic(d.now, "orders", 0)
+    d.poll()
+    assert d.finished[waiter].error is None
+    assert d.policy.stats()["wrong_clusters"] == {"two:9092": "second"}
+
+
+def test_a_call_that_comes_later_is_the_first_one_too() -> None:
+    d = started()
+    second_says(d, "second")
+    d.wait(60)
+    waiter = d.policy.wait_for_topic(d.now, "orders", 0)
+    d.poll()
+    check_wrong(d.finished[waiter].error)
+    assert not d.policy.is_holding
+
+
+def test_the_id_of_a_server_that_another_one_has_preceded_is_raised_too() -> None:
+    d = Driver(bootstrap=TWO, topics=["orders"])
+    waiter = d.policy.refresh(d.now)
+    d.poll()
+    slow = d.connect()
+    d.wait(1.5)
+    link = asked_of(d, "two")
+    (send,) = [each for each in d.open.values() if each.link == link]
+    d.respond(send, frames.response(12, [topic("orders")], brokers=FIRST, cluster_id="first"))
+    for send in [each for each in d.open.values() if each.link == slow]:
+        d.respond(send, frames.response(12, [topic("orders")], brokers=SECOND, cluster_id="second"))
+    error = d.finished[waiter].error
+    assert isinstance(error, WrongClusterError)
+    assert "one:9092 is of cluster 'second', and the client of 'first' (two:9092)" in str(error)
+
+
+def test_the_first_call_waits_until_the_other_server_answers_or_fails() -> None:
+    d, waiter = waiting()
+    second_says(d, "first")
+    assert d.finished[waiter].error is None
+    d, waiter = waiting()
+    d.fail(next(each.link for each in d.connecting() if each.node.host == "two"))
+    assert d.finished[waiter].error is None
+
+
+def test_the_first_call_waits_for_a_silent_server_for_a_second_and_then_it_is_a_problem() -> None:
+    d, waiter = waiting()
+    d.wait(0.9)
+    assert waiter not in d.finished
+    d.wait(0.2)
+    assert d.finished[waiter].error is None
+    second_says(d, "second")
+    waiter = d.policy.wait_for_topic(d.now, "orders", 0)
+    d.poll()
+    assert d.finished[waiter].error is None
+    assert any("'second'" in text and "'first'" in text for text in d.problems())
+
+
+def test_a_call_whose_time_is_over_gets_its_outcome_and_one_that_is_cancelled_none() -> None:
+    d, _ = waiting()
+    brief = d.policy.wait_for_topic(d.now, "orders", 0, d.now + 0.1)
+    gone = d.policy.wait_for_topic(d.now, "orders", 0)
+    d.policy.cancel(gone, d.now)
+    d.wait(0.2)
+    assert d.finished[brief].error is None
+    d.wait(10)
+    assert gone not in d.finished
+
+
+def test_no_call_waits_if_the_servers_are_the_brokers_or_give_no_id() -> None:
+    brokers = tuple(B(i, each.host) for i, each in enumerate(TWO))
+    for more in ({"cluster_id": "first"}, {"cluster_id": None}):
+        d = Driver(bootstrap=TWO, topics=["orders"])
+        waiter = d.policy.wait_for_topic(d.now, "orders", 0)
+        d.start(topic("orders", 0), brokers=brokers, **more)
+        assert d.finished[waiter].error is None
 
 
 def test_a_server_that_did_not_answer_is_asked_again() -> None:
@@ -128,6 +232,10 @@ def test_clients_of_two_clusters_behave_alike_and_report_the_second_one() -> Non
         clients = [Client(conf) for _ in range(20)]
         try:
             for client in clients:
+                with pytest.raises(WrongClusterError) as caught:
+                    client.leader("orders", 0)
+                for server in (one, two):
+                    assert server.bootstrap in str(caught.value)
                 client.leader("orders", 0)
             assert len({client.cache.cluster_id for client in clients}) == 1
             end = time.monotonic() + 30

@@ -123,6 +123,14 @@ def test_a_refused_answer_leaves_the_cache_as_it_was(
     assert raised.value.applied.version == cache.version
 
 
+def test_an_answer_of_another_cluster_names_both_ids(cache: MetadataCache) -> None:
+    apply_answer(cache, ORDERS)
+    body = frames.response(12, [T("new")], cluster_id="another")
+    with pytest.raises(WrongClusterError, match="'another'") as raised:
+        cache.apply(body, 12, ALL, 1)
+    assert repr(cache.cluster_id) in str(raised.value)
+
+
 # A Metadata v1 response, and the positions of its counts: brokers, topics, partitions, replicas,
 # ISR.
 SMALL = frames.response(1, [T("o", [P(0, 1, 0, (1,))])], [B(1, "h", 9)], controller=1)

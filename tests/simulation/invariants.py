@@ -103,6 +103,8 @@ class Invariants:
         self.highest: dict[tuple[str | None, str, str | None, int], int] = {}
         self.negative_since: dict[str, float] = {}
         self.heard: dict[str, deque[Told]] = {}
+        # Since when the outcomes of the first calls may be held.
+        self.held_since = math.inf
         self.sent = 0
         self.level, self.level_at = 0.0, 0.0
         # When each window for an election began, by topic; and the last request for one.
@@ -331,14 +333,21 @@ class Invariants:
         that was sent after the call. A hedge does not count, since it repeats an earlier request.
         Nor does a request that left while a covering one was out. The next poll is not later than
         the first deadline. A stale topic that comes back by another door, without a change, wakes
-        no poll: the next answer of the policy's own does.
+        no poll: the next answer of the policy's own does. The outcomes of the first calls are held
+        until each bootstrap server has said of which cluster it is, for 1 s after the first of
+        them, or after the first answer.
         """
         now, late = self.world.now, self.world.scene.late
+        is_held = self.world.policy.is_holding
+        if self.heard:
+            self.held_since = min(self.held_since, now)
+        if is_held and self.world.app.waiters and now > self.held_since + 1 + late + EPSILON:
+            self._sleeps("the first calls are held for more than 1 s")
         for waiter in self.world.app.waiters.values():
             text = f"wait {waiter.number} of {waiter.topic or waiter.topics!r} sleeps: "
             if self.world.closing:
                 self._sleeps(text + "the client is closed")
-            if waiter.owed:
+            if waiter.owed and not is_held:
                 self._sleeps(text + waiter.owed)
             if waiter.deadline is not None:
                 if now >= waiter.deadline + late + EPSILON:
@@ -346,7 +355,7 @@ class Invariants:
                 if at > waiter.deadline + EPSILON:
                     self._sleeps(text + "the next poll is later than its deadline")
             is_there = waiter.topic and self._ready(waiter.topic, waiter.partition)
-            if is_there and not waiter.unseen:
+            if is_there and not waiter.unseen and not is_held:
                 self._sleeps(text + "the topic is there")
 
     def _ready(self, name: str, partition: int | None) -> bool:
