@@ -20,7 +20,6 @@ from rdmeta.cli.output import Column, Output, Row, Share, Table, json_text
 from rdmeta.cli.selection import NEED_MIN_ISR, Selection, State, conditions, named_topics
 from rdmeta.errors import (
     Error,
-    TransportError,
     UnsupportedVersionError,
     error_name,
 )
@@ -30,7 +29,7 @@ __all__ = ["command"]
 
 # Seconds that a question for the controller may take: a quorum without a leader does not answer.
 _CONTROLLER_S = 2.0
-_LARGEST_ANSWER = 1 << 20
+_LARGEST = 1 << 20
 
 
 @click.command(
@@ -236,23 +235,24 @@ def _leader_at(cache: MetadataCache, timeout: float) -> int | None:
     """Asks the first broker that connects, without the client, which takes long to import."""
     from rdmeta.address import Address
     from rdmeta.net import describe_quorum
-    from rdmeta.net.blocking import Connection, Deadline
+    from rdmeta.net.blocking import Connection, Deadline, Race
 
     deadline = Deadline(timeout)
-    for broker in cache.brokers:
-        try:
-            server = Address(broker.host, broker.port)
-            within = deadline.within(timeout / 2)
-            connection = Connection(server, within, "rdmeta", _LARGEST_ANSWER)
-        except TransportError:
-            continue
-        with connection:
-            version = connection.session.version_for(
-                describe_quorum.DESCRIBE_QUORUM, describe_quorum.LOWEST, describe_quorum.HIGHEST
-            )
-            body = describe_quorum.encode_request(version)
-            answer = connection.request(describe_quorum.DESCRIBE_QUORUM, version, body, deadline)
-        return describe_quorum.parse_response(answer, version).leader
+    servers = [Address(broker.host, broker.port) for broker in cache.brokers]
+    with Race(lambda each: Connection.opening(each, deadline, "rdmeta", _LARGEST), servers) as race:
+        while (outcome := race.next()) is not None:
+            connection = outcome[1]
+            if isinstance(connection, Error):
+                continue
+            with connection:
+                version = connection.session.version_for(
+                    describe_quorum.DESCRIBE_QUORUM, describe_quorum.LOWEST, describe_quorum.HIGHEST
+                )
+                body = describe_quorum.encode_request(version)
+                answer = connection.request(
+                    describe_quorum.DESCRIBE_QUORUM, version, body, deadline
+                )
+            return describe_quorum.parse_response(answer, version).leader
     return None
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import selectors
 import socket
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from numbers import Real
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from rdmeta.address import Address
-from rdmeta.errors import RequestTimedOutError, TlsError, TransportError
+from rdmeta.errors import Error, RequestTimedOutError, TlsError, TransportError
 from rdmeta.net.resolve import asked_for, unresolved
 from rdmeta.net.session import Response, Session
 from rdmeta.net.wire import Wire
@@ -22,7 +23,7 @@ from rdmeta.net.wire import Wire
 if TYPE_CHECKING:
     from rdmeta.net.security import Prepared, Security
 
-__all__ = ["STEPS", "Connection", "Deadline"]
+__all__ = ["STAGGER", "STEPS", "Connection", "Deadline", "Race"]
 
 STEPS = ("name", "tcp", "tls", "versions", "sasl")
 """The steps until a connection is ready, in their order: tls and sasl where they are configured."""
@@ -32,8 +33,8 @@ _Endpoints: TypeAlias = "Sequence[tuple[Any, ...]]"
 
 # Seconds: a bit below the longest time-out that poll() accepts.
 _LONGEST = 2_000_000.0
-# Seconds after which the next address is tried, too (RFC 8305).
-_STAGGER = 0.25
+STAGGER = 0.25
+"""Seconds after which the next address, or server, is tried, too (RFC 8305)."""
 
 
 class Deadline:
@@ -45,16 +46,16 @@ class Deadline:
             raise TypeError(f"timeout must be a number of seconds, not {type(seconds).__name__}")
         if not seconds >= 0:
             raise ValueError(f"timeout must be seconds >= 0, not {seconds!r}")
-        self._end: float = time.monotonic() + min(float(seconds), _LONGEST)
+        self.end: float = time.monotonic() + min(float(seconds), _LONGEST)
 
     def within(self, seconds: float) -> Deadline:
         """Returns the earlier one of this deadline and `seconds` from now."""
         other = Deadline(seconds)
-        return other if other._end < self._end else self
+        return other if other.end < self.end else self
 
     def left(self) -> float:
         """Returns the seconds left, at least 0."""
-        return max(0.0, self._end - time.monotonic())
+        return max(0.0, self.end - time.monotonic())
 
     def remaining(self) -> float:
         """Returns the seconds left; raises RequestTimedOutError if there are none."""
@@ -62,6 +63,18 @@ class Deadline:
         if not seconds:
             raise RequestTimedOutError("the time-out is over")
         return seconds
+
+
+class Wait(NamedTuple):
+    """What a connection that is being made waits for: one of its sockets, or a time."""
+
+    sockets: tuple[socket.socket, ...]
+    events: int
+    until: float
+
+
+Opening: TypeAlias = "Generator[Wait, Sequence[socket.socket], Connection]"
+"""The steps of a connection: each takes the sockets that are ready, and the last returns it."""
 
 
 class Connection:
@@ -88,29 +101,55 @@ class Connection:
         each step of STEPS that has ended, and the connection. Raises TransportError,
         RequestTimedOutError, the errors of `Security.prepare()`, and those of `Session.receive()`.
         """
+        opening = self._open(address, deadline, client_id, max_frame, family, security, on_step)
+        with closing(opening), suppress(StopIteration):
+            wait = next(opening)
+            while True:
+                wait = opening.send(_ready([wait], wait.until))
+
+    @classmethod
+    def opening(cls, *arguments: Any) -> Opening:
+        """Returns the steps of a connection with the constructor's arguments; none of them blocks.
+
+        But the first one resolves the name and calls what the configuration has of callables.
+        """
+        return cls.__new__(cls)._open(*arguments)
+
+    def _open(
+        self,
+        address: Address,
+        deadline: Deadline,
+        client_id: str,
+        max_frame: int,
+        family: int = socket.AF_UNSPEC,
+        security: Security | Prepared | None = None,
+        on_step: Callable[[str, Connection], object] | None = None,
+    ) -> Opening:
         prepared = security.prepare(deadline.remaining()) if security is not None else None
         tunnel = prepared.tunnel(address.host) if prepared is not None else None
         login = prepared.login if prepared is not None else None
         self.session = Session(client_id, max_frame, login, tls=tunnel is not None)
         self.tunnel = tunnel
         self._wire = Wire(self.session, tunnel)
+        self._how = "closed the connection"
         ended = on_step or (lambda step, connection: None)
         found = _resolved(address, family)
         ended("name", self)
-        self._socket = _connect(found, deadline)
+        self._socket = yield from _connect(found, deadline)
         try:
             ended("tcp", self)
             if tunnel is not None:
-                self._exchange_until(lambda: tunnel.is_ready, deadline)
+                yield from self._exchange_until(lambda: tunnel.is_ready, deadline)
                 ended("tls", self)
-            self._exchange_until(lambda: bool(self.session.versions), deadline)
+            yield from self._exchange_until(lambda: bool(self.session.versions), deadline)
             ended("versions", self)
-            self._exchange_until(lambda: self.session.ready, deadline)
+            yield from self._exchange_until(lambda: self.session.ready, deadline)
             if login is not None:
                 ended("sasl", self)
         except BaseException:
             self.close()
             raise
+        return self
 
     def __enter__(self) -> Connection:
         return self
@@ -135,49 +174,145 @@ class Connection:
             answers = self._exchange(deadline)
         return bytes(answers[0].body)
 
-    def _exchange_until(self, holds: Callable[[], bool], deadline: Deadline) -> None:
+    def _exchange_until(
+        self, holds: Callable[[], bool], deadline: Deadline
+    ) -> Generator[Wait, Sequence[socket.socket], None]:
         while not holds():
-            self._exchange(deadline)
+            with self._explained():
+                self._send(deadline)
+            ready = yield Wait((self._socket,), selectors.EVENT_READ, deadline.end)
+            with self._explained():
+                if ready:
+                    self._receive(deadline)
+                elif not deadline.left():
+                    raise TimeoutError
 
     def _exchange(self, deadline: Deadline) -> list[Response]:
-        """Sends the bytes that wait, then returns the answers that one read completes.
+        """Sends the bytes that wait, then returns the answers that one read completes."""
+        with self._explained():
+            self._send(deadline)
+            return self._receive(deadline)
 
-        Without an answer it may have shaken hands.
-        """
-        answers: list[Response] = []
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turns the errors of the socket into those that say what they mean."""
         try:
-            received, count = self._transfer(self._wire.data_to_send(), deadline)
-            for some in self._wire.answers(received, count):
-                answers += some
+            yield
         except TlsError:
             with suppress(OSError):
                 self._socket.send(self._wire.last_words())
             raise
-        if self._wire.is_over and not answers:
-            self._wire.closed("closed the connection")
-        return answers
-
-    def _transfer(self, data: bytes, deadline: Deadline) -> tuple[bytes, int]:
-        """Sends `data`, and returns what one `read()` of the wire does."""
-        how = "closed the connection"
-        try:
-            if data:
-                self._socket.settimeout(deadline.remaining())
-                try:
-                    self._socket.sendall(data)
-                except ConnectionError:  # the port may have said why, so that is read first
-                    how = "reset the connection"
-            self._socket.settimeout(deadline.remaining())
-            received, count = self._wire.read(self._socket.recv, self._socket.recv_into)
         except TimeoutError:
             self._wire.timed_out()
         except ConnectionError:
             self._wire.closed("reset the connection")
         except OSError as error:
             raise TransportError(f"the connection broke: {error.strerror or error}") from error
+
+    def _send(self, deadline: Deadline) -> None:
+        data = self._wire.data_to_send()
+        if not data:
+            return
+        self._socket.settimeout(deadline.remaining())
+        try:
+            self._socket.sendall(data)
+        except ConnectionError:  # the port may have said why, so that is read first
+            self._how = "reset the connection"
+
+    def _receive(self, deadline: Deadline) -> list[Response]:
+        """Returns the answers that one read completes; without one it may have shaken hands."""
+        self._socket.settimeout(deadline.remaining())
+        received, count = self._wire.read(self._socket.recv, self._socket.recv_into)
         if not count:
-            self._wire.closed(how)
-        return received, count
+            self._wire.closed(self._how)
+        answers: list[Response] = []
+        for some in self._wire.answers(received, count):
+            answers += some
+        if self._wire.is_over and not answers:
+            self._wire.closed("closed the connection")
+        return answers
+
+
+class Race:
+    """Connections to several servers, made side by side as RFC 8305 has it for addresses.
+
+        with Race(begin, servers) as race:
+            while (outcome := race.next()) is not None:
+                server, found = outcome     # a Connection, or the Error of that server
+
+    The next server is begun when the newest attempt has failed, or has been silent for 250 ms.
+    """
+
+    def __init__(self, begin: Callable[[Address], Opening], servers: Iterable[Address]) -> None:
+        """Takes what begins a connection, and the servers in their order."""
+        self._begin = begin
+        self._untried = list(servers)
+        self._attempts: dict[Address, tuple[Opening, Wait]] = {}
+        self._next_at = -math.inf
+
+    def __enter__(self) -> Race:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for opening, _ in self._attempts.values():
+            opening.close()
+
+    def __len__(self) -> int:
+        """Returns how many servers have had no outcome."""
+        return len(self._untried) + len(self._attempts)
+
+    def add(self, servers: Iterable[Address]) -> None:
+        """Adds servers at the end."""
+        self._untried += servers
+
+    def next(self) -> tuple[Address, Connection | Error] | None:
+        """Returns the next server with its connection, or with its error; None after the last."""
+        while self._untried or self._attempts:
+            if self._untried and (not self._attempts or time.monotonic() >= self._next_at):
+                server = self._untried.pop(0)
+                opening = self._begin(server)
+                found = self._step(server, opening, None)
+                self._next_at = time.monotonic() + STAGGER
+                if found is not None:
+                    return server, found
+                continue
+            waits = [wait for _, wait in self._attempts.values()]
+            until = min(wait.until for wait in waits)
+            ready = _ready(waits, min(until, self._next_at) if self._untried else until)
+            newest = next(reversed(self._attempts))
+            for server, (opening, wait) in list(self._attempts.items()):
+                some = [each for each in wait.sockets if each in ready]
+                if not some and time.monotonic() < wait.until:
+                    continue
+                if some and server == newest:
+                    self._next_at = time.monotonic() + STAGGER
+                found = self._step(server, opening, some)
+                if found is not None:
+                    return server, found
+        return None
+
+    def _step(
+        self, server: Address, opening: Opening, ready: Sequence[socket.socket] | None
+    ) -> Connection | Error | None:
+        """Takes the next step of an attempt; returns its outcome, None if it goes on."""
+        try:
+            wait = next(opening) if ready is None else opening.send(ready)
+        except (StopIteration, Error) as end:
+            self._attempts.pop(server, None)
+            self._next_at = -math.inf
+            return end if isinstance(end, Error) else cast("Connection", end.value)
+        self._attempts[server] = opening, wait
+        return None
+
+
+def _ready(waits: Iterable[Wait], until: float) -> list[socket.socket]:
+    """Returns the sockets that are ready, none after that time."""
+    with selectors.DefaultSelector() as selector:
+        for wait in waits:
+            for each in wait.sockets:
+                selector.register(each, wait.events)
+        found = selector.select(max(0.0, until - time.monotonic()))
+        return [cast("socket.socket", key.fileobj) for key, _ in found]
 
 
 def _resolved(address: Address, family: int) -> _Endpoints:
@@ -188,48 +323,45 @@ def _resolved(address: Address, family: int) -> _Endpoints:
         raise unresolved(error) from error
 
 
-def _connect(found: _Endpoints, deadline: Deadline) -> socket.socket:
+def _connect(
+    found: _Endpoints, deadline: Deadline
+) -> Generator[Wait, Sequence[socket.socket], socket.socket]:
     """Returns the socket that is connected first; addresses are raced as RFC 8305 has it."""
     failure: OSError | None = None
     untried = list(found)
     attempts: list[socket.socket] = []
     next_at = 0.0
     deadline.remaining()
-    with selectors.DefaultSelector() as selector:
-        try:
-            while untried or attempts:
-                if untried and (not attempts or time.monotonic() >= next_at):
-                    family, kind, protocol, _, endpoint = untried.pop(0)
-                    next_at = time.monotonic() + _STAGGER
-                    attempt = socket.socket(family, kind, protocol)
-                    attempts.append(attempt)
-                    attempt.setblocking(False)
-                    code = attempt.connect_ex(endpoint)
-                    if code not in (0, errno.EINPROGRESS):
-                        failure = OSError(code, os.strerror(code))
-                        attempts.remove(attempt)
-                        attempt.close()
-                        continue
-                    selector.register(attempt, selectors.EVENT_WRITE)
-                left = deadline.left()
-                if not left:
-                    failure = TimeoutError()
-                    break
-                pause = max(0.0, next_at - time.monotonic()) if untried else left
-                for key, _ in selector.select(min(left, pause)):
-                    attempt = next(each for each in attempts if each is key.fileobj)
-                    selector.unregister(attempt)
-                    code = attempt.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-                    if not code:
-                        attempt.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                        attempts.remove(attempt)
-                        return attempt
+    try:
+        while untried or attempts:
+            if untried and (not attempts or time.monotonic() >= next_at):
+                family, kind, protocol, _, endpoint = untried.pop(0)
+                next_at = time.monotonic() + STAGGER
+                attempt = socket.socket(family, kind, protocol)
+                attempts.append(attempt)
+                attempt.setblocking(False)
+                code = attempt.connect_ex(endpoint)
+                if code not in (0, errno.EINPROGRESS):
+                    failure = OSError(code, os.strerror(code))
                     attempts.remove(attempt)
                     attempt.close()
-                    failure = OSError(code, os.strerror(code))
-        finally:
-            for each in attempts:
-                each.close()
+                    continue
+            if not deadline.left():
+                failure = TimeoutError()
+                break
+            until = min(deadline.end, next_at) if untried else deadline.end
+            ready = yield Wait(tuple(attempts), selectors.EVENT_WRITE, until)
+            for attempt in ready:
+                attempts.remove(attempt)
+                code = attempt.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+                if not code:
+                    attempt.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    return attempt
+                attempt.close()
+                failure = OSError(code, os.strerror(code))
+    finally:
+        for each in attempts:
+            each.close()
     if isinstance(failure, TimeoutError):
         raise RequestTimedOutError("the host did not accept a connection in time") from failure
     reason = failure.strerror if failure else "the host has no address"

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, cast
 
 from rdmeta import config
 from rdmeta._core import (
@@ -32,7 +33,7 @@ from rdmeta.errors import (
     from_code,
 )
 from rdmeta.net import blocking
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking import STAGGER, Connection, Deadline
 from rdmeta.net.fetch import is_in_vain, without_frames
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Prepared, for_config
@@ -79,7 +80,8 @@ def check(conf: Mapping[str, object], timeout: float = 10.0) -> tuple[CheckedSer
 
     The bootstrap servers come first, in their order, then the other brokers by id. Each has a
     connection of its own, with TLS and a login as `conf` says, and `timeout` seconds for all but
-    name resolution. A server of tokens has as long. A server that fails is a result and no
+    name resolution. A bootstrap server that takes more than 250 ms does not hold up the next one.
+    A server of tokens has as long. A server that fails is a result and no
     exception. If two bootstrap servers refuse the login alike, the others are not tried, as more
     attempts could lock the account. A bootstrap server of another cluster than the first one's
     fails at metadata, with a WrongClusterError; the brokers that it lists are not tried.
@@ -140,24 +142,32 @@ class _Checker:
         self._turn = threading.Lock()
 
     def in_turn(self, addresses: Sequence[Address]) -> list[_Tried]:
-        """Tries servers one after the other until two refuse the login alike."""
-        tried: list[_Tried] = []
+        """Tries servers in their order until two refuse the login alike.
+
+        The next one is tried when the last one has an outcome, or after 250 ms (RFC 8305).
+        """
+        outcomes: dict[Address, _Tried | Exception] = {}
         errors: list[Error] = []
+        threads: list[threading.Thread] = []
+
+        def work(address: Address) -> None:
+            found = outcomes[address] = self._outcome(address)
+            if isinstance(found, _Tried) and found.server.error is not None:
+                errors.append(found.server.error)
+
         for address in addresses:
+            if any(isinstance(each, Exception) for each in outcomes.copy().values()):
+                break
             if errors and is_in_vain(errors):
                 skipped = CheckedServer(str(address), failed="sasl", error=_not_tried())
-                tried.append(_Tried(address, skipped))
+                outcomes[address] = _Tried(address, skipped)
                 continue
-            tried.append(self._try(address))
-            if (failure := tried[-1].server.error) is not None:
-                errors.append(failure)
-        return tried
+            threads.append(_thread(partial(work, address)))
+            threads[-1].join(STAGGER)
+        return _found(outcomes, addresses, threads)
 
     def side_by_side(self, addresses: Sequence[Address]) -> list[_Tried]:
-        """Tries several servers at once, so that those that are silent cost their time once.
-
-        Its threads do not hold up the exit of the process.
-        """
+        """Tries several servers at once, so that those that are silent cost their time once."""
         outcomes: dict[Address, _Tried | Exception] = {}
         remaining = deque(addresses)
 
@@ -167,21 +177,7 @@ class _Checker:
                     address = remaining.popleft()
                     outcomes[address] = self._outcome(address)
 
-        threads = [
-            threading.Thread(target=work, name="rdmeta-check", daemon=True)
-            for _ in addresses[:_AT_ONCE]
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        found = []
-        for address in addresses:
-            outcome = outcomes[address]
-            if isinstance(outcome, Exception):
-                raise outcome
-            found.append(outcome)
-        return found
+        return _found(outcomes, addresses, [_thread(work) for _ in addresses[:_AT_ONCE]])
 
     def _outcome(self, address: Address) -> _Tried | Exception:
         try:
@@ -211,6 +207,27 @@ class _Checker:
                 raise
             except Error as error:
                 return error
+
+
+def _thread(work: Callable[[], object]) -> threading.Thread:
+    """Starts a thread that does not hold up the exit of the process."""
+    thread = threading.Thread(target=work, name="rdmeta-check", daemon=True)
+    thread.start()
+    return thread
+
+
+def _found(
+    outcomes: Mapping[Address, _Tried | Exception],
+    addresses: Sequence[Address],
+    threads: Sequence[threading.Thread],
+) -> list[_Tried]:
+    """Waits for the threads, and returns the outcome of each address, or raises one of them."""
+    for thread in threads:
+        thread.join()
+    for outcome in outcomes.values():
+        if isinstance(outcome, Exception):
+            raise outcome
+    return [cast("_Tried", outcomes[address]) for address in addresses]
 
 
 def _not_tried() -> Error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from rdmeta.errors import (
 )
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net import describe_cluster
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking import Connection, Deadline, Opening, Race
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Security, for_config
 from rdmeta.net.session import METADATA
@@ -96,16 +97,17 @@ def fetch(
     Returns the Applied of the last answer; its `changed` and `brokers_changed` cover all answers.
     `bootstrap` is "host:port[,host:port...]", with or without the protocol, as in
     PLAINTEXT://host:port. TLS and SASL come with `conf` (docs/security.md). fetch() tries the
-    servers in turn until one gives an answer that the cache can apply. A wrong setting, or a login
-    that two servers refuse alike, ends that: the others are not tried. The cache may want a second
+    servers in turn until one gives an answer that the cache can apply. A server that is silent for
+    250 ms while it is connected to is no reason to wait: the next one is tried beside it, and the
+    first that is ready is asked (RFC 8305). A wrong setting, or a login that two servers refuse
+    alike, ends that: the others are not tried. The cache may want a second
     opinion (Advice.ASK_OTHER): then fetch() asks the next server as well. After the last one it
     asks the brokers that the cache knows. It asks each once, until an answer has no such advice.
 
     `topics` are names or ids (uuid.UUID; Kafka's base64 could be a name). An empty list asks only
     for the brokers; None asks for every topic. `timeout`, in seconds, covers everything except name
-    resolution. While there are more servers to try, connecting to one gets only its share of it.
-    `max_frame` is the largest answer accepted, in bytes. `reason` says why the caller asks: see
-    `MetadataCache.reason`.
+    resolution. `max_frame` is the largest answer accepted, in bytes. `reason` says why the caller
+    asks: see `MetadataCache.reason`.
 
     `conf` is a configuration as a Client takes it, and is checked as a whole. It completes the
     arguments: bootstrap.servers, client.id ("rdmeta"), receive.message.max.bytes (100 000 000) and
@@ -205,73 +207,79 @@ def _ask_in_turn(
     """
     failures: list[tuple[Address, Error]] = []
     answers: list[Applied] = []
-    asked: set[Address] = set()
+    known = set(servers)
     answered: set[int] = set()
-    while servers:
-        share = len(servers)
-        server = servers.pop(0)
-        asked.add(server)
-        try:
-            within = deadline.within(min(deadline.remaining() / share, options.setup_timeout))
-            broker, applied = _ask(cache, server, request, within, deadline, options)
-        except Error as error:
-            failures.append((server, without_frames(error)))
-            if is_in_vain([each for _, each in failures]):
+    with Race(partial(_begin, deadline, options), servers) as race:
+        while (outcome := race.next()) is not None:
+            server, found = outcome
+            try:
+                if isinstance(found, Error):
+                    raise found
+                with found:
+                    broker, applied = _ask(cache, server, found, request, deadline, options)
+            except Error as error:
+                failures.append((server, without_frames(error)))
+                if is_in_vain([each for _, each in failures]):
+                    break
+                ask_other = error.applied is not None and Advice.ASK_OTHER in error.applied.advice
+            else:
+                answers.append(applied)
+                answered |= set() if broker is None else {broker}
+                ask_other = Advice.ASK_OTHER in applied.advice
+                if not ask_other:
+                    break
+            if ask_other:
+                others = [Address(b.host, b.port) for b in cache.brokers if b.id not in answered]
+                race.add(each for each in dict.fromkeys(others) if each not in known)
+                known |= set(others)
+            if answers and not deadline.left():
                 break
-            ask_other = error.applied is not None and Advice.ASK_OTHER in error.applied.advice
-        else:
-            answers.append(applied)
-            answered |= set() if broker is None else {broker}
-            ask_other = Advice.ASK_OTHER in applied.advice
-            if not ask_other:
-                break
-        if ask_other:
-            others = [Address(b.host, b.port) for b in cache.brokers if b.id not in answered]
-            servers += [each for each in others if each not in asked and each not in servers]
-        if answers and not deadline.left():
-            break
+        untried = len(race)
     if not answers:
-        raise _summary(failures, len(servers))
+        raise _summary(failures, untried)
     return answers[-1]._replace(
         changed=sum(each.changed for each in answers),
         brokers_changed=any(each.brokers_changed for each in answers),
     )
 
 
-def _ask(
-    cache: MetadataCache,
-    server: Address,
-    request: Request,
-    within: Deadline,
-    deadline: Deadline,
-    options: _Options,
-) -> tuple[int | None, Applied]:
-    """Connects `within` a time, asks, and applies the answer.
-
-    Returns the broker's id, None if it is not known, and the Applied.
-    """
-    with Connection(
+def _begin(deadline: Deadline, options: _Options, server: Address) -> Opening:
+    return Connection.opening(
         server,
-        within,
+        deadline.within(options.setup_timeout),
         options.client_id,
         options.max_frame,
         FAMILIES[options.family],
         options.security,
-    ) as connection:
-        session = connection.session
-        version = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
-        asked = _Asked(
-            request.allow_auto_create,
-            request.topic_authorized_operations,
-            request.topic_authorized_operations and version in _WITH_CLUSTER,
-        )
-        body = encode_metadata_request(version, request.topics, **asked._asdict())
-        operations = None
-        if asked.topic_authorized_operations and not asked.cluster_authorized_operations:
-            operations = _cluster_operations(connection, deadline.within(options.socket_timeout))
-        request = cache.request(request.topics, reason=request.reason, **asked._asdict())
-        until = deadline.within(options.socket_timeout)
-        answer = connection.request(METADATA, version, body, until)
+    )
+
+
+def _ask(
+    cache: MetadataCache,
+    server: Address,
+    connection: Connection,
+    request: Request,
+    deadline: Deadline,
+    options: _Options,
+) -> tuple[int | None, Applied]:
+    """Asks, and applies the answer.
+
+    Returns the broker's id, None if it is not known, and the Applied.
+    """
+    session = connection.session
+    version = session.version_for(METADATA, METADATA_MIN_VERSION, METADATA_MAX_VERSION)
+    asked = _Asked(
+        request.allow_auto_create,
+        request.topic_authorized_operations,
+        request.topic_authorized_operations and version in _WITH_CLUSTER,
+    )
+    body = encode_metadata_request(version, request.topics, **asked._asdict())
+    operations = None
+    if asked.topic_authorized_operations and not asked.cluster_authorized_operations:
+        operations = _cluster_operations(connection, deadline.within(options.socket_timeout))
+    request = cache.request(request.topics, reason=request.reason, **asked._asdict())
+    until = deadline.within(options.socket_timeout)
+    answer = connection.request(METADATA, version, body, until)
     tolerate = options.tolerate_trailing
     trailing = session.is_librdkafka_mock if tolerate is None else tolerate
     broker = _broker_at(server, _brokers_in(answer, version), cache.brokers)

@@ -11,9 +11,9 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
+from broker import black_hole
 from kafka.protocol.metadata import MetadataResponse
 from peer import answer_handshake, framed, listening, read_frame, read_requests
 
@@ -199,28 +199,14 @@ def test_ctrl_c_ends_the_wait_for_an_answer_and_closes_the_socket() -> None:
         assert gone.wait(20), "the socket was left open"
 
 
-@contextlib.contextmanager
-def black_hole() -> Iterator[tuple[str, int]]:
-    """Yields an address that answers no SYN: its queue of connections is full."""
-    with contextlib.ExitStack() as stack:
-        server = stack.enter_context(socket.socket())
-        server.bind(("127.0.0.1", 0))
-        server.listen(0)
-        for _ in range(4):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            filler.connect_ex(server.getsockname())
-        yield server.getsockname()
-
-
 def test_black_holes_among_the_addresses_of_a_name_cost_a_quarter_of_a_second_each(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    host, port = cluster.bootstrap.split(",")[0].split(":")
+    good = cluster.bootstrap.split(",")[0]
     with black_hole() as one, black_hole() as two:
         found = [
-            (socket.AF_INET, socket.SOCK_STREAM, 6, "", each)
-            for each in (one, two, (host, int(port)))
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", tuple(parse_bootstrap(each)[0]))
+            for each in (one, two, good)
         ]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **more: found)
         begin = time.monotonic()

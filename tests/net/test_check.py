@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from broker import METADATA, Brokers, Fault
+from broker import METADATA, Brokers, Fault, black_hole
 from certificates import LONG_AGO, Authority
 from frames import B
 from login_server import LoginServer
@@ -205,6 +205,14 @@ def test_a_server_that_is_silent_costs_the_time_out(silent: socket.socket) -> No
     (found,) = check(plain(address), 0.2)
     assert 0.2 <= time.monotonic() - began < 10
     assert failures((found,)) == [("versions", RequestTimedOutError)]
+
+
+def test_bootstrap_servers_that_are_silent_cost_the_time_out_once() -> None:
+    with Brokers(1) as brokers, black_hole() as one, black_hole() as two:
+        begin = time.monotonic()
+        servers = check(plain(f"{one},{two},{brokers.bootstrap}"), timeout=1.0)
+        assert time.monotonic() - begin < 1.9
+    assert [each.failed for each in servers] == ["tcp", "tcp", None]
 
 
 def test_advertised_brokers_that_are_silent_cost_the_time_out_once() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import socket
+import time
 import uuid
 from base64 import urlsafe_b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
+from broker import black_hole
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from peer import answer_handshake, framed, listening, read_frame, read_requests
 
@@ -241,3 +244,43 @@ def test_an_invalid_bootstrap_list_or_topic_list_is_refused(cluster: EmbeddedClu
         fetch(MetadataCache(), "")
     with pytest.raises(TypeError):
         fetch(MetadataCache(), cluster.bootstrap, "orders")
+
+
+@contextmanager
+def deaf() -> Iterator[str]:
+    """Yields the address of a server that accepts each connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_servers_are_raced_so_black_holes_and_deaf_ones_cost_a_quarter_of_a_second_each(
+    cluster: EmbeddedCluster,
+) -> None:
+    good = cluster.bootstrap.split(",")[0]
+    for silent in (black_hole, deaf):
+        with silent() as one, silent() as two:
+            begin = time.monotonic()
+            fetch(MetadataCache(), f"{one},{two},{good}", timeout=10.0)
+            assert 0.4 < time.monotonic() - begin < 1.0
+
+
+def test_each_server_that_is_raced_in_vain_has_its_error() -> None:
+    with (
+        black_hole() as hole,
+        deaf() as silent,
+        pytest.raises(RequestTimedOutError) as caught,
+    ):
+        fetch(MetadataCache(), f"{hole},{silent}", timeout=0.6)
+    assert f"{hole}: the host did not accept a connection in time" in str(caught.value)
+    assert f"{silent}: no answer" in str(caught.value)
+
+
+def test_the_error_of_another_cluster_names_both_ids(cluster: EmbeddedCluster) -> None:
+    cache = MetadataCache()
+    fetch(cache, cluster.bootstrap)
+    with (
+        EmbeddedCluster(brokers=1) as other,
+        pytest.raises(rdmeta.WrongClusterError, match=repr(cache.cluster_id)) as caught,
+    ):
+        fetch(cache, other.bootstrap)
+    assert str(caught.value).count("'mockCluster") == 2

@@ -11,7 +11,7 @@ from peer import answer_handshake, listening, read_frame
 from rdmeta._core import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import TransportError
-from rdmeta.net import fetch as module
+from rdmeta.net.blocking import Connection
 from rdmeta.net.fetch import fetch
 
 # No broker listens there: fetch() refuses invalid arguments before it connects.
@@ -127,7 +127,7 @@ def test_any_error_ends_the_hints(arguments: dict[str, Any], error: type[Excepti
 def test_ctrl_c_ends_the_hints(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = MetadataCache()
     assert cache.hint(["orders"]) == ["orders"]
-    monkeypatch.setattr(module, "Connection", interrupted)
+    monkeypatch.setattr(Connection, "opening", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fetch(cache, NOWHERE, ["orders"])
     assert cache.hint(["orders"]) == ["orders"]
