@@ -98,9 +98,13 @@ class _Topics(_Names):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
+        from rdmeta.model import topic_fault
+
         given = _given(ctx, param, self._line)
         names = sorted(_topic_names(given, self._deadline))
-        return [CompletionItem(each) for each in names if each.startswith(incomplete)]
+        # A shell takes each line as a word: a hostile broker must not choose its characters.
+        legal = [each for each in names if topic_fault(each) is None]
+        return [CompletionItem(each) for each in legal if each.startswith(incomplete)]
 
 
 class _Clusters(_Names):
@@ -111,7 +115,7 @@ class _Clusters(_Names):
     ) -> list[CompletionItem[str]]:
         from rdmeta.cli.clusters import named_clusters
 
-        names = [name for name, _ in named_clusters("all", _quiet())]
+        names = [name for name, _ in named_clusters("all", _quiet()) if name.isprintable()]
         head, comma, last = incomplete.rpartition(",")
         known = names if comma else ["all", *names]
         return [CompletionItem(head + comma + each) for each in known if each.startswith(last)]

@@ -135,7 +135,7 @@ class Live:
             counts += [found.under_replicated, found.offline, found.non_preferred]
             label = [feed.name or ""] if self._has_names else []
             status = "" if feed.has_begun else "waits for the first answer"
-            line = escaped(self._lines[feed] or status)
+            line = self._lines[feed] or status
             table.add_row(*map(_line, (*label, *map(str, counts), line)))
         return table
 
@@ -148,7 +148,7 @@ class Live:
 
 def _line(text: str) -> Text:
     """Returns a cell of one line, whose end is cut off where it has no room."""
-    return Text(text, no_wrap=True, overflow="ellipsis")
+    return Text(escaped(text), no_wrap=True, overflow="ellipsis")
 
 
 def _write(text: str) -> None:

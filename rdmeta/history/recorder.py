@@ -309,7 +309,9 @@ class Recorder:
         `reason` says why the previous recording ended, None if there is none.
         """
         state = rows_of(image.changes())
-        cluster_id = image.cluster_id or self._cluster_id
+        # As in the rows, bytes that are not UTF-8 are U+FFFD.
+        said = (image.cluster_id or "").encode("utf-8", "surrogateescape")
+        cluster_id = said.decode("utf-8", "replace") or self._cluster_id
         if not len(state):
             return 0
         if cluster_id is None:

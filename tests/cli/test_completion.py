@@ -313,3 +313,11 @@ def test_the_examples_run() -> None:
         done = commands.run(*words)
         assert (done.code, done.err) == (0, "")
         assert "rdmeta" in done.out
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_names_that_no_topic_can_have_are_not_offered(shell: str) -> None:
+    with Brokers(1) as brokers:
+        for name in ("orders", "a\nplain,$(id)", "b\x1b[2J", "c\u202e", "d;id"):
+            brokers.truth.create(name)
+        assert found(shell, f"rdmeta list -b {brokers.bootstrap} -t ") == ["orders"]

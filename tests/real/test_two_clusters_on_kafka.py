@@ -11,8 +11,8 @@ from typing import Any
 
 import commands
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
 from real_kafka import RealKafka, missing
+from scenario_run import create
 
 import rdmeta
 from rdmeta import AsyncClient, Client, MetadataCache, WrongClusterError
@@ -34,8 +34,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RealKafka]]:
         for name in ("one", "two"):
             directory: Path = tmp_path_factory.mktemp(name)
             kafka = stack.enter_context(RealKafka(VERSION, 1, directory, proxied=True))
-            admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-            admin.create_topics([NewTopic("orders", num_partitions=1)])["orders"].result(30)
+            create(kafka, "orders", [[1]])
             found.append(kafka)
         yield found
 
