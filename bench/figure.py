@@ -160,7 +160,7 @@ class Scale:
     spark_keys: int = 2_000_000
     spark_partitions: int = 100_000
     spark_rounds: int = 2
-    kills: int = 20  # rounds with Apache Kafka; 0: none is started
+    kills: int = 30  # rounds with Apache Kafka; 0: none is started
     idle_seconds: float = 12
     rounds: int = 9
     processes: int = 3

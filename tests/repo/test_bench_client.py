@@ -58,14 +58,14 @@ def test_a_lag_is_taken_from_the_first_word_to_the_first_look_at_that_leader(
     assert watcher.seen(3, 100.0, later) == 106.0
     elections.take(out, {"it": watcher}, word(104.75, 2), 100.0, 10.0)
     elections.take(out, {"it": watcher}, word(104.75, 3), 100.0, 10.0)
-    assert out == {"it": [250.0, 1250.0], "it_requests": [0, 0]}
+    assert out["it"] == [250.0, 1250.0]
 
 
 def test_a_leader_that_is_not_seen_in_time_counts_as_the_whole_time(watcher: Watcher) -> None:
     out: dict[str, Any] = {}
     elections.take(out, {"it": watcher}, word(104.0, 1), 100.0, 0.5)
     elections.take(out, {"it": watcher}, word(100.5, 2), 100.0, 0.5)
-    assert out == {"it": [500.0, 500.0], "it_requests": [0, 0]}
+    assert out["it"] == [500.0, 500.0]
 
 
 def test_a_subject_that_knows_another_leader_is_an_error(watcher: Watcher) -> None:
