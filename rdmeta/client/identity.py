@@ -10,8 +10,8 @@ That goes for answers after a rebootstrap, too. The cluster has moved only if th
 each bootstrap server has the same new id, or none: brokers before Kafka 0.10.1 do not say it.
 
 The first call of the application raises that report. Its outcome is held until each bootstrap
-server has said of which cluster it is or has failed once, for 1 s at most. Once a call has
-succeeded, the report is a Problem only.
+server has said of which cluster it is, or has failed or been silent once, for 1 s at most. Once a
+call has succeeded, the report is a Problem only.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rdmeta._core import METADATA_MAX_VERSION, _cluster_in, encode_metadata_requ
 from rdmeta.address import Address
 from rdmeta.client.actions import Call, Connect, Kind, Send
 from rdmeta.client.events import Problem
-from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link
+from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, silent_at
 from rdmeta.client.state import State
 from rdmeta.errors import Error, WrongClusterError
 
@@ -136,7 +136,7 @@ class Identity:
         is_answered = s.last_success is not None
         if self._held_until is None and (is_answered or waiters.has_held):
             self._held_until = now + HOLDS_FOR
-        untried = [each for each in self._unasked if not s.nodes.bootstrap_server(each).failures]
+        untried = [each for each in self._unasked if self._is_untried(each, now)]
         is_old = is_answered and s.cache.cluster_id is None  # before Kafka 0.10.1
         if not untried or is_old or (self._held_until is not None and now >= self._held_until):
             waiters.is_holding = False
@@ -144,6 +144,16 @@ class Identity:
             return
         waiters.hand_out(now)
         s.later(min(self._held_until or math.inf, waiters.held_until))
+
+    def _is_untried(self, address: Address, now: float) -> bool:
+        """Returns whether a server has neither failed nor been silent for some time."""
+        s = self._s
+        server = s.nodes.bootstrap_server(address)
+        at = min((silent_at(link) for link in server.links if not link.is_ready), default=math.inf)
+        if server.failures or at <= now:
+            return False
+        s.later(at)
+        return True
 
     def _ask_all(self, now: float) -> None:
         s = self._s

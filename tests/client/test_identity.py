@@ -124,6 +124,16 @@ def test_the_first_call_waits_until_the_other_server_answers_or_fails() -> None:
     assert d.finished[waiter].error is None
 
 
+def test_the_first_call_does_not_wait_for_a_server_that_was_silent_before() -> None:
+    d = Driver(bootstrap=TWO)
+    waiter = d.policy.wait_for_topic(d.now, "orders", 0)
+    d.wait(1.1)
+    d.connect(next(each.link for each in d.connecting() if each.node.host == "two"))
+    for send in list(d.open.values()):
+        d.answer(send, topic("orders"), brokers=FIRST, cluster_id="first")
+    assert d.finished[waiter].error is None
+
+
 def test_the_first_call_waits_for_a_silent_server_for_a_second_and_then_it_is_a_problem() -> None:
     d, waiter = waiting()
     d.wait(0.9)
