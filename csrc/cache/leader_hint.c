@@ -21,13 +21,17 @@ static rdmeta_entry_t *leader_hint_entry(rdmeta_cache_t *c,
         return t ? rdmeta_entry_of(c, t) : NULL;
 }
 
-/* Returns a block with the old rows, one of them with the hint's leader. NULL:
- * no memory. */
+/* Returns a block with the old rows, one of them with the hint's leader. Writes
+ * what is left of the rewind to *rewind; NULL: nothing. NULL: no memory. */
 static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
-                                         const rdmeta_topic_t *old,
+                                         const rdmeta_entry_t *e,
                                          const rdmeta_leader_hint_t *h,
-                                         uint64_t version) {
-        rdmeta_builder_t *s = &c->builder;
+                                         uint64_t version,
+                                         rdmeta_kept_rewind_t **rewind) {
+        const rdmeta_topic_t *old = e->topic;
+        rdmeta_builder_t *s       = &c->builder;
+        rdmeta_rewind_t left;
+        rdmeta_topic_t *t;
         rdmeta_cols_t cols;
         rdmeta_row_t row;
         uint32_t i;
@@ -46,7 +50,15 @@ static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
                 }
                 rdmeta_builder_keep_row(s, i, &cols, &row);
         }
-        return rdmeta_builder_build(s, &c->blocks, version);
+        if (rdmeta_merge_risen(&cols, s, rdmeta_rewind_of(c, e), &left))
+                return NULL;
+        *rewind = left.count ? rdmeta_rewind_copy(c, &left) : NULL;
+        if (left.count && !*rewind)
+                return NULL;
+        t = rdmeta_builder_build(s, &c->blocks, version);
+        if (!t)
+                rdmeta_rewind_free(c, *rewind);
+        return t;
 }
 
 /* Writes the broker table with the hint's endpoint to *next; NULL: the table
@@ -89,6 +101,7 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                                      const rdmeta_leader_hint_t *h,
                                      rdmeta_time_t now) {
         rdmeta_topic_t *old = e->topic, *t;
+        rdmeta_kept_rewind_t *rewind;
         rdmeta_brokers_t *next;
         rdmeta_transaction_t w;
 
@@ -97,7 +110,7 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 return RDMETA_ERR_NO_MEMORY;
         if (leader_hint_brokers(c, h, w.version, &next))
                 return RDMETA_ERR_NO_MEMORY;
-        t = leader_hint_block(c, old, h, w.version);
+        t = leader_hint_block(c, e, h, w.version, &rewind);
         if (!t) {
                 rdmeta_brokers_destroy(&c->conf.allocator, next);
                 return RDMETA_ERR_NO_MEMORY;
@@ -109,7 +122,7 @@ static rdmeta_err_t leader_hint_take(rdmeta_cache_t *c, rdmeta_entry_t *e,
         if (next)
                 rdmeta_transaction_brokers(&w, next);
         rdmeta_entry_swap(c, e, t);
-        rdmeta_note_rewind(c, e, NULL); /* a row rises: the rewind ends */
+        rdmeta_note_rewind(c, e, rewind);
         rdmeta_note_due(c, e, leader_hint_due(c, e));
         /* The block differs from the last answer, so its digest goes. */
         c->order.slots[e->order].len &= RDMETA_ANSWER_ORDER_OWN;

@@ -200,9 +200,9 @@ static void compare_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
 }
 
 /* Picks rows of `old`. OLDER: rows for which the answer is older. MISSING: rows
- * that the answer leaves out, and which do not go back. Writes their ids to
- * `ids`, and returns how many there are. */
-enum { OLDER, MISSING };
+ * that the answer leaves out, and which do not go back. RISEN: rows whose epoch
+ * it raises. Writes their ids to `ids`, and returns how many there are. */
+enum { OLDER, MISSING, RISEN };
 static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                           int which, const believed_t *believed,
                           int32_t *ids) {
@@ -218,6 +218,8 @@ static uint32_t pick_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                 picked = k == s->count || s->id[k] != row.id;
                 if (which == OLDER)
                         picked = picked || is_lower(s->epoch[k], row.high);
+                else if (which == RISEN)
+                        picked = !picked && s->epoch[k] > row.high;
                 else
                         picked = picked && !goes_back(believed, &at, row.id);
                 if (picked)
@@ -298,6 +300,32 @@ static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                 memset(r, 0, sizeof(*r)); /* the clocks stay */
         r->rows  = rows;
         r->count = left;
+        return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_merge_risen(const rdmeta_cols_t *old, rdmeta_builder_t *s,
+                                const rdmeta_rewind_t *before,
+                                rdmeta_rewind_t *after) {
+        rdmeta_rewind_row_t *rows;
+        uint32_t i, n, at = 0;
+        int32_t *ids;
+
+        memset(after, 0, sizeof(*after));
+        if (!before || !before->count)
+                return RDMETA_OK;
+        rows = rewind_scratch(old, s, &ids);
+        if (!rows)
+                return RDMETA_ERR_NO_MEMORY;
+        n = pick_rows(old, s, RISEN, NULL, ids);
+        for (i = 0; i < before->count; i++) {
+                while (at < n && ids[at] < before->rows[i].id)
+                        at++;
+                if (at < n && ids[at] == before->rows[i].id)
+                        continue;
+                rows[after->count]          = before->rows[i];
+                rows[after->count++].in_set = 0;
+        }
+        after->rows = rows;
         return RDMETA_OK;
 }
 
@@ -460,6 +488,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         const int outdated = is_outdated(old, in);
         const int new_id   = !id_known(rdmeta_cold(old)->id) &&
                            id_known(s->topic.id);
+        rdmeta_err_t err = RDMETA_OK;
         uint32_t older;
         compare_t cmp;
 
@@ -468,7 +497,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         if (RDMETA_UNLIKELY(older && new_id && outdated))
                 return keep_back(out);
         out->counted = !outdated || cmp.raised;
-        if (!out->counted && in->rewind)
+        if (outdated && in->rewind)
                 out->exact = 0; /* so that the same bytes count next time */
         if (RDMETA_UNLIKELY(older && new_id)) {
                 keep_past_ids(s, old, cols, 0);
@@ -476,6 +505,10 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         }
         keep_operations_and_id(old, s, out);
         keep_past_ids(s, old, cols, 0);
+        if (RDMETA_UNLIKELY(outdated && cmp.raised))
+                err = rdmeta_merge_risen(cols, s, in->rewind, &out->rewind);
+        if (RDMETA_UNLIKELY(err))
+                return err;
         if (RDMETA_UNLIKELY(older || (outdated && cmp.undecided)))
                 return merge_older(cols, s, in, outdated, &cmp, out);
         merge_rows(cols, s, 0, &(believed_t){NULL, 0}, out);

@@ -55,7 +55,8 @@
  * due. So each row that is kept back has a clock of its own, from the first
  * answer that was older in it. After max age, RDMETA_REWIND_MAX_US at most, the
  * merge believes that row, whatever other rows do. A row loses its clock once
- * an answer is not older in it. A count that begins anew stops no clock.
+ * an answer is not older in it, or a leader hint raises it. A count that begins
+ * anew, or ends, stops no clock of another row.
  */
 #ifndef RDMETA_TOPIC_MERGE_H
 #define RDMETA_TOPIC_MERGE_H
@@ -172,6 +173,14 @@ int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state);
  * describe, and they lag. */
 uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
                              const rdmeta_merge_in_t *in);
+
+/* Writes what is left of `before` (NULL: none) once rows have risen, of which
+ * `builder` has the new epochs: the clocks of the other rows. The count begins
+ * anew. The builder owns after->rows. Returns 0 or NO_MEMORY. */
+rdmeta_err_t rdmeta_merge_risen(const rdmeta_cols_t *old,
+                                rdmeta_builder_t *builder,
+                                const rdmeta_rewind_t *before,
+                                rdmeta_rewind_t *after);
 
 /* Returns 1 if a leader hint (KIP-951) is newer than the partition's row. */
 int rdmeta_merge_hint(const rdmeta_topic_t *old, const rdmeta_row_t *row,

@@ -367,7 +367,7 @@ class Model:
         new = {p.id: p for p in topic.partitions}
         known = {p.id: p for p in topic.partitions if p.id in old.rows and answer.usable(p.epoch)}
         lower = {i for i, p in known.items() if p.epoch < old.rows[i].high}
-        raised = any(p.epoch > old.rows[i].high for i, p in known.items())
+        raised = {i for i, p in known.items() if p.epoch > old.rows[i].high}
         older, outdated = lower | (old.rows.keys() - new.keys()), answer.outdated(old)
         if older and old.id == ZERO_ID != answer.id_of(topic):
             if not outdated:  # it is another topic
@@ -379,7 +379,7 @@ class Model:
         if raised or not (older or outdated):
             old.rewind = None
         if raised and outdated:
-            old.clocks = {}
+            old.clocks = {i: at for i, at in old.clocks.items() if i not in raised}
         elif not outdated:
             old.clocks = {i: old.clocks.get(i, answer.now) for i in older}
         if older and not outdated:
@@ -456,5 +456,5 @@ class Model:
         s = row.latest
         row.latest = P(s.id, leader, epoch, s.replicas, s.isr, s.offline, 0)
         row.last, row.high, entry.changed, entry.rewind = leader, epoch, after, None
-        entry.clocks = {}
+        entry.clocks.pop(p, None)
         return True

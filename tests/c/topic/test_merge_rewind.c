@@ -6,6 +6,8 @@
  *     epoch lower, same id              a_lower_epoch_...
  *     which rows go back                a_lower_epoch_is_believed_where_...
  *     a row rises                       a_row_that_rises_..., a_rise_in_...
+ *     taken in part                     a_lower_epoch_here_and_there_...,
+ *                                       a_lower_epoch_of_one_row_...
  *     error, absence, outdated request  a_lower_epoch_is_counted_on_...,
  *                                       a_lower_epoch_of_an_outdated_...
  *     topic id already superseded       an_id_already_superseded_...
@@ -335,23 +337,57 @@ static void test_a_rewind_lasts_from_any_time_to_any_other(void) {
         cw_destroy(&w);
 }
 
-/* All answers are lower in row 99, and each in another row, too. */
-static void test_a_lower_epoch_here_and_there_leaves_no_topic_stale(void) {
+/* Returns an answer of 100 rows, in two of which (-1: none) it is lower. */
+static const char *hundred(int lower, int lower_too) {
         static char text[2048];
-        int i, p, n;
+        int p, n = snprintf(text, sizeof(text), "t#a");
+
+        for (p = 0; p < 100; p++) {
+                const int is_lower = p == lower || p == lower_too;
+
+                n += snprintf(text + n, sizeof(text) - (size_t)n, " %d:%d@%d",
+                              p, is_lower ? 2 : 1, is_lower ? 4 : 5);
+        }
+        return text;
+}
+
+/* Returns how many of the 100 partitions have a leader that is not stale. */
+static int leaders(cw_t *w) {
+        int p, n = 0;
+
+        for (p = 0; p < 100; p++)
+                n += cw_leader(w, "t", p) >= 0;
+        return n;
+}
+
+static void test_a_lower_epoch_here_and_there_leaves_no_topic_stale(void) {
         cw_t w;
+        int i;
 
         cw_init(&w, NULL);
-        for (i = 0; i <= 600; i++, cw_pass(&w, 10 * CW_S)) {
-                n = snprintf(text, sizeof(text), "t#a");
-                for (p = 0; p < 100; p++)
-                        n += snprintf(text + n, sizeof(text) - (size_t)n,
-                                      " %d:%d@%d", p, i && p == i % 99 ? 2 : 1,
-                                      i && (p == i % 99 || p == 99) ? 4 : 5);
-                CHECK(!cw_say(&w, text) && w.applied.kept_back == (i > 0));
-                CHECK(cw_leader(&w, "t", i % 99) == 1);
-                CHECK(strstr(cw_topic(&w, "t"), /* 900 s after the first */
-                             i < 91 ? " 99:1@5" : " 99:1@4"));
+        CHECK(!cw_say(&w, hundred(-1, -1)));
+        for (i = 0; i < 600; i++) { /* each is lower in another row */
+                cw_pass(&w, 10 * CW_S);
+                CHECK(!cw_say(&w, hundred(i % 100, -1)));
+                CHECK(w.applied.kept_back == 1 && leaders(&w) == 100);
+                CHECK(cw_leader(&w, "t", i % 100) == 1);
+        }
+        cw_destroy(&w);
+}
+
+/* The clock of row 99 goes on, while the other row is now here, now there. */
+static void test_a_lower_epoch_here_and_there_is_believed_where_it_stays(
+        void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, hundred(-1, -1)));
+        for (i = 0; i < 100; i++) {
+                cw_pass(&w, 10 * CW_S);
+                CHECK(!cw_say(&w, hundred(i % 99, 99)));
+                CHECK(cw_leader(&w, "t", i % 99) == 1 && leaders(&w) == 100);
+                CHECK(cw_leader(&w, "t", 99) == (i < 90 ? 1 : 2));
         }
         cw_destroy(&w);
 }
@@ -361,11 +397,60 @@ static void test_a_lower_epoch_of_one_row_hides_no_other_after_unknown(void) {
         cw_t w;
 
         cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, hundred(-1, -1)));
         CHECK(!cw_say(&w, "t!3"));
+        CHECK(leaders(&w) == 0);
         cw_pass(&w, CW_S);
-        CHECK(!cw_say(&w, "t#a 0:1@5 1:2@4") && w.applied.kept_back == 1);
-        CHECK(cw_leader(&w, "t", 0) == 1 && cw_leader(&w, "t", 1) == 1);
+        CHECK(!cw_say(&w, hundred(7, -1)) && w.applied.kept_back == 1);
+        CHECK(leaders(&w) == 100 && cw_leader(&w, "t", 7) == 1);
+        cw_destroy(&w);
+}
+
+/* Row 0 rises each minute, and row 1 stays lower: that is believed in time. */
+static void clock_of_a_row_while_another_rises(int by_hint) {
+        char text[64];
+        int i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:1@4 1:2@4"));
+        for (i = 1; i < 15; i++) {
+                cw_pass(&w, 60 * CW_S);
+                if (by_hint) {
+                        CHECK(cw_leader_hint(&w, "t", 0, 1, 5 + i, NULL));
+                } else {
+                        w.sent_known = 1; /* version 0: it is outdated */
+                        snprintf(text, sizeof(text), "t#a 0:1@%d 1:1@5", 5 + i);
+                        CHECK(!cw_say(&w, text));
+                        w.sent_known = 0;
+                }
+                snprintf(text, sizeof(text), "t#a 0:1@%d 1:2@4", 5 + i);
+                CHECK(!cw_say(&w, text) && w.applied.kept_back == 1);
+        }
+        cw_pass(&w, 60 * CW_S);
+        CHECK(!cw_say(&w, text) && w.applied.kept_back == 0);
+        CHECK_TEXT(cw_topic(&w, "t"), text);
+        cw_destroy(&w);
+}
+
+static void test_a_row_that_rises_leaves_the_clocks_of_others(void) {
+        clock_of_a_row_while_another_rises(1);
+        clock_of_a_row_while_another_rises(0);
+}
+
+/* Row 0 was lower for long before it rose: its clock begins anew. */
+static void test_a_row_that_rises_loses_its_own_clock(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        CHECK(!cw_say(&w, "t#a 0:2@4 1:2@4"));
+        cw_pass(&w, 899 * CW_S);
+        CHECK(cw_leader_hint(&w, "t", 0, 3, 6, NULL));
+        cw_pass(&w, 2 * CW_S);
+        CHECK(!cw_say(&w, "t#a 0:2@4 1:2@4") && w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@6/r1 1:2@4");
         cw_destroy(&w);
 }
 
@@ -494,7 +579,10 @@ int main(void) {
         RUN(test_an_answer_that_is_not_lower_ends_the_rewind);
         RUN(test_a_rewind_lasts_from_any_time_to_any_other);
         RUN(test_a_lower_epoch_here_and_there_leaves_no_topic_stale);
+        RUN(test_a_lower_epoch_here_and_there_is_believed_where_it_stays);
         RUN(test_a_lower_epoch_of_one_row_hides_no_other_after_unknown);
+        RUN(test_a_row_that_rises_leaves_the_clocks_of_others);
+        RUN(test_a_row_that_rises_loses_its_own_clock);
         RUN(test_an_id_already_superseded_is_believed_in_the_end);
         RUN(test_an_id_already_superseded_is_believed_of_one_once_stale);
         RUN(test_an_id_already_superseded_is_not_believed_for_others);
