@@ -86,7 +86,7 @@ _END = frozenset({"end"})
 
 KINDS = (
     Kind("topic_added", "core", "the topic became valid", _WHOLE),
-    Kind("topic_absent", "core", "the topic is missing from an all-topics answer", _END),
+    Kind("topic_absent", "core", "a broker does not have the topic any more", _END),
     Kind("topic_removed", "core", "the topic was removed from the cache", _END),
     Kind("topic_recreated", "core", "another topic has the same name now", _WHOLE | _END),
     Kind("topic_error", "core", "unknown, denied or invalid; detail: the error", _END),

@@ -331,7 +331,7 @@ class DueReason(IntFlag):
     ASK_BY_NAME = 8
     """A broker does not know the topic's id: ask by name."""
     ABSENT = 16
-    """The topic was missing from an all-topics answer, and is within its grace time."""
+    """A broker does not have the topic any more, within its grace time."""
     DENIED = 32
     """The topic was denied, and that answer is past its TTL."""
 

@@ -85,13 +85,13 @@ static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
         rdmeta_cache_t *c = a->c;
         rdmeta_err_t err  = rdmeta_builder_read(&c->builder, &a->w.buf,
                                                 a->w.fields, t);
-        const rdmeta_note_t *removed;
+        const rdmeta_note_t *gone;
 
         if (err)
                 return err;
-        removed        = e ? rdmeta_note_in_grace(c, e, a->now.mono_us) : NULL;
-        a->in.in_grace = removed != NULL;
-        a->in.given_by = removed ? (int32_t)removed->given - 1 : -1;
+        gone           = e ? rdmeta_note_in_grace(c, e, a->now.mono_us) : NULL;
+        a->in.in_grace = gone != NULL;
+        a->in.given_by = gone ? (int32_t)gone->given - 1 : -1;
         a->in.rewind   = e ? rdmeta_rewind_of(c, e) : NULL;
         if (a->in.rewind)
                 a->in.stale = rdmeta_view_deadline(&c->root, e->topic) <

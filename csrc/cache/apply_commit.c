@@ -162,7 +162,7 @@ static void commit_known(rdmeta_apply_t *a, const rdmeta_update_t *p) {
         }
         if (p->topic)
                 rdmeta_note_gone(a->c, e,
-                                 p->topic->state == RDMETA_TOPIC_GONE &&
+                                 rdmeta_topic_has_gone(p->topic) &&
                                                  !a->replace_all
                                          ? a->now.mono_us
                                          : RDMETA_GONE_NEVER);

@@ -215,8 +215,11 @@ static rdmeta_err_t known_block(rdmeta_apply_t *a, rdmeta_entry_t *e,
                         return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
                 }
                 if (old->state == v->state &&
-                    rdmeta_topic_error(old) == v->error)
+                    rdmeta_topic_error(old) == v->error) {
+                        if (v->state == RDMETA_TOPIC_MISSING)
+                                p->deadline = RDMETA_UPDATE_FREEZE;
                         return RDMETA_OK;
+                }
                 *out = rdmeta_topic_restate(&a->c->blocks, old, v->state,
                                             v->error, a->version);
                 return *out ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
@@ -247,7 +250,8 @@ static rdmeta_err_t update_note(rdmeta_apply_t *a, rdmeta_update_t *p) {
         p->due_known = 1;
         p->counted   = v->counted || a->replace_all;
         p->given     = v->given;
-        a->notes += due || v->rewind.answers || v->rewind.count;
+        a->notes += due || v->rewind.answers || v->rewind.count ||
+                    v->state == RDMETA_TOPIC_GONE;
         if (!v->rewind.answers && !v->rewind.count)
                 return RDMETA_OK;
         p->rewind = rdmeta_rewind_copy(a->c, &v->rewind);

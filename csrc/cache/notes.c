@@ -198,7 +198,7 @@ const char *rdmeta_notes_check(const rdmeta_cache_t *c) {
                 if (note->entry->note != i + 1)
                         return "a note's entry has another note";
                 if (note->gone_ms &&
-                    note->entry->topic->state != RDMETA_TOPIC_GONE)
+                    !rdmeta_topic_has_gone(note->entry->topic))
                         return "a topic that is there has a removal";
                 if (!note->rewind && !note->due && !note->gone_ms)
                         return "a note says nothing";

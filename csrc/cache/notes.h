@@ -39,13 +39,14 @@ rdmeta_err_t rdmeta_notes_reserve(rdmeta_cache_t *c, size_t n);
 /* Stores why the topic of `e` is due; 0: it is not. Cannot fail: the caller has
  * reserved a note, unless `e` has one. */
 void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due);
-/* Stores that the topic of `e` was removed at `gone_us`; RDMETA_GONE_NEVER: it
- * is there. Cannot fail: the caller has reserved a note. */
+/* Stores that the topic of `e` is absent or removed since `gone_us`;
+ * RDMETA_GONE_NEVER: it is there. Cannot fail: the caller has reserved a note.
+ */
 void rdmeta_note_gone(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us);
-/* Stores the first broker that gave the removed topic of `e`. */
+/* Stores the first broker that gave the topic of `e` since. */
 void rdmeta_note_given(rdmeta_cache_t *c, rdmeta_entry_t *e, int32_t broker);
-/* Returns the note of a topic that was removed less than the grace time ago;
- * NULL: there is none. */
+/* Returns the note of a topic that became absent or removed less than the grace
+ * time ago; NULL: there is none. */
 const rdmeta_note_t *rdmeta_note_in_grace(const rdmeta_cache_t *c,
                                           const rdmeta_entry_t *e,
                                           int64_t mono_us);

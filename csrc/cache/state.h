@@ -78,8 +78,8 @@ typedef struct rdmeta_note {
                                        * the topic had partitions */
         uint32_t due : 8;             /* RDMETA_DUE_... */
         uint32_t given : 24; /* 1 + the low bits of the first broker that gave
-                              * it after its removal; 0: none */
-        uint32_t gone_ms;    /* when it was removed; 0: it was not */
+                              * it since; 0: none */
+        uint32_t gone_ms; /* since when it is absent or removed; 0: it is not */
 } rdmeta_note_t;
 
 /* All notes of a cache, without gaps. An entry has at most one. */

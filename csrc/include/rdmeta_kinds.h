@@ -25,7 +25,7 @@ enum {
 enum {
         /** the topic became valid */
         RDMETA_TOPIC_ADDED = 0,
-        /** the topic is missing from an all-topics answer */
+        /** a broker does not have the topic any more */
         RDMETA_TOPIC_ABSENT = 1,
         /** the topic was removed from the cache */
         RDMETA_TOPIC_REMOVED = 2,

@@ -254,12 +254,9 @@ static int32_t change_error(rdmeta_diff_out_t *out,
         return change_emit(out, RDMETA_TOPIC_ERROR);
 }
 
-/* Returns whether the topic was valid at some time, so that its partitions are
- * remembered. */
+/* Returns whether the topic was valid at some time, and not removed since. */
 static int was_seen(const rdmeta_topic_t *t) {
-        return t && (t->state == RDMETA_TOPIC_VALID ||
-                     t->state == RDMETA_TOPIC_MISSING ||
-                     rdmeta_topic_count(t) > 0);
+        return t && rdmeta_topic_was_seen(t) && t->state != RDMETA_TOPIC_GONE;
 }
 
 /* Returns whether the new block lacks a partition of the old one. Kafka never
@@ -363,8 +360,7 @@ static int32_t change_to_valid(rdmeta_diff_out_t *out,
                                const rdmeta_topic_t *new_) {
         int32_t res;
 
-        if (was_seen(old) && old->state != RDMETA_TOPIC_GONE &&
-            other_id(old, new_))
+        if (was_seen(old) && other_id(old, new_))
                 return change_came(out, RDMETA_TOPIC_RECREATED, new_);
         if (!old || old->state != RDMETA_TOPIC_VALID)
                 return change_came(out, RDMETA_TOPIC_ADDED, new_);
@@ -385,9 +381,8 @@ int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
         if (rdmeta_topic_has_id(named))
                 out->record.topic_id = rdmeta_cold(named)->id;
         if (!new_ || new_->state == RDMETA_TOPIC_GONE)
-                return was_seen(old) && old->state != RDMETA_TOPIC_GONE
-                               ? change_emit(out, RDMETA_TOPIC_REMOVED)
-                               : 0;
+                return was_seen(old) ? change_emit(out, RDMETA_TOPIC_REMOVED)
+                                     : 0;
         switch (new_->state) {
         case RDMETA_TOPIC_VALID:
                 return change_to_valid(out, old, new_);

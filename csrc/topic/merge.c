@@ -104,6 +104,28 @@ static void ask_by_name(rdmeta_merge_out_t *out) {
         out->advice |= RDMETA_ADVICE_ASK_BY_NAME | RDMETA_ADVICE_ASK_AGAIN;
 }
 
+/* Merges an answer that there is no such topic. A topic that was seen goes as
+ * one that is absent, and at once if only one broker can be asked. */
+static void merge_unknown(const rdmeta_topic_t *old, int32_t error,
+                          const rdmeta_merge_in_t *in,
+                          rdmeta_merge_out_t *out) {
+        uint16_t state = RDMETA_TOPIC_MISSING;
+
+        if (!old || !rdmeta_topic_was_seen(old)) {
+                set_state(out, RDMETA_TOPIC_UNKNOWN, error);
+                return;
+        }
+        if (rdmeta_topic_has_gone(old))
+                state = rdmeta_merge_absent(old, in);
+        if (in->candidates < RDMETA_REWIND_BROKERS)
+                state = RDMETA_TOPIC_GONE;
+        if (state == old->state)
+                error = rdmeta_topic_error(old);
+        else if (state == RDMETA_TOPIC_GONE)
+                error = 0;
+        set_state(out, state, error);
+}
+
 static void merge_error(const rdmeta_topic_t *old, int32_t error,
                         const rdmeta_merge_in_t *in,
                         rdmeta_merge_out_t *out) {
@@ -112,10 +134,8 @@ static void merge_error(const rdmeta_topic_t *old, int32_t error,
         switch (error) {
         case RDMETA_E_UNKNOWN_TOPIC_ID:
         case RDMETA_E_UNKNOWN_TOPIC_OR_PARTITION:
-                if (old && old->state == RDMETA_TOPIC_GONE)
-                        set_state(out, old->state, rdmeta_topic_error(old));
-                else if (!changed_since(old, in))
-                        set_state(out, RDMETA_TOPIC_UNKNOWN, error);
+                if (!changed_since(old, in))
+                        merge_unknown(old, error, in, out);
                 out->advice |= RDMETA_ADVICE_ASK_AGAIN;
                 if (error == RDMETA_E_UNKNOWN_TOPIC_ID)
                         ask_by_name(out);
@@ -539,12 +559,15 @@ static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
-/* Returns whether the answer may be a lagging broker's, about a topic that was
- * removed just now. */
-static int is_lagging(const rdmeta_merge_in_t *in) {
+/* Returns whether the answer may be a lagging broker's, about a topic that is
+ * absent or was removed just now. */
+static int is_lagging(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in) {
         const int seconded = in->given_by >= 0 && in->broker >= 0 &&
                              (in->broker & RDMETA_GIVEN_MASK) != in->given_by;
 
+        if (old->state == RDMETA_TOPIC_MISSING &&
+            rdmeta_topic_provenance(old).broker == in->broker)
+                return 0; /* the broker that did not have it */
         return in->in_grace && in->candidates >= RDMETA_REWIND_BROKERS &&
                !seconded;
 }
@@ -558,7 +581,7 @@ static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
         rdmeta_topic_cols(old, &cols);
         if (id_known(id) && id_known(s->topic.id) && !id_same(id, s->topic.id))
                 return merge_another(old, &cols, s, in, out);
-        if (RDMETA_UNLIKELY(is_lagging(in))) {
+        if (RDMETA_UNLIKELY(is_lagging(old, in))) {
                 out->given = 1;
                 return keep_back(out);
         }

@@ -45,10 +45,13 @@
  * count. franz-go accepts a rewind after 5 answers; the conditions on brokers
  * and time are rdmeta's own.
  *
- * *Removal.* For the grace time after a topic was removed, an answer that gives
- * it again is a lagging broker's, and is kept back. It is taken if it has
+ * *Removal.* A topic that was seen is absent once a broker leaves it out or
+ * says UNKNOWN. It is removed if another broker does so, too, after the grace
+ * time, or at once if the only broker says UNKNOWN. UNKNOWN does not change a
+ * topic that was removed. For the grace time after either step, an answer that
+ * gives it again is a lagging broker's, and is kept back. It is taken if it has
  * another id, if a second named broker gives it, or if only one broker can be
- * asked. UNKNOWN does not change a topic that was removed.
+ * asked. An absent topic is also taken from the broker that did not have it.
  *
  * *Clocks.* An answer that is kept back wholly moves no deadline, so the topic
  * gets past it. An answer that is taken in part moves it, and the topic stays
@@ -114,7 +117,7 @@ typedef struct rdmeta_merge_in {
         int32_t sent_known;    /* 1: sent_version is known */
         int32_t stale;         /* 1: the topic is past its deadline; only read
                                 * if there is a rewind */
-        int32_t in_grace;      /* 1: the topic was removed just now */
+        int32_t in_grace;      /* 1: it became absent or removed just now */
         int32_t given_by;      /* in grace: the first broker that gave it since,
                                 * by the bits RDMETA_GIVEN_MASK of its id;
                                 * -1: none */
@@ -168,9 +171,9 @@ rdmeta_err_t rdmeta_merge(const rdmeta_topic_t *old, rdmeta_builder_t *builder,
 /* Returns for how long an answer that puts a topic into `state` holds. */
 int64_t rdmeta_merge_ttl(const rdmeta_conf_t *conf, uint16_t state);
 
-/* Returns the new state of a topic that is absent from an all-topics answer, or
- * its present state if that stays. Brokers omit topics that the user may not
- * describe, and they lag. */
+/* Returns the new state of a topic that a broker does not have, or its present
+ * state if that stays. Brokers omit topics that the user may not describe, and
+ * they lag. */
 uint16_t rdmeta_merge_absent(const rdmeta_topic_t *t,
                              const rdmeta_merge_in_t *in);
 

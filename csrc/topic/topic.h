@@ -73,7 +73,7 @@ enum {
         RDMETA_TOPIC_UNKNOWN, /* UNKNOWN_TOPIC_OR_PARTITION */
         RDMETA_TOPIC_DENIED,  /* TOPIC_AUTHORIZATION_FAILED */
         RDMETA_TOPIC_BAD,     /* INVALID_TOPIC_EXCEPTION */
-        RDMETA_TOPIC_MISSING, /* absent from an all-topics answer */
+        RDMETA_TOPIC_MISSING, /* it was seen, and a broker does not have it */
         RDMETA_TOPIC_GONE     /* removed; id and epochs are remembered */
 };
 
@@ -286,6 +286,18 @@ RDMETA_INLINE int rdmeta_topic_has_id(const rdmeta_topic_t *t) {
         const uint8_t *id = rdmeta_cold(t)->id;
 
         return (rdmeta_load64(id) | rdmeta_load64(id + 8)) != 0;
+}
+
+/* Returns whether the topic was seen, and is absent or removed now. */
+RDMETA_INLINE int rdmeta_topic_has_gone(const rdmeta_topic_t *t) {
+        return t->state == RDMETA_TOPIC_MISSING ||
+               t->state == RDMETA_TOPIC_GONE;
+}
+
+/* Returns whether the topic was valid at some time. */
+RDMETA_INLINE int rdmeta_topic_was_seen(const rdmeta_topic_t *t) {
+        return t->state == RDMETA_TOPIC_VALID || rdmeta_topic_has_gone(t) ||
+               rdmeta_topic_count(t) > 0;
 }
 
 /* Returns whether lookups return the topic: it is not merely in flight, and not

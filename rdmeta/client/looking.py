@@ -49,8 +49,8 @@ class Looking:
         self._reported: dict[str, int] = {}
         # The watched topics that have changed since the last look.
         self._changed: set[str] = set()
-        # Topics that were created again; the policy asks another node.
-        self.recreated: list[str] = []
+        # Topics that were created again or are absent; the policy asks another node.
+        self.to_confirm: list[str] = []
 
     def look(self, now: float, all_asked: bool = False) -> int:
         """Looks at the cache; returns how many things came nearer.
@@ -130,10 +130,10 @@ class Looking:
                 added = [name for name, there in is_there.items() if there]
                 s.demand.match(added, is_there.keys() - set(added))
         if records is not None:
-            self.recreated += [
+            self.to_confirm += [
                 r.topic
                 for r in records
-                if r.kind == "topic_recreated" and r.topic and r.topic in s.demand
+                if r.kind in _CONFIRMED and r.topic and r.topic in s.demand
             ]
 
     def match_patterns(self) -> None:
@@ -279,6 +279,7 @@ class Looking:
 
 
 _CAME = frozenset(("topic_added", "topic_recreated"))
+_CONFIRMED = frozenset(("topic_recreated", "topic_absent"))
 
 
 def _mark(cache: MetadataCache, name: str) -> object:

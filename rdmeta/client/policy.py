@@ -314,9 +314,9 @@ class Policy:
             self._connecting.want_rebootstrap("the broker asks for it (error 129)")
 
     def _confirm(self, now: float, link: Link | None) -> None:
-        """Asks another node about each topic that was created again."""
+        """Asks another node about each topic that was created again or is absent."""
         s = self._s
-        names, self._looking.recreated = self._looking.recreated, []
+        names, self._looking.to_confirm = self._looking.to_confirm, []
         for name in names:
             s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
         if names and link is not None:

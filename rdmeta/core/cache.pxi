@@ -17,7 +17,7 @@ cdef class MetadataCache(Reading):
     - negative_ttl: how long the answer "unknown topic" is kept; 0.1.
     - denied_ttl: the most time that the answer "not authorised" is kept; 10.
     - hint_ttl: how long a name is in flight after hint(); 60.
-    - absent_grace: the time from a topic's absence in an all-topics answer to its removal; 15.
+    - absent_grace: the time from a topic's absence in a broker's answer to its removal; 15.
     - ring_bytes: the most bytes of records that are kept for changes(); 4 MiB.
     - seed: fixes the seed of the hash, for tests; by default it is random.
     - clock: a callable that returns seconds, or an object with monotonic() and time() as in the

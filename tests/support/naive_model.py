@@ -90,8 +90,8 @@ class Entry(Timed):
     # When the answers that are older in a row began; a row that they agree on has no clock.
     clocks: dict[int, float] = field(default_factory=dict)
     absent_from: int = -1
-    removed: float = -math.inf
-    given_by: int = -1  # the first broker that gave the topic after its removal
+    gone_at: float = -math.inf  # when it became missing or gone
+    given_by: int = -1  # the first broker that gave the topic since
     doubt: DueReason = NOTHING  # why the last answer about it calls for another one
 
     def equals(self, other: Entry) -> bool:
@@ -245,7 +245,7 @@ class Model:
             elif entry.until < now:
                 if entry.state == "missing":
                     entry.state, entry.until, entry.changed = "gone", now - 1e-6, after
-                    entry.doubt, entry.removed, entry.given_by = NOTHING, now, -1
+                    entry.doubt, entry.gone_at, entry.given_by = NOTHING, now, -1
                 entry.kept_until = now + self.max_age
 
     # ---- answers ------------------------------------------------------------------------------
@@ -293,12 +293,32 @@ class Model:
     def negative(self, name: str, state: str, ttl: float, answer: Answer) -> None:
         """Makes the entry negative; its id and epochs stay."""
         entry = self.entries.setdefault(name, Entry(state, 0.0, changed=answer.after))
-        if entry.state == "gone" and state == "unknown":
-            state = "gone"  # it is removed once
+        entry.doubt = NOTHING
+        if state == "unknown" and (entry.rows or entry.state in ("valid", "missing", "gone")):
+            state = self.without(entry, answer)
+            if state == entry.state == "missing":
+                return
+            ttl = self.absent_grace if state == "missing" else ttl
         if entry.state != state:
             entry.changed = answer.after
+            if state in ("missing", "gone"):
+                self.went(entry, answer)
         entry.state, entry.until, entry.kept_until = state, answer.now + ttl, None
-        entry.doubt = NOTHING
+
+    def without(self, entry: Entry, answer: Answer) -> str:
+        """Returns the state of a topic that was seen, after an answer that it is unknown."""
+        if entry.state == "gone" or answer.candidates < OPINIONS or self.is_second(entry, answer):
+            return "gone"
+        return "missing"
+
+    def is_second(self, entry: Entry, answer: Answer) -> bool:
+        """Returns whether the answer is of another named broker than the one without the topic."""
+        brokers = {entry.absent_from, answer.broker}
+        return entry.state == "missing" and len(brokers) == 2 and min(brokers) >= 0
+
+    def went(self, entry: Entry, answer: Answer) -> None:
+        """Notes that the topic becomes missing or gone now."""
+        entry.absent_from, entry.gone_at, entry.given_by = answer.broker, answer.now, -1
 
     def absences(self, present: Collection[str], answer: Answer) -> set[str]:
         """Marks topics that the answer leaves out; returns the names of those that changed."""
@@ -306,21 +326,19 @@ class Model:
         for name, entry in self.entries.items():
             if name in present:
                 continue
-            brokers = {entry.absent_from, answer.broker}
             if entry.state == "valid" and answer.outdated(entry):
                 continue
             entry.doubt = NOTHING
             if entry.state == "valid":
                 entry.state, entry.until = "missing", answer.now + self.absent_grace
-                entry.absent_from, entry.changed = answer.broker, answer.after
-                changed.add(name)
-            elif (entry.state == "missing" and len(brokers) == 2 and min(brokers) >= 0) or (
-                entry.state == "unknown" and entry.rows
-            ):
+            elif self.is_second(entry, answer):
                 entry.state, entry.until = "gone", answer.now - 1e-6
-                entry.kept_until, entry.changed = answer.now + self.max_age, answer.after
-                entry.removed, entry.given_by = answer.now, -1
-                changed.add(name)
+                entry.kept_until = answer.now + self.max_age
+            else:
+                continue
+            entry.changed = answer.after
+            self.went(entry, answer)
+            changed.add(name)
         return changed
 
     # ---- merging ------------------------------------------------------------------------------
@@ -348,13 +366,15 @@ class Model:
         self.entries[name] = fresh
 
     def lagging(self, old: Entry, answer: Answer) -> bool:
-        """Returns whether the answer gives a topic that was removed just now, as a lagging broker.
+        """Returns whether the answer gives a topic that went just now, as a lagging broker.
 
-        It is taken from a second broker, or from the only one.
+        It is taken from a second broker, from the only one, or from the one that had it missing.
         """
-        in_grace = answer.now <= round(old.removed + self.absent_grace, 6)
+        in_grace = answer.now <= round(old.gone_at + self.absent_grace, 6)
         brokers = {old.given_by, answer.broker}
-        if old.state != "gone" or not in_grace or answer.candidates < OPINIONS:
+        if old.state == "missing" and old.absent_from == answer.broker:
+            return False
+        if old.state not in ("missing", "gone") or not in_grace or answer.candidates < OPINIONS:
             return False
         if len(brokers) == 2 and min(brokers) >= 0:
             return False

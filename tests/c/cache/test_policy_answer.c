@@ -253,6 +253,34 @@ static void test_absent_is_negative_and_back_when_named_again(void) {
         cw_destroy(&w);
 }
 
+/* Answers without b: all others, or that b is unknown. */
+static void without_b(cw_t *w, int by_name) {
+        CHECK(!(by_name ? cw_say(w, "b!3") : cw_all(w, "a#a 0:1@1")));
+}
+
+/* Another broker lags, or DESCRIBE was revoked and is granted again. */
+static void test_absent_is_back_when_two_other_brokers_name_it(void) {
+        int by_name;
+        cw_t w;
+
+        for (by_name = 0; by_name < 2; by_name++) {
+                cw_init(&w, NULL);
+                CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+                without_b(&w, by_name);
+                w.broker = 2;
+                CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+                CHECK(!cw_say(&w, "b#b 0:1@1"));
+                CHECK(w.applied.kept_back == 1);
+                CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+                w.broker = 3;
+                CHECK(!cw_say(&w, "b#b 0:1@1"));
+                CHECK(cw_leader(&w, "b", 0) == 1);
+                CHECK_TEXT(cw_changes(&w, 1),
+                           "v2 topic_absent b#b; v3 topic_added b#b");
+                cw_destroy(&w);
+        }
+}
+
 static void test_absent_twice_from_one_broker_is_still_absent(void) {
         cw_t w;
         int i;
@@ -306,21 +334,27 @@ static void test_absent_from_one_and_unknown_to_another_is_removed(void) {
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1; n!3"));
         CHECK(!cw_say(&w, "b!3"));
+        w.broker = 2;
         CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(cw_leader(&w, "b", 0) == RDMETA_NOT_CACHED);
         CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC); /* never seen */
-        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_removed b#b");
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent b#b; v3 topic_removed b#b");
         cw_destroy(&w);
 }
 
 static void test_absent_for_15_s_is_removed(void) {
         int64_t next;
         cw_t w;
+        int i;
 
         cw_init(&w, NULL);
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
         CHECK(!cw_all(&w, "a#a 0:1@1"));
-        cw_pass(&w, 14 * CW_S);
+        for (i = 0; i < 14; i++) {
+                cw_pass(&w, CW_S);
+                without_b(&w, i % 2); /* it puts nothing off */
+        }
         next = cw_sweep(&w);
         CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
         CHECK(next > w.now.mono_us && next <= w.now.mono_us + CW_S + 1);
@@ -357,23 +391,32 @@ static void test_absent_topics_keep_their_id_and_epochs(void) {
 }
 
 /* Makes a world of which b was just removed, with ids or without. */
-static void world_without_b(cw_t *w, int ids) {
+static void world_without_b(cw_t *w, int ids, int by_name) {
         cw_init(w, NULL);
         if (!ids)
                 w->api_version = 9;
         CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@7"));
-        CHECK(!cw_all(w, "a#a 0:1@1"));
+        without_b(w, by_name);
+        without_b(w, by_name); /* once more the same broker */
+        CHECK(cw_version(w) == 2);
+        CHECK(cw_leader(w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        w->broker = 3; /* it lags */
+        CHECK(!cw_say(w, "b#b 0:1@7"));
+        CHECK(w->applied.kept_back == 1 && cw_version(w) == 2);
         w->broker = 2;
-        CHECK(!cw_all(w, "a#a 0:1@1"));
-        CHECK(cw_version(w) == 3);
+        without_b(w, by_name);
+        CHECK_TEXT(cw_changes(w, 1), ids ? "v2 topic_absent b#b; "
+                                           "v3 topic_removed b#b"
+                                         : "v2 topic_absent b; "
+                                           "v3 topic_removed b");
 }
 
 /* Brokers that know of the removal and one that lags alternate. */
-static void lag(int ids) {
+static void lag(int ids, int by_name) {
         cw_t w;
         int i;
 
-        world_without_b(&w, ids);
+        world_without_b(&w, ids, by_name);
         for (i = 0; i < 14; i++) {
                 cw_pass(&w, CW_S);
                 w.broker = 3;
@@ -397,15 +440,17 @@ static void lag(int ids) {
 }
 
 static void test_removed_once_whatever_lagging_brokers_answer(void) {
-        lag(1);
-        lag(0);
+        int i;
+
+        for (i = 0; i < 4; i++)
+                lag(i & 1, i >> 1);
 }
 
 /* DESCRIBE was revoked, and is granted again: the topic has its old id. */
 static void test_removed_topics_are_back_when_two_brokers_give_them(void) {
         cw_t w;
 
-        world_without_b(&w, 1);
+        world_without_b(&w, 1, 0);
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
         w.broker = -1; /* it may be broker 2 */
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
@@ -420,10 +465,25 @@ static void test_removed_topics_are_back_when_two_brokers_give_them(void) {
 static void test_removed_topics_are_back_when_the_only_broker_gives_them(void) {
         cw_t w;
 
-        world_without_b(&w, 1);
+        world_without_b(&w, 1, 0);
         w.candidates = 1;
         CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
         CHECK(cw_leader(&w, "b", 0) == 1);
+        cw_destroy(&w);
+}
+
+static void test_removed_at_once_if_the_only_broker_says_unknown(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "1";
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_say(&w, "b!3"));
+        CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        CHECK(!cw_say(&w, "b!3"));
+        CHECK_TEXT(cw_changes(&w, 1), "v2 topic_removed b#b");
+        CHECK(!cw_say(&w, "b#c 0:1@0")); /* made again */
+        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_added b#c");
         cw_destroy(&w);
 }
 
@@ -709,6 +769,7 @@ int main(void) {
         RUN(test_any_answer_replaces_the_broker_list);
         RUN(test_another_controller_is_not_a_change);
         RUN(test_absent_is_negative_and_back_when_named_again);
+        RUN(test_absent_is_back_when_two_other_brokers_name_it);
         RUN(test_absent_twice_from_one_broker_is_still_absent);
         RUN(test_absent_from_two_brokers_is_removed);
         RUN(test_absent_from_a_broker_without_a_name_is_still_absent);
@@ -720,6 +781,7 @@ int main(void) {
         RUN(test_removed_once_whatever_lagging_brokers_answer);
         RUN(test_removed_topics_are_back_when_two_brokers_give_them);
         RUN(test_removed_topics_are_back_when_the_only_broker_gives_them);
+        RUN(test_removed_at_once_if_the_only_broker_says_unknown);
         RUN(test_removed_by_a_sweep_has_its_grace_too);
         RUN(test_asked_for_and_not_answered_is_not_absent);
         RUN(test_news_is_not_removed_by_an_answer_asked_before);
