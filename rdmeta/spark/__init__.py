@@ -11,16 +11,17 @@ if TYPE_CHECKING:
 
     from rdmeta.pipeline import Made, Plan, Progress
     from rdmeta.spark.source import DefaultSource as DataSource
+    from rdmeta.spark.source import read
 
-__all__ = ["DataSource", "NoJavaError", "NoSparkError", "build_session", "find_java", "run"]
+__all__ = ["DataSource", "NoJavaError", "NoSparkError", "build_session", "find_java", "read", "run"]
 
 
 def __getattr__(name: str) -> object:
-    # It needs pyspark, and a program that plans without Spark may not have it.
-    if name == "DataSource":
-        from rdmeta.spark.source import DefaultSource
+    # They need pyspark, and a program that plans without Spark may not have it.
+    if name in ("DataSource", "read"):
+        from rdmeta.spark import source
 
-        return DefaultSource
+        return source.read if name == "read" else source.DefaultSource
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -205,6 +206,20 @@ def test_the_data_source_can_be_registered_by_its_class(spark: SparkSession, roo
     assert frame(spark, image=str(root / "image"), table="topics").count() > 0
 
 
+def test_explain_names_the_table_its_source_and_the_filters(
+    spark: SparkSession, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = str(root / "history")
+    options = {"path": where, "table": "leader_change", "topic": "topic-1", "since": "2026-11-02"}
+    found = rdmeta.spark.read(spark, {**options, "pushdown": "true"})
+    assert rows(found) == sorted_rows(read(**options))
+    found.where("cluster_id = 'one'").explain()
+    plan = capsys.readouterr().out
+    scan = f"rdmeta: leader_change of {where}, topic topic-1, since 2026-11-02"
+    assert f"BatchScan {scan}[cluster_id#" in plan
+    assert re.search(r"Filter .*cluster_id#\d+ = one", plan)
+
+
 def test_pushdown_needs_the_setting_that_build_session_makes(
     spark: SparkSession, root: Path
 ) -> None:
@@ -262,6 +277,8 @@ def done(root: Path, way: str, **env: str) -> dict[str, Any]:
         ("silver", {"path": str(root / "history"), "table": "leader_change"}),
     ):
         assert len(told["rows"][name]) == read(**options).num_rows, name
+    assert told["rows"]["named"] == told["rows"]["live"]
+    assert told["scan"] == "rdmeta: partitions of it, topic orders"
     assert len(told["rows"]["live"]) == 4
     assert told["error"]
     assert told["version"] == pyspark.__version__

@@ -11,7 +11,7 @@ import pytest
 from rdmeta.errors import ConfigError
 from rdmeta.spark.session import hidden_pattern
 from rdmeta.spark.source import DefaultSource
-from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.options import Options, label
 from rdmeta.spark.source.schemas import arrow_schema, columns_of, spark_schema
 
 PATH = {"path": "/history"}
@@ -121,6 +121,23 @@ def test_names_have_any_case_and_values_are_parsed() -> None:
         False,
         "latest",
     )
+
+
+def test_a_plan_shows_the_table_the_source_and_choices_alone() -> None:
+    client = {"security.protocol": "sasl_ssl", "sasl.password": SECRET, "topic": "a\n" + "b" * 99}
+    assert label({**LIVE, **client}) == (
+        f"rdmeta: partitions of 127.0.0.1:9, topic a\\n{'b' * 58}..."
+    )
+    store = {"path": f"abfs://x/y?client_secret={SECRET}", "CLUSTER": "a", "until": "2026-11-22"}
+    assert label(store) == "rdmeta: changes of abfs://x/y, cluster a, until 2026-11-22"
+    for given, text in (
+        ({}, "no source is given"),
+        ({"path": f"s3://key:{SECRET}@bucket/x"}, "credentials"),
+        ({**PATH, "table": "nope"}, "option table = 'nope'"),
+    ):
+        with pytest.raises(ConfigError, match=text) as caught:
+            label(given)
+        assert SECRET not in str(caught.value)
 
 
 def test_the_options_of_the_client_are_checked_by_their_own_names() -> None:

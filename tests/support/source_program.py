@@ -3,8 +3,9 @@
     python source_program.py WAY FOLDER IMAGE
 
 WAY is a master, or `connect` for a Connect server of its own. The program starts a cluster with
-credentials that nothing needs, reads each table, and prints as JSON: the rows of each read, and
-where it found a credential (plans, errors, pages of the UI, the log of events).
+credentials that nothing needs, reads each table, and prints as JSON: the rows of each read, the
+scan that a plan names, and where it found a credential (plans, errors, pages of the UI, the log of
+events).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from urllib.error import HTTPError
 
 from pyspark.sql import SparkSession
 
+import rdmeta.spark
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.spark.session import _hiding_secrets
 
@@ -117,6 +119,13 @@ def main(way: str, folder: str, image: str) -> None:
             rows[name] = sorted(repr(row) for row in frame.collect())
             with contextlib.redirect_stdout(plans):
                 frame.explain("extended")
+        servers = cluster.bootstrap
+        live = {"bootstrap.servers": servers, "table": "partitions", **CREDENTIALS}
+        frame = rdmeta.spark.read(session, {**live, "topic": "orders"})
+        rows["named"] = sorted(repr(row) for row in frame.collect())
+        with contextlib.redirect_stdout(plans):
+            frame.explain()
+        scan = plans.getvalue().rpartition("BatchScan ")[2].partition("[")[0].replace(servers, "it")
         for key in ("'{}'", '"{}"', "`{}`") if way == "connect" else ():
             options = f"image '{image}', {key.format('sasl.password')} '{PASSWORD}'"
             with contextlib.suppress(Exception):  # only the text of the statement matters
@@ -132,7 +141,7 @@ def main(way: str, folder: str, image: str) -> None:
     for path in log.rglob("*"):
         shown[path.name] = path.read_text(errors="replace") if path.is_file() else ""
     leaks = [name for name, text in shown.items() if PASSWORD in text]
-    told = {"rows": rows, "leaks": leaks, "shown": sorted(shown), "error": error}
+    told = {"rows": rows, "scan": scan, "leaks": leaks, "shown": sorted(shown), "error": error}
     print(json.dumps({**told, "version": version}))
 
 

@@ -7,7 +7,8 @@ It registers itself, by the module `pyspark_rdmeta`. docs/spark.md has its table
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rdmeta.errors import MissingExtraError
 
@@ -22,10 +23,13 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark.source", "spark") from error
 
-from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.options import Options, label
 from rdmeta.spark.source.schemas import columns_of, spark_schema
 
-__all__ = ["DefaultSource"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["DefaultSource", "read"]
 
 
 class DefaultSource(DataSource):
@@ -67,3 +71,19 @@ class DefaultSource(DataSource):
         options = Options.parse(self.options)
         self.options: Any = {}
         return options
+
+
+def read(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Returns a table of the data source. Its plans show which one, of which source.
+
+        rdmeta.spark.read(spark, {"path": "history", "topic": "orders"}).explain()
+
+    The scan is called `rdmeta: changes of history, topic orders`, as Spark shows of a data source
+    in Python its name alone. So this registers the data source by that name in the session, Classic
+    or Connect. No other option is in the name. Raises ConfigError for a wrong source or table;
+    AnalysisException for another wrong option.
+    """
+    named = label(options)
+    kind = type("NamedSource", (DefaultSource,), {"name": classmethod(lambda _: named)})
+    session.dataSource.register(kind)
+    return session.read.format(named).options(**options).load()

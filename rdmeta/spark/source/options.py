@@ -14,13 +14,14 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from rdmeta import config
+from rdmeta._escaping import escaped
 from rdmeta._option_values import shown
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import microseconds
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, STATE_TABLES
 
-__all__ = ["LAST_US", "Options", "Source"]
+__all__ = ["LAST_US", "Options", "Source", "label"]
 
 Source: TypeAlias = Literal["bootstrap.servers", "image", "path"]
 
@@ -30,6 +31,8 @@ _TABLES: dict[Source, tuple[str, ...]] = {
     "bootstrap.servers": STATE_TABLES,
     "image": tuple(table for table in STATE_TABLES if table != "configs"),
 }
+# The options that a plan shows beside its table and its source.
+_SHOWN = ("cluster", "topic", "since", "until")
 # The path of a file with options of the client.
 _FILE = "client.properties"
 _NOT_CLIENT = ("path", "image", "table", _FILE)
@@ -97,6 +100,24 @@ class Options:
         _check_client(options)
         _check_choice(options, found)
         return options
+
+
+def label(given: Mapping[str, str]) -> str:
+    """Returns what a plan may show of a read: its table, its source and its choices.
+
+        label({"path": "history", "topic": "orders"})  # rdmeta: changes of history, topic orders
+
+    Nothing of another option is in it, nor the query of a URI. Raises ConfigError for a wrong
+    source or table, and for a URI with credentials.
+    """
+    found = {str(name).lower(): value for name, value in given.items()}
+    source = _source(found)
+    where = _where(source, found[source])
+    table = _table(source, where, found.get("table"))
+    shown_where = where.partition("?")[0] if "://" in where else where
+    choices = {name: str(found[name]) for name in _SHOWN if name in found}
+    texts = [f", {name} {text[:60]}{'...' * (len(text) > 60)}" for name, text in choices.items()]
+    return escaped(f"rdmeta: {table} of {shown_where}{''.join(texts)}")
 
 
 def _source(found: Mapping[str, str]) -> Source:
