@@ -93,7 +93,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 		tests/spark/test_functions_sessions.py tests/spark/test_source_in_spark.py \
 		tests/spark/test_stream_killed.py tests/spark/test_stream_sessions.py
 	@$(MAKE) --no-print-directory .cache/pyspark/$(OLDER_SPARK)
-	RDMETA_PYSPARK=$(OLDER_SPARK) RDMETA_LOCAL_CLUSTER=1 \
+	RDMETA_KILLS=every RDMETA_PYSPARK=$(OLDER_SPARK) RDMETA_LOCAL_CLUSTER=1 \
 		PYTHONPATH=$(CURDIR)/.cache/pyspark/$(OLDER_SPARK):$(CURDIR) \
 		$(PY) -m pytest tests/spark/test_source_*.py tests/spark/test_functions_*.py \
 		tests/spark/test_pinned_routes.py

@@ -25,6 +25,7 @@ from rdmeta import ALL, MetadataCache, partitions_for
 from rdmeta.spark import build_session
 from rdmeta.spark import functions as F
 from rdmeta.spark.functions.columns import literal_of
+from rdmeta.spark.functions.sharing import pinned
 
 RACKS = {1: "a", 2: "b", 3: None, 4: "d"}
 BROKERS = [B(id, rack=rack) for id, rack in RACKS.items()]
@@ -122,6 +123,34 @@ def check_newer_image(spark: SparkSession, folder: Path) -> None:
     assert {row.leader for row in of_other.collect()} == {4}
 
 
+def check_unchanged_image(spark: SparkSession, folder: Path) -> None:
+    """A state that has not changed since it was shared is not sent again, when it is newer too."""
+    state = F.share(spark, cache_of({"orders": [1, 2]}), name="unchanged")
+    first = pinned(spark, state)
+    for _ in range(3):  # another cache with other deadlines
+        F.share(spark, cache_of({"orders": [1, 2]}), name="unchanged")
+    assert pinned(spark, state) == first
+    F.share(spark, cache_of({"orders": [1, 3]}), name="unchanged")
+    assert pinned(spark, state) > first
+
+
+def check_one_image_for_a_plan(spark: SparkSession, folder: Path) -> None:
+    """Plans of one name read the image of their moment and session: in turns, and in one query."""
+    other = spark.newSession() if hasattr(spark, "newSession") else spark
+    plans, wanted = [], []
+    for session, leaders in ((spark, [1, 2]), (other, [2, 2]), (spark, [2, 1]), (other, [1, 1])):
+        state = F.share(session, cache_of({"orders": leaders}), name="each")
+        rows = session.range(2).selectExpr("'orders' AS topic", "int(id) AS partition")
+        task = sf.spark_partition_id() % 2  # two tasks: the first one writes to brokers 1 and 3
+        placed = F.repartition_by_leader(rows, 2, state=state)
+        plans.append(placed.select("partition", task.alias("task")))
+        wanted.append([(partition, leader - 1) for partition, leader in enumerate(leaders)])
+    for plan, told in [*zip(plans, wanted, strict=True)] * 2:
+        assert sorted(tuple(row) for row in plan.collect()) == told
+    both = plans[0].union(plans[2]).collect()
+    assert sorted(tuple(row) for row in both) == sorted(wanted[0] + wanted[2])
+
+
 def check_routes(spark: SparkSession, folder: Path) -> None:
     """With 12 brokers and 48 tasks, a task writes to one broker, and a partition is in one task."""
     brokers = [B(id) for id in range(1, 13)]
@@ -204,6 +233,8 @@ CHECKS: list[Callable[[SparkSession, Path], None]] = [
     check_columns,
     check_literals,
     check_newer_image,
+    check_unchanged_image,
+    check_one_image_for_a_plan,
     check_routes,
     check_private_memory,
 ]

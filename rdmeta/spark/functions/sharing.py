@@ -64,7 +64,8 @@ def share(
     Executors copy the file once; their Python workers map it, and share its memory. Share a newer
     image under the same name at any time: jobs that begin later read it, and a job that runs may
     read either. repartition_by_leader() reads one image only, the newest when it is called.
-    Several clusters need several names. Facts do not get stale in an image.
+    Several clusters need several names. Facts do not get stale in an image. A state that has not
+    changed since is not sent again.
 
     With `published`, functions whose `state=` is the result read the state of a worker's host at
     that path (cache.publish(path), or `rdmeta publish`), if there is one, instead of the image.
@@ -80,18 +81,11 @@ def share(
         if not _folders:
             _folders.append(tempfile.mkdtemp(prefix="rdmeta-shared-"))
             atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
-        saved = Path(tempfile.mkdtemp(dir=_folders[0])) / "image"
-        found.save(saved)
-        margin, number = _MARGIN_NS, 0
-        while number <= _now_ns(spark):
-            number = max(_newest(spark, name) + 1, _now_ns(spark) + margin)
-            _send(spark, saved, saved.parent / file_name(name, number))
-            margin *= 2
-        if _is_connect(spark):
-            spark.conf.set(_KEY + name, str(number))
-            shutil.rmtree(saved.parent)  # the server has it
-        else:
-            saved.unlink()
+        last = _file(name, _newest(spark, name))
+        if not last.exists() or len(Image.open(last).diff(found)):
+            _send_new(spark, found, name)
+            if _is_connect(spark):
+                last.unlink(missing_ok=True)  # the server has it
     return Shared(name, None if published is None else fsdecode(published))
 
 
@@ -132,6 +126,27 @@ def _newest(spark: SparkSession, name: str) -> int:
 
     files = os.listdir(SparkFiles.getRootDirectory())
     return max((number_of(name, file) for file in files), default=0)
+
+
+def _send_new(spark: SparkSession, image: Image, name: str) -> None:
+    """Sends an image under a number that is greater than the newest one."""
+    saved = Path(_folders[0], "image")
+    image.save(saved)
+    margin, number = _MARGIN_NS, 0
+    while number <= _now_ns(spark):
+        number = max(_newest(spark, name) + 1, _now_ns(spark) + margin)
+        while (file := _file(name, number)).exists():  # of another session
+            number += 1
+        _send(spark, saved, file)
+        margin *= 2
+    saved.unlink()
+    if _is_connect(spark):
+        spark.conf.set(_KEY + name, str(number))
+
+
+def _file(name: str, number: int) -> Path:
+    """Returns where this process keeps an image that it has sent."""
+    return Path(_folders[0], file_name(name, number))
 
 
 def _send(spark: SparkSession, saved: Path, file: Path) -> None:

@@ -65,8 +65,8 @@ def image_of_number(name: str, number: int) -> Attached:
     except (OSError, Error) as error:
         raise NoStateError(
             f"executor {socket.gethostname()} does not have the image {name!r} of number {number},"
-            f" which the plan reads: {error}; call rdmeta.spark.functions.share() in this session"
-            " and make the plan anew"
+            f" which the plan reads: {error}; share the image by another name, and make the plan"
+            " anew"
         ) from error
 
 
