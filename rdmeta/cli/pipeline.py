@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
+from rdmeta.cli.options import seconds
 from rdmeta.cli.output import Column, Output, Row, Table, json_text
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ _ACTIONS = ("bronze", "silver", "gold", "all", "check")
 _LISTED = 20
 _MANY_ROWS = 20_000_000  # for more, the start of Spark costs little beside the work
 _FLAP_SECONDS = 600
-_TIMEOUT = 30.0
 # For an action that leaves no file out: what it does, and the options that it refuses.
 _WHOLE = {
     "bronze": (
@@ -37,7 +37,7 @@ _WHOLE = {
         "compares all files",
         (
             *("in_place", "clusters", "since", "until", "names", "master", "dry_run"),
-            *("min_isr", "flap_seconds", "timeout"),
+            *("min_isr", "flap_seconds"),
         ),
     ),
 }
@@ -99,8 +99,11 @@ Examples:
 @click.option(
     "--timeout",
     metavar="S",
-    type=click.FloatRange(0, min_open=True),
-    help="The time that an object store has for its first answer.  [default: 30]",
+    type=float,
+    default=30.0,
+    show_default=True,
+    callback=seconds,
+    help="The time that an object store has for its first answer.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
@@ -120,7 +123,7 @@ def command(
     master: str | None,
     min_isr: int | None,
     flap_seconds: int | None,
-    timeout: float | None,
+    timeout: float,
     dry_run: bool,
     strict: bool,
     json: bool,
@@ -149,7 +152,7 @@ def command(
     if since is not None and until is not None and since >= until:
         raise BadInputError(f"--since {since} is not before --until {until}")
     if action == "check":
-        return _checked(out, output, messages)
+        return _checked(out, timeout, output)
     from rdmeta import pipeline
 
     plan = pipeline.plan(
@@ -164,7 +167,7 @@ def command(
         gold=action in ("gold", "all"),
         min_isr=min_isr,
         flap_seconds=flap_seconds or _FLAP_SECONDS,
-        timeout=timeout or _TIMEOUT,
+        timeout=timeout,
     )
     if action == "bronze":  # copies need no Spark
         engine = "local"
@@ -474,10 +477,10 @@ def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
 # ---- check --------------------------------------------------------------------------------------
 
 
-def _checked(out: str, output: Output, messages: Messages) -> int:
+def _checked(out: str, timeout: float, output: Output) -> int:
     from rdmeta import pipeline
 
-    faults: list[Fault] = pipeline.check(out)
+    faults: list[Fault] = pipeline.check(out, timeout=timeout)
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": "check", "out": out}
         output.json([json_text({**head, "faults": [each._asdict() for each in faults]})])

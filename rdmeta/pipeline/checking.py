@@ -28,13 +28,15 @@ class Fault(NamedTuple):
     reason: str
 
 
-def check(out: str | os.PathLike[str]) -> list[Fault]:
+def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
     """Returns how the files of an output folder differ from its manifest; none if it is whole.
 
     It reads each file: size, SHA-256 and rows. Files that the manifest does not have are named too.
-    Raises PipelineError if the folder has no manifest, or is of another version; and OSError.
+    An object store gets `timeout` seconds for its first answer. Raises PipelineError if the folder
+    has no manifest, or is of another version; and OSError.
     """
     place = Place(out)
+    place.contact(timeout)
     read_layout(place)
     parts = read_digests(place)
     if parts is None:

@@ -118,8 +118,13 @@ class Place:
         """Asks an object store for the folder, so that one without an answer ends a run soon.
 
         A signal, such as that of Ctrl-C, ends the wait: pyarrow's own calls pass over signals.
-        Raises PipelineError after `timeout` seconds, and OSError.
+        Raises PipelineError after `timeout` seconds, ValueError for what is no such number, and
+        OSError.
         """
+        if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
+            raise ValueError(
+                f"timeout must be a number of seconds above 0 and below 1e9, not {timeout!r}"
+            )
         if self._store is None:
             return
         done: SimpleQueue[OSError | None] = SimpleQueue()

@@ -152,11 +152,10 @@ def plan(
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
-    Raises PipelineError if there is nothing to read or no file of the input can be read,
-    for an input that lies in OUT, and for an OUT
-    of another version; TypeError for one text in the place of several, ValueError for `since` and
-    `until` that are no days, and for numbers below 1; MissingExtraError for gold without DuckDB;
-    and OSError.
+    Raises PipelineError if there is nothing to read or no file of the input can be read, for an
+    input that lies in OUT, and for an OUT of another version; TypeError for one text in the place
+    of several, ValueError for `since` and `until` that are no days, and for numbers below 1;
+    MissingExtraError for gold without DuckDB; and OSError.
     """
     for name, values in (("inputs", inputs), ("clusters", clusters)):
         if isinstance(values, (str, os.PathLike)):
@@ -169,8 +168,6 @@ def plan(
             continue
         if not isinstance(number, int) or number < 1:
             raise ValueError(f"{name} must be a whole number of at least 1, not {number!r}")
-    if not isinstance(timeout, (int, float)) or not timeout > 0:
-        raise ValueError(f"timeout must be a number of seconds above 0, not {timeout!r}")
     if gold:
         require_duckdb()
     options = Options(

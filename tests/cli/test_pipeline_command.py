@@ -6,6 +6,7 @@ import os
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -272,11 +273,31 @@ def test_a_folder_that_cannot_be_written_is_named(source: Path, tmp_path: Path) 
     assert (done.out, done.err) == ("", "rdmeta: /proc/tables: No such file or directory\n")
 
 
+@pytest.mark.parametrize("action", ["all", "check"])
+def test_a_store_without_an_answer_ends_a_run_and_so_does_a_signal(
+    action: str, source: Path
+) -> None:
+    for number, code in ((None, 2), (signal.SIGINT, 130), (signal.SIGTERM, -15)):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            place = f"127.0.0.1:{silent.getsockname()[1]}"
+            uri = f"gs://anonymous@bucket/x?scheme=http&endpoint_override={place}"
+            places = [uri] if action == "check" else [str(source), uri]
+            timeout = "60" if number else "0.2"
+            with commands.started("pipeline", action, *places, "--timeout", timeout) as process:
+                if number:
+                    silent.accept()[0].close()  # it has been asked
+                    process.send_signal(number)
+                err = process.communicate(timeout=20)[1]
+        assert process.returncode == code, err
+        text = "the store did not answer within 0.2 s: check the network"
+        assert text in err if number is None else err == ""
+
+
 def counted_java(folder: Path) -> tuple[dict[str, str], Path]:
     """Returns an environment whose Java only leaves a file, and that file."""
     java, started = folder / "bin/java", folder / "started"
     java.parent.mkdir(parents=True)
-    java.write_text(f"#!/bin/sh\ntouch '{started}'\nexit 1\n")
+    java.write_text(f"#!/bin/sh\ntouch '{started}'\necho a line of Java >&2\nexit 1\n")
     java.chmod(0o755)
     return {"JAVA_HOME": str(folder)}, started
 
@@ -296,7 +317,10 @@ def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) ->
     done = commands.run(*words, env=env)
     assert started.exists()
     assert done.code == 3
+    assert "a line of Java\n" in done.err
     assert done.err.splitlines()[-1].startswith("rdmeta: Spark has not started: ")
+    quiet = commands.run(*words, "-q", env=env)
+    assert (quiet.code, quiet.err.splitlines()) == (3, done.err.splitlines()[-1:])
     pipeline("all", source, out, "--engine", "local")
     assert json("check", out)["faults"] == []
 
