@@ -190,6 +190,7 @@ def test_pushed_topics_and_partitions_reach_the_request_and_images(
             for condition in (of_topic, of_both, nothing, sql.col("topic") == "nope"):
                 found = frame(spark, **options, table=table, pushdown="true").where(condition)
                 assert rows(found) == rows(every.where(condition))
+    fetch(cache, cluster.bootstrap)  # no request has created it
     assert "nope" not in {each.name for each in cache.image().topics()}
     wanted = narrowed(Wanted(), "partitions", EqualTo(("topic",), "orders"))
     wanted = narrowed(wanted, "partitions", In(("partition",), (1, 3)))

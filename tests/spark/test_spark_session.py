@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from processes import environment
 from pyspark.sql import SparkSession
+from spark_functions import cache_of
 
 from rdmeta.errors import Error
 from rdmeta.spark import NoJavaError, NoSparkError, build_session, find_java
@@ -90,6 +92,32 @@ def test_the_engine_imports_without_the_link_to_java(tmp_path: Path) -> None:
 )
 def test_an_error_of_spark_becomes_one_line(text: str, reason: str) -> None:
     assert reason_of(ValueError(text)) == reason
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+def test_the_data_source_is_found_where_python3_is_another_python(tmp_path: Path) -> None:
+    """Spark looks for data sources with python3, unless PYSPARK_PYTHON names a Python."""
+    try:
+        find_java()
+    except NoJavaError as error:
+        pytest.skip(str(error))
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
+    cache_of({"orders": [1, 2]}).image().save(tmp_path / "image")
+    program = """
+from rdmeta.spark import build_session
+session = build_session("local[1]", short=True)
+read = session.read.format("rdmeta").options(image="image", table="partitions")
+print("rows", read.load().count())
+session.stop()
+"""
+    env = environment() | {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    env.pop("PYSPARK_PYTHON", None)
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, capture_output=True, env=env, cwd=tmp_path, check=False)
+    assert "rows 2" in done.stdout.decode(), done.stderr[-3000:]
 
 
 def test_a_short_session_has_room_for_the_code_of_many_queries(spark: SparkSession) -> None:
