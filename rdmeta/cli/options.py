@@ -19,6 +19,7 @@ __all__ = [
     "Source",
     "Where",
     "connection_options",
+    "csv_options",
     "every_option",
     "merged",
     "new_file",
@@ -297,11 +298,27 @@ def connection_options(function: _Function) -> _Function:
     return _with(options, with_where)
 
 
+_CSV = (
+    click.option(
+        "--csv",
+        "csv",
+        is_flag=True,
+        help="Print CSV, with a header line; no text in it is a formula.",
+    ),
+    click.option("--csv-raw", "csv_raw", is_flag=True, help="Print CSV with each text as it is."),
+)
+
+
+def csv_options(function: _Function) -> _Function:
+    """Adds --csv and --csv-raw."""
+    return _with(_CSV, function)
+
+
 def output_options(function: _Function) -> _Function:
     """Adds the options of the form of the output; the function gets an Output as `output`."""
     options = [
         click.option("--json", "json", is_flag=True, help="Print JSON."),
-        click.option("--csv", "csv", is_flag=True, help="Print CSV, with a header line."),
+        *_CSV,
         click.option(
             "--parquet",
             metavar="FILE",
@@ -315,9 +332,16 @@ def output_options(function: _Function) -> _Function:
 
     @wraps(function)
     def with_output(
-        *args: Any, json: bool, csv: bool, parquet: str | None, plain: bool, **others: Any
+        *args: Any,
+        json: bool,
+        csv: bool,
+        csv_raw: bool,
+        parquet: str | None,
+        plain: bool,
+        **others: Any,
     ) -> Any:
-        forms = [("json", json), ("csv", csv), ("parquet", parquet is not None)]
+        forms = [("json", json), ("csv", csv), ("csv-raw", csv_raw)]
+        forms.append(("parquet", parquet is not None))
         given = [name for name, is_given in forms if is_given]
         if len(given) > 1:
             both = " and ".join(f"--{name}" for name in given)

@@ -22,6 +22,9 @@ _ROW_GROUP = 100_000
 _MOST_TEXTS = 10_000
 _TIME_WIDTH = len("2026-01-31T12:00:00.000Z")
 
+# What a spreadsheet takes for the begin of a formula.
+_FORMULA = ("=", "+", "-", "@")
+
 Row = Sequence[Any]
 
 
@@ -66,14 +69,16 @@ def _plain(value: object) -> object:
 
 
 class Output:
-    """Writes tables or JSON to stdout, in the `form` text, json, csv or parquet.
+    """Writes tables or JSON to stdout, in the `form` text, json, csv, csv-raw or parquet.
 
-    `path` is the file for parquet. Without `color`, with NO_COLOR in the environment, or if it is
-    dumb, a terminal gets no escape sequences.
+    csv has a ' before a text that a spreadsheet would run as a formula; csv-raw has each text as it
+    is. `path` is the file for parquet. Without `color`, with NO_COLOR in the environment, or if it
+    is dumb, a terminal gets no escape sequences.
     """
 
     def __init__(self, form: str, path: str | None = None, color: bool = True) -> None:
-        self.form = form
+        self.form = "csv" if form == "csv-raw" else form
+        self.cells = _CELLS.get(form, _PLAIN_CELLS)
         self._path = path
         wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
         self.is_colored = color and wanted
@@ -81,7 +86,7 @@ class Output:
     def tables(self, *tables: Table) -> None:
         """Writes tables; an empty line separates them. CSV and Parquet hold only the last one."""
         if self.form == "csv":
-            _write_csv(tables[-1])
+            _write_csv(tables[-1], self.cells)
         elif self.form == "parquet":
             assert self._path is not None
             _write_parquet(tables[-1], self._path)
@@ -107,7 +112,7 @@ class Output:
 class Stream:
     """Writes rows to stdout as they come, and flushes each.
 
-    The form is that of an Output: text, csv or json. JSON has no header: a row is one object.
+    The form is that of an Output, but not parquet. JSON has no header: a row is one object.
     """
 
     def __init__(self, output: Output, columns: Sequence[Column]) -> None:
@@ -116,8 +121,7 @@ class Stream:
         self._is_colored = self._is_terminal and output.is_colored
         # On a terminal later rows may only widen a column.
         self._widths = [_TIME_WIDTH if each.kind == "time" else 0 for each in columns]
-        is_csv = self._form == "csv"
-        self._cell = partial(_text, absent="" if is_csv else "-", percent=not is_csv)
+        self._cell = partial(_text, cells=output.cells)
 
     def header(self) -> None:
         """Writes the names of the columns; call it before the first row."""
@@ -157,21 +161,41 @@ def _stdout() -> TextIO:
 # ---- cells --------------------------------------------------------------------------------------
 
 
-def _text(cell: Any, absent: str = "-", percent: bool = True) -> str:
+class _Cells(NamedTuple):
+    """How cells are shown: what is absent, shares in percent, texts that are no formulas."""
+
+    absent: str = "-"
+    percent: bool = True
+    guarded: bool = False
+
+    def words(self, text: str) -> str:
+        """Returns how a text, or a list of texts, is shown."""
+        return f"'{text}" if self.guarded and text.startswith(_FORMULA) else text or self.absent
+
+
+_PLAIN_CELLS = _Cells()
+_CELLS = {
+    "csv": _Cells(absent="", percent=False, guarded=True),
+    "csv-raw": _Cells(absent="", percent=False),
+}
+
+
+def _text(cell: Any, cells: _Cells = _PLAIN_CELLS) -> str:
     """Returns a cell as text without control characters."""
     kind = type(cell)
     if kind is str:
-        return (cell if cell.isprintable() else escaped(cell)) or absent
+        return cells.words(cell if cell.isprintable() else escaped(cell))
     if cell is None:
-        return absent
+        return cells.absent
     if kind is tuple:
-        of = str if cell and type(cell[0]) is int else _text
-        return ",".join(map(of, cell)) or absent
+        if cell and type(cell[0]) is int:
+            return ",".join(map(str, cell))
+        return cells.words(",".join(map(_text, cell)))
     if kind is bool:
         return "true" if cell else "false"
     if kind is datetime:
         return rfc3339(cell)
-    if kind is Share and percent:
+    if kind is Share and cells.percent:
         return f"{cell:+.1%}"
     return escaped(str(cell))
 
@@ -182,12 +206,12 @@ class _Texts(dict[Any, str]):
     Only those are kept of which equal ones have the same text, unlike 1 and True.
     """
 
-    def __init__(self, kind: str, absent: str, percent: bool) -> None:
+    def __init__(self, kind: str, cells: _Cells) -> None:
         self._kept = (str, int, tuple) if kind == "integer" else (str, tuple)
-        self._absent, self._percent = absent, percent
+        self._cells = cells
 
     def __missing__(self, cell: Any) -> str:
-        text = _text(cell, self._absent, self._percent)
+        text = _text(cell, self._cells)
         if type(cell) in self._kept:
             self._keep(cell, text)
         return text
@@ -202,15 +226,15 @@ class _Lists(_Texts):
     """The same for lists of integers, which may all differ."""
 
     def __missing__(self, cell: Any) -> str:
-        text = self._absent if not cell else ",".join(map(str, cell))
+        text = self._cells.absent if not cell else ",".join(map(str, cell))
         self._keep(cell, text)
         return text
 
 
-def _text_columns(table: Table, absent: str, percent: bool = True) -> Iterator[list[list[str]]]:
+def _text_columns(table: Table, cells: _Cells = _PLAIN_CELLS) -> Iterator[list[list[str]]]:
     """Yields the texts of 1 000 rows at a time, column by column."""
     of_kind = {
-        kind: (_Lists if kind == "integers" else _Texts)(kind, absent, percent)
+        kind: (_Lists if kind == "integers" else _Texts)(kind, cells)
         for kind in {column.kind for column in table.columns}
     }
     texts = [of_kind[column.kind].__getitem__ for column in table.columns]
@@ -223,7 +247,7 @@ def _text_columns(table: Table, absent: str, percent: bool = True) -> Iterator[l
 def _plain_lines(table: Table) -> Iterator[str]:
     """Yields the header, and lines of rows with tabs between the cells."""
     yield "\t".join(column.name for column in table.columns) + "\n"
-    for columns in _text_columns(table, "-"):
+    for columns in _text_columns(table):
         yield "\n".join(map("\t".join, zip(*columns, strict=True))) + "\n"
 
 
@@ -239,7 +263,7 @@ def _drawn_lines(table: Table, color: bool) -> Iterator[str]:
     bold, plain = ("\x1b[1m", "\x1b[0m") if color else ("", "")
     header = [column.name for column in table.columns]
     widths = list(map(_width, header))
-    parts = _text_columns(table, "-")
+    parts = _text_columns(table)
     columns = next(parts, None)
     widths = _widened(widths, columns or [])
     yield f"{bold}{_line(header, widths, table.columns)}{plain}\n"
@@ -286,13 +310,13 @@ def _csv_line(texts: Sequence[str]) -> str:
     return buffer.getvalue()
 
 
-def _write_csv(table: Table) -> None:
+def _write_csv(table: Table, cells: _Cells) -> None:
     """Writes CSV with a header; an absent cell is empty, and a list has commas in quotes."""
     import csv
 
     writer = csv.writer(_stdout(), lineterminator="\n")
     writer.writerow([column.name for column in table.columns])
-    for columns in _text_columns(table, "", percent=False):
+    for columns in _text_columns(table, cells):
         writer.writerows(zip(*columns, strict=True))
 
 

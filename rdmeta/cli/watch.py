@@ -17,7 +17,7 @@ from rdmeta._core import DENIED
 from rdmeta.cache import MetadataCache
 from rdmeta.cli.change_rows import Pair, change_object, change_row, old_and_new, resync
 from rdmeta.cli.messages import FINE, BadInputError, Messages
-from rdmeta.cli.options import Where, connection_options, seconds
+from rdmeta.cli.options import Where, connection_options, csv_options, seconds
 from rdmeta.cli.output import Column, Output, Stream
 from rdmeta.cli.selection import named_topics
 from rdmeta.cli.serving import Listen, metrics_option, serving
@@ -57,7 +57,7 @@ Examples:
     help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
 )
 @click.option("--json", "json", is_flag=True, help="Print each change as a line of JSON.")
-@click.option("--csv", "csv", is_flag=True, help="Print CSV, with a header line.")
+@csv_options
 @click.option("--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same.")
 @metrics_option
 @connection_options
@@ -70,6 +70,7 @@ def command(
     duration: float | None,
     json: bool,
     csv: bool,
+    csv_raw: bool,
     plain: bool,
 ) -> int:
     """Print changes as they come: leaders, ISR, replicas, topics, brokers.
@@ -80,7 +81,7 @@ def command(
     on stderr tell when the brokers of a cluster go away and come back.
     """
     names, patterns = named_topics(topics)
-    form = _form({"json": json, "csv": csv, "live": live})
+    form = _form({"json": json, "csv": csv, "csv-raw": csv_raw, "live": live})
     output = Output(form, color=not plain)
     targets, messages = where.targets(), where.messages
     from rdmeta.cli.following import show_log
@@ -121,7 +122,7 @@ def _made(
 
 
 def _form(given: dict[str, bool]) -> str:
-    """Returns json, csv, live or text; raises BadInputError if they contradict each other."""
+    """Returns the form, text by default; raises BadInputError if they contradict each other."""
     forms = [form for form, is_given in given.items() if is_given]
     if len(forms) > 1:
         raise BadInputError(f"--{forms[0]} and --{forms[1]} exclude each other")

@@ -12,7 +12,7 @@ import commands
 import pytest
 from pyarrow import parquet
 
-from rdmeta.cli.output import Column, Output, Share, Table, json_text, rfc3339
+from rdmeta.cli.output import Column, Output, Share, Stream, Table, json_text, rfc3339
 
 COLUMNS = (
     Column("topic"),
@@ -69,6 +69,37 @@ def test_an_absent_cell_of_csv_is_empty(capsys: pytest.CaptureFixture[str]) -> N
         ["orders", "0", "1,2", "true", "2026-01-31T12:00:00.001Z"],
         ["a,b", "", "", "false", ""],
     ]
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "=a,b"]
+
+
+@pytest.mark.parametrize(("form", "mark"), [("csv", "'"), ("csv-raw", "")])
+def test_no_text_of_csv_is_a_formula_and_numbers_stay_numbers(
+    form: str, mark: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    columns = [
+        Column("text"),
+        Column("texts", "texts"),
+        Column("n", "integer"),
+        Column("s", "share"),
+    ]
+    cells = [(text, tuple(text.split(",")), -1, Share(-0.5)) for text in FORMULAS]
+    cells.append(("a=b", ("a", "=b"), -2, Share(1)))
+    Output(form).tables(Table(columns, cells))
+    out = capsys.readouterr().out
+    wanted = [[mark + text, mark + text, "-1", "-0.5"] for text in FORMULAS]
+    rows = list(csv.reader(io.StringIO(out)))
+    assert rows[1:] == [*wanted, ["a=b", "a,=b", "-2", "1.0"]]
+    stream = Stream(Output(form), columns)
+    stream.header()
+    for row in cells:
+        stream.write(row)
+    assert capsys.readouterr().out == out
+
+
+def test_text_for_people_has_names_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed("text", capsys, [("-1", 0, (), None, None)]).splitlines()[1].startswith("-1\t")
 
 
 @pytest.mark.parametrize("form", ["text", "csv"])
