@@ -342,6 +342,7 @@ cdef extern from "rdmeta.h" nogil:
 
     enum:
         RDMETA_IMAGE_SYNC
+        RDMETA_IMAGE_MODE_SHIFT
         RDMETA_IMAGE_COPY
 
     rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *cache, rdmeta_time_t now)

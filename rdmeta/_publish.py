@@ -17,6 +17,7 @@ import time
 import weakref
 from contextlib import suppress
 from numbers import Real
+from operator import index
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -111,6 +112,15 @@ def _in_child() -> None:
 os.register_at_fork(after_in_child=_in_child)
 
 
+def permissions(mode: int | None) -> int:
+    """Returns the mode of a new file, 0 for None: the umask decides. TypeError, ValueError."""
+    if mode is None:
+        return 0
+    if not 0 < index(mode) <= 0o777:
+        raise ValueError(f"mode must be the permissions of a file, such as 0o640, not {mode!r}")
+    return index(mode)
+
+
 def leftovers(path: str) -> list[bytes]:
     """Returns the temporary files that killed saves to `path` may have left beside it."""
     directory, name = os.path.split(os.fsencode(path))
@@ -148,7 +158,7 @@ class Saved(Protocol):
 
     @property
     def version(self) -> int: ...
-    def save(self, path: str | bytes | os.PathLike[Any]) -> None: ...
+    def save(self, path: str | bytes | os.PathLike[Any], *, mode: int | None = None) -> None: ...
 
 
 class Cache(Protocol):
@@ -173,11 +183,19 @@ class Publisher:
     nothing there.
     """
 
-    def __init__(self, cache: Cache, path: str | bytes | os.PathLike[Any], interval: float) -> None:
+    def __init__(
+        self,
+        cache: Cache,
+        path: str | bytes | os.PathLike[Any],
+        interval: float,
+        mode: int | None = None,
+    ) -> None:
         if not isinstance(interval, (float, Real)):
             raise TypeError(f"interval must be seconds, not {type(interval).__name__}")
         if not 0 <= interval <= threading.TIMEOUT_MAX:
             raise ValueError(f"interval must be seconds >= 0, not {interval!r}")
+        permissions(mode)  # its check comes before the lock file is made
+        self._mode = mode
         self.path = os.path.abspath(os.fsdecode(path))
         # This check comes before the lock file is made beside the path.
         if os.path.isdir(self.path) and not os.path.islink(self.path):
@@ -261,7 +279,7 @@ class Publisher:
         if again or (image.version, applied) != self._saved:
             if not self._claim.is_effective():
                 self._claim = Claim(self.path)
-            image.save(self.path)
+            image.save(self.path, mode=self._mode)
             self._saved, self._identity = (image.version, applied), file_identity(self.path)
         self.error = None
 

@@ -509,6 +509,32 @@ def test_a_directory_is_not_published_to_and_nothing_is_left_beside_it(tmp_path:
     assert [each.name for each in tmp_path.iterdir()] == ["state"]
 
 
+def test_a_published_file_has_the_mode_that_is_asked_for(tmp_path: Path) -> None:
+    path, cache, before = tmp_path / "state", MetadataCache(), os.umask(0o077)
+    try:
+        with cache.publish(path, mode=0o644):
+            assert path.stat().st_mode & 0o777 == 0o644
+            apply_topics(cache)
+        assert path.stat().st_mode & 0o777 == 0o644
+        with cache.publish(path):
+            assert path.stat().st_mode & 0o777 == 0o600
+        cache.image().save(path, mode=0o440)
+        assert path.stat().st_mode & 0o777 == 0o440
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.parametrize(
+    ("mode", "error"), [(0, ValueError), (0o1777, ValueError), ("6", TypeError)]
+)
+def test_a_wrong_mode_leaves_nothing(tmp_path: Path, mode: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        MetadataCache().publish(tmp_path / "state", mode=mode)
+    with pytest.raises(error):
+        MetadataCache().image().save(tmp_path / "state", mode=mode)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_loaded_cache_is_published_stale(tmp_path: Path) -> None:
     cache = MetadataCache()
     apply_topics(cache)

@@ -69,10 +69,10 @@ static int temp_lock(int fd) {
 }
 
 /* Opens a temporary file that has a name from the beginning. Returns IO. */
-static rdmeta_err_t temp_open_named(temp_t *t, int flags) {
+static rdmeta_err_t temp_open_named(temp_t *t, int flags, mode_t mode) {
         for (;;) {
                 temp_name(t);
-                t->fd = open(t->path, flags | O_CREAT | O_EXCL, 0666);
+                t->fd = open(t->path, flags | O_CREAT | O_EXCL, mode);
                 if (t->fd < 0 && errno != EEXIST && errno != EINTR)
                         return RDMETA_ERR_IO;
                 if (t->fd >= 0 && temp_lock(t->fd))
@@ -84,17 +84,24 @@ static rdmeta_err_t temp_open_named(temp_t *t, int flags) {
         return RDMETA_OK;
 }
 
-static rdmeta_err_t temp_open(temp_t *t) {
+static rdmeta_err_t temp_open_any(temp_t *t, mode_t mode) {
         const int flags = O_WRONLY | O_CLOEXEC;
 
         strcpy(t->path + t->dir, ".");
         t->fd = access("/proc/self/fd", X_OK)
                         ? -1
-                        : open(t->path, flags | O_TMPFILE, 0666);
+                        : open(t->path, flags | O_TMPFILE, mode);
         if (t->fd < 0)
-                return temp_open_named(t, flags);
+                return temp_open_named(t, flags, mode);
         flock(t->fd, LOCK_EX | LOCK_NB);
         return RDMETA_OK;
+}
+
+/* Opens the temporary file with a mode; 0: the umask decides. Returns IO. */
+static rdmeta_err_t temp_open(temp_t *t, mode_t mode) {
+        rdmeta_err_t err = temp_open_any(t, mode ? mode & 0600 : 0666);
+
+        return !err && mode && fchmod(t->fd, mode) ? RDMETA_ERR_IO : err;
 }
 
 /* Gives the file a name. /proc is the way that needs no privilege. Returns
@@ -143,17 +150,19 @@ static rdmeta_err_t temp_write(temp_t *t, rdmeta_image_t *image,
 
 rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image, const char *path,
                                int32_t flags) {
+        const int32_t mode = flags >> RDMETA_IMAGE_MODE_SHIFT;
         rdmeta_err_t err;
         temp_t t;
         int saved;
 
-        if (flags & ~RDMETA_IMAGE_SYNC)
+        if (mode & ~0777 ||
+            flags & 0xffff & ~RDMETA_IMAGE_SYNC)
                 return RDMETA_ERR_ARGUMENT;
         err = temp_directory(&t, path);
         if (!err && flags & RDMETA_IMAGE_SYNC)
                 err = sync_open(&t);
         if (!err)
-                err = temp_open(&t);
+                err = temp_open(&t, (mode_t)mode);
         if (!err)
                 err = temp_write(&t, image, path);
         saved = errno;

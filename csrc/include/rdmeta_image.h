@@ -132,7 +132,10 @@ enum {
          *  rdmeta_image_save() replaces a file, which does no harm. The limit
          *  is 1 GiB, about 80 million partitions; above it the error is IO,
          *  errno EFBIG. */
-        RDMETA_IMAGE_COPY = 1 << 1
+        RDMETA_IMAGE_COPY = 1 << 1,
+        /** save: the new file's mode, from 01 to 0777, shifted by that many
+         *  bits: 0640 << RDMETA_IMAGE_MODE_SHIFT. 0: the umask decides. */
+        RDMETA_IMAGE_MODE_SHIFT = 16
 };
 
 /**
@@ -141,9 +144,9 @@ enum {
  * error there is neither the temporary nor a new file; the old one stays. A
  * process that is killed in between leaves .NAME.rdmeta-<16 hex>, NAME being
  * that of `path`, at most 200 bytes. That file is locked (flock) as long as its
- * process lives. The umask decides the new file's mode, whatever lies at
- * `path`; a link there is replaced, not followed. Flags: SYNC. Errors: IO,
- * NO_MEMORY, MALFORMED (the image's own file is damaged), ARGUMENT (another
+ * process lives. The umask decides the new file's mode, or the flags do,
+ * whatever lies at `path`; a link there is replaced, not followed. Flags: SYNC,
+ * and the mode. Errors: IO, NO_MEMORY, MALFORMED (the image's own file is damaged), ARGUMENT (another
  * flag). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -32,6 +33,14 @@ _MAX_AGE_S = 900.0
 _MAGIC = b"\x89rdmeta\n"
 
 
+def _mode(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    if not re.fullmatch("0?[0-7]{3}", value) or not int(value, 8):
+        raise click.UsageError("--mode needs the permissions as three octal digits: 640", context)
+    return int(value, 8)
+
+
 @click.command(
     epilog="""\b
 Examples:
@@ -58,6 +67,12 @@ Examples:
     callback=seconds,
     help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
 )
+@click.option(
+    "--mode",
+    metavar="OCTAL",
+    callback=_mode,
+    help="The permissions of the file, such as 640; by default the umask decides.",
+)
 @click.option("--json", "json", is_flag=True, help="Print the READY line as JSON.")
 @metrics_option
 @connection_options
@@ -68,6 +83,7 @@ def command(
     metrics: Listen | None,
     every: float,
     duration: float | None,
+    mode: int | None,
     json: bool,
 ) -> int:
     """Keep the state of a cluster true in the file PATH, for all processes of this host.
@@ -88,7 +104,7 @@ def command(
         serve(client)
         wait_for_first(client, answered, where.timeout)
         status.log(has_begun=True)
-        with client.cache.publish(path) as publisher:
+        with client.cache.publish(path, mode=mode) as publisher:
             _say_ready(publisher, client.cache, target, json)
             _keep_on(publisher, status, duration)
     return FINE

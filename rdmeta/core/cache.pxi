@@ -621,7 +621,7 @@ cdef class MetadataCache(Reading):
                 break
         return None
 
-    def publish(self, path, interval=0.02):
+    def publish(self, path, interval=0.02, mode=None):
         """Keeps a file up to date with the cache, for rdmeta.attach() in other processes.
 
             with cache.publish("/run/orders.rdmeta"):
@@ -630,14 +630,14 @@ cdef class MetadataCache(Reading):
         Returns a Publisher, whose thread writes the file. Its close(), or the end of the `with`,
         publishes the last state and stops the thread; so does the end of the cache. `interval` is
         the least number of seconds between two writes. The file is complete when publish() returns.
-        The umask decides who may read it.
+        The umask decides who may read it, or `mode` does, such as 0o640.
 
         OSError; it is a BlockingIOError while another publisher has the path. ForkedError.
         TypeError, ValueError.
         """
         if getpid() != self.pid:
             raise from_code(RDMETA_ERR_FORKED, "a cache cannot change in the child of a fork")
-        return Publisher(self, path, interval)
+        return Publisher(self, path, interval, mode)
 
     def capsule(self):
         """Returns a PyCapsule "rdmeta.cache" of this cache's rdmeta_cache_t, for other extensions.

@@ -141,13 +141,13 @@ cdef class Image(Reading):
             raise not_opened(err, number, raw)
         return image_of(image, abspath(fsdecode(raw)))
 
-    def save(self, path, *, sync=False):
+    def save(self, path, *, sync=False, mode=None):
         """Writes the image to a file that Image.open(), load() and rdmeta.attach() read.
 
         It writes a temporary file in the same directory, which replaces the file at `path` at the
         end. Readers of the older file keep reading the older one. The umask decides who may read
-        the new file, as for any new file; the older one has no say. A symbolic link is itself
-        replaced. With `sync` the file is on the disk when save() returns.
+        the new file, as for any new file, or `mode` does, such as 0o640; the older one has no say.
+        A symbolic link is itself replaced. With `sync` the file is on the disk when save() returns.
 
         OSError, MalformedError (this image is a damaged file), TypeError, ValueError, MemoryError.
         On any error the older file is still there. The one exception is `sync` on a disk that fails
@@ -155,9 +155,11 @@ cdef class Image(Reading):
         """
         cdef bytes raw = path_bytes(path)
         cdef const char *name = raw
-        cdef int32_t flags = RDMETA_IMAGE_SYNC if sync else 0
+        cdef int32_t flags = permissions(mode) << RDMETA_IMAGE_MODE_SHIFT
         cdef rdmeta_err_t err
         cdef int number
+        if sync:
+            flags |= RDMETA_IMAGE_SYNC
         with nogil:
             err = rdmeta_image_save(self.image, name, flags)
             number = errno

@@ -69,6 +69,13 @@ def read_elsewhere(path: Path) -> str:
     return done.stdout.strip()
 
 
+def test_the_file_has_the_mode_that_is_asked_for(
+    cluster: rdmeta.EmbeddedCluster, path: Path
+) -> None:
+    done = commands.run(*words(cluster, path, *OFTEN, "--mode", "606", "--for", "0.1"))
+    assert (done.code, path.stat().st_mode & 0o777) == (0, 0o606)
+
+
 def test_another_process_reads_what_the_feeder_keeps_true(
     cluster: rdmeta.EmbeddedCluster, path: Path
 ) -> None:

@@ -95,6 +95,30 @@ static void test_the_umask_sets_the_mode_whatever_lies_at_the_path(void) {
         cw_destroy(&w);
 }
 
+static void test_a_mode_of_the_flags_wins_over_the_umask(void) {
+        static const int wrong[] = {01000, 07777, -1};
+        const char *path  = iw_path("given");
+        const mode_t old  = umask(077);
+        const int32_t bit = 1 << RDMETA_IMAGE_MODE_SHIFT;
+        rdmeta_image_t *image;
+        struct stat st;
+        size_t i;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        image = iw_image(&w);
+        CHECK(!rdmeta_image_save(image, path, 0664 * bit | RDMETA_IMAGE_SYNC));
+        CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0664);
+        CHECK(!rdmeta_image_save(image, path, 0440 * bit));
+        CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0440);
+        for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+                CHECK(rdmeta_image_save(image, path, wrong[i] * bit) ==
+                      RDMETA_ERR_ARGUMENT);
+        umask(old);
+        rdmeta_image_unref(image);
+        cw_destroy(&w);
+}
+
 /* Saves to a directory that the process may write to but not read. SYNC fails,
  * since fsync() needs to open the directory. */
 static void saves_without_reading(rdmeta_image_t *image, const char *path,
@@ -267,6 +291,7 @@ int main(void) {
         RUN(test_a_failed_save_leaves_the_old_file_and_no_other);
         RUN(test_a_process_killed_while_saving_leaves_a_complete_file);
         RUN(test_the_umask_sets_the_mode_whatever_lies_at_the_path);
+        RUN(test_a_mode_of_the_flags_wins_over_the_umask);
         RUN(test_a_directory_that_cannot_be_synced_keeps_its_file);
         RUN(test_any_allocation_of_open_and_save_may_fail);
         RUN(test_a_replaced_file_reads_as_before);
