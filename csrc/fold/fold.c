@@ -189,13 +189,11 @@ rdmeta_err_t rdmeta_fold_batch(rdmeta_fold_t *f,
 /* Returns ARGUMENT if a time is too far behind the last record. */
 static rdmeta_err_t check_time(rdmeta_fold_t *f, int64_t at) {
         f->error[0] = '\0';
-        if (at < 0 || (f->has_version &&
-                       at / RDMETA_FOLD_DAY - f->clock / RDMETA_FOLD_DAY >=
-                               RDMETA_FOLD_DAYS))
+        if (at < 0 || at > RDMETA_FOLD_LAST || rdmeta_fold_is_far(f, at))
                 return rdmeta_fold_wrong(
                         f, RDMETA_ERR_ARGUMENT,
-                        "a time of %lld us lies before 1970, or %d days"
-                        " after the last record",
+                        "a time of %lld us lies before 1970, after 9999,"
+                        " or %d days after the last record or cut",
                         (long long)at, RDMETA_FOLD_DAYS);
         return RDMETA_OK;
 }

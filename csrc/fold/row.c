@@ -5,8 +5,6 @@
 #include "fold/settle.h"
 #include "fold/topics.h"
 
-#define LAST_US (INT64_C(253402300800) * 1000000 - 1) /* of the year 9999 */
-
 /* The effects of a record of some kind. */
 enum {
         WHOLE  = 1 << 0, /* gives a partition's whole state */
@@ -515,7 +513,7 @@ static int64_t longest_list(const rdmeta_fold_row_t *row) {
 static rdmeta_err_t check(rdmeta_fold_t *f, const rdmeta_fold_row_t *row) {
         if (row->version < 0)
                 return too_much(f, "a version", row->version);
-        if (row->at < 0 || row->at > LAST_US)
+        if (row->at < 0 || row->at > RDMETA_FOLD_LAST)
                 return too_much(f, "a time in microseconds", row->at);
         if (row->partition >= RDMETA_FOLD_PARTITIONS)
                 return too_much(f, "a partition", row->partition);
@@ -540,18 +538,10 @@ static rdmeta_err_t check(rdmeta_fold_t *f, const rdmeta_fold_row_t *row) {
         return RDMETA_OK;
 }
 
-/* Returns the earliest time that a record may still have: that of the latest
- * record, or of a later midnight at which the caller has cut. */
-static int64_t least_time(const rdmeta_fold_t *f) {
-        const int64_t midnight = f->day_end - RDMETA_FOLD_DAY;
-
-        return f->clock > midnight ? f->clock : midnight;
-}
-
 /* Moves the fold to a record's version and time: what comes before ends. */
 static rdmeta_err_t advance(step_t *s) {
         rdmeta_fold_t *f    = s->f;
-        const int64_t least = least_time(f);
+        const int64_t least = rdmeta_fold_least_time(f);
         const int back      = s->row->at < least;
         const int is_later =
                 f->has_version && (s->row->version > f->version ||

@@ -542,14 +542,13 @@ static void read_entry(source_t *s) {
 }
 
 static void read_times(source_t *s) {
-        rdmeta_fold_t *f   = s->f;
-        const int64_t days = (RDMETA_FOLD_DAYS + 1) * RDMETA_FOLD_DAY;
-        const int64_t last = INT64_C(253402300800) * 1000000;
+        rdmeta_fold_t *f = s->f;
 
-        f->clock   = read_signed(s, 0, last);
+        f->clock   = read_signed(s, 0, RDMETA_FOLD_LAST);
         f->version = read_signed(s, 0, INT64_MAX);
         f->mark    = read_signed(s, 0, f->version);
-        f->day_end = read_signed(s, f->clock + 1, f->clock + days);
+        f->day_end = read_signed(s, f->clock + 1,
+                                 RDMETA_FOLD_LAST + RDMETA_FOLD_DAY);
         if (f->day_end % RDMETA_FOLD_DAY)
                 fail(s, RDMETA_ERR_MALFORMED);
         f->racks_reason = (uint8_t)read_number(s, RDMETA_BY_NOTHING);

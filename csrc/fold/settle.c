@@ -328,17 +328,30 @@ rdmeta_err_t rdmeta_fold_midnight(rdmeta_fold_t *f, int64_t at) {
         return err;
 }
 
+int64_t rdmeta_fold_least_time(const rdmeta_fold_t *f) {
+        const int64_t midnight = f->day_end - RDMETA_FOLD_DAY;
+
+        return f->clock > midnight ? f->clock : midnight;
+}
+
+int rdmeta_fold_is_far(const rdmeta_fold_t *f, int64_t at) {
+        return f->begun && at - rdmeta_fold_least_time(f) >
+                                   RDMETA_FOLD_DAYS * RDMETA_FOLD_DAY;
+}
+
 rdmeta_err_t rdmeta_fold_midnights(rdmeta_fold_t *f, int64_t at) {
         rdmeta_err_t err = RDMETA_OK;
 
         if (f->clock == INT64_MIN || at < f->day_end)
                 return RDMETA_OK;
-        if (at - f->clock > RDMETA_FOLD_DAYS * RDMETA_FOLD_DAY)
+        if (rdmeta_fold_is_far(f, at))
                 return rdmeta_fold_wrong(
                         f, RDMETA_ERR_MALFORMED,
                         "a time of %lld us lies more than %d days after the"
-                        " last record",
+                        " last record or cut",
                         (long long)at, RDMETA_FOLD_DAYS);
+        if (!f->begun) /* nothing stands: no row would come of a midnight */
+                f->day_end = (at / RDMETA_FOLD_DAY + 1) * RDMETA_FOLD_DAY;
         while (!err && f->day_end <= at)
                 err = rdmeta_fold_midnight(f, f->day_end);
         return err;

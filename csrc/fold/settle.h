@@ -24,11 +24,18 @@ rdmeta_fold_began_t rdmeta_fold_began(const rdmeta_fold_began_t *next,
  * the next call goes on where this one stopped. */
 rdmeta_err_t rdmeta_fold_settle(rdmeta_fold_t *f);
 
+/* Returns the earliest time that a record may still have: that of the latest
+ * record, or of a later midnight at which the caller has cut. */
+int64_t rdmeta_fold_least_time(const rdmeta_fold_t *f);
+/* Returns whether a time is too far behind that one: each day in between would
+ * make a row of all that stands. */
+int rdmeta_fold_is_far(const rdmeta_fold_t *f, int64_t at);
+
 /* Ends all standing pieces at a midnight; they begin again there. Returns
  * NO_MEMORY; the same call goes on. */
 rdmeta_err_t rdmeta_fold_midnight(rdmeta_fold_t *f, int64_t at);
 /* Cuts at each midnight up to `at`. Returns NO_MEMORY, or MALFORMED if that is
- * too far from the last record. */
+ * too far from the last record or cut. */
 rdmeta_err_t rdmeta_fold_midnights(rdmeta_fold_t *f, int64_t at);
 
 /* Ends all standing pieces, and forgets all state but the racks of brokers.

@@ -65,6 +65,8 @@
 #include "fold/words.h"
 
 #define RDMETA_FOLD_DAY (INT64_C(86400) * 1000000)
+/* The last microsecond of the year 9999. */
+#define RDMETA_FOLD_LAST (INT64_C(253402300800) * 1000000 - 1)
 
 /* Bounds of one record: rdmeta_fold.h names them. */
 enum {
@@ -73,7 +75,7 @@ enum {
         RDMETA_FOLD_IDS        = 1 << 16,
         RDMETA_FOLD_TEXT       = 1 << 20,
         RDMETA_FOLD_LABEL      = 16383, /* bytes of cluster id and origin */
-        RDMETA_FOLD_DAYS       = 400,   /* between two records */
+        RDMETA_FOLD_DAYS       = 32,    /* without a record or a cut */
         RDMETA_FOLD_GONE       = 1024   /* brokers that are gone */
 };
 

@@ -125,9 +125,9 @@ RDMETA_API void rdmeta_fold_destroy(rdmeta_fold_t *fold);
  * Takes one change record. Copies what it needs. `unseen_us`: the time between
  * the observation that saw the change and the one before; < 0: not known.
  * Errors: MALFORMED: a version below the last one. A time before 1970, after
- * the year 9999, or 400 days after the last one. A partition above 1 048 575.
- * A topic's name above 32 767 bytes. A list above 65 536 ids. A text above
- * 1 MiB. NO_MEMORY. After an error the record is not taken; every record
+ * the year 9999, or more than 32 days after the last record or cut of an
+ * observation. A partition above 1 048 575. A topic's name above 32 767 bytes.
+ * A list above 65 536 ids. A text above 1 MiB. NO_MEMORY. After an error the record is not taken; every record
  * before it is. Threads: any, one at a time.
  */
 RDMETA_API rdmeta_err_t rdmeta_fold_change(rdmeta_fold_t *fold,
@@ -159,15 +159,15 @@ RDMETA_API rdmeta_err_t rdmeta_fold_batch(rdmeta_fold_t *fold,
  *  does this by itself before the first record of another day. A record with an
  *  earlier time, which comes after, has that midnight as its time. Does nothing
  *  if the fold has passed that midnight, or has no record yet. Errors:
- *  ARGUMENT: `at_us` is not a midnight, or lies 400 days behind the last
- *  record. NO_MEMORY: the same call goes on. Threads: any, one at a time. */
+ *  ARGUMENT: `at_us` is not a midnight, or lies more than 32 days behind the
+ *  last record or cut. NO_MEMORY: the same call goes on. Threads: any, one at a time. */
 RDMETA_API rdmeta_err_t rdmeta_fold_cut(rdmeta_fold_t *fold, int64_t at_us);
 
 /** Ends all standing pieces at `at_us`, or at the last record if that is
  *  later. The fold then has no state; records count from the next
  *  `observed_from` on. `by`: RDMETA_FOLD_OPEN ... Errors: ARGUMENT: another
- *  `by`, or a time 400 days behind the last record. NO_MEMORY: the same call
- *  goes on. Threads: any, one at a time. */
+ *  `by`, or a time more than 32 days behind the last record or cut. NO_MEMORY: the
+ *  same call goes on. Threads: any, one at a time. */
 RDMETA_API rdmeta_err_t rdmeta_fold_end(rdmeta_fold_t *fold, int64_t at_us,
                                         int32_t by);
 

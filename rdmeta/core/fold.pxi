@@ -240,7 +240,7 @@ cdef class Fold:
 
         A fold cuts by itself before the first record of another day. Does nothing for a midnight
         that it has passed. Raises ArgumentError if `at`, a datetime or microseconds since 1970, is
-        no midnight, or lies 400 days after the last record. MemoryError.
+        no midnight, or lies more than 32 days after the last record or cut. MemoryError.
         """
         cdef int64_t at_us = fold_time(at, "at")
         cdef rdmeta_err_t err
@@ -255,7 +255,7 @@ cdef class Fold:
 
         `by` is their `ended_by`: "open" (the recording had not ended), "gap" (it ended), or
         "midnight" (another recording goes on). The fold then has no state. Raises ArgumentError if
-        `at` lies 400 days after the last record. ValueError for another `by`. MemoryError.
+        `at` lies more than 32 days after the last record or cut. ValueError for another `by`. MemoryError.
         """
         cdef int64_t at_us = fold_time(at, "at")
         cdef int32_t reason
