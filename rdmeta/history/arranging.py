@@ -13,9 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
+
+from rdmeta.history.schema import LONGEST
 
 __all__ = ["Arranged", "arrange", "order"]
 
@@ -34,7 +37,7 @@ class Bad(Protocol):
 
 
 class Member(Bad, Protocol):
-    """A file of a recording. All files have times of one type."""
+    """A file of a recording."""
 
     @property
     def since(self) -> int: ...
@@ -43,10 +46,10 @@ class Member(Bad, Protocol):
     def until(self) -> int: ...
 
     @property
-    def observed_from(self) -> Any: ...
+    def observed_from(self) -> datetime: ...
 
     @property
-    def observed_to(self) -> Any: ...
+    def observed_to(self) -> datetime: ...
 
     @property
     def compacted(self) -> int | None: ...
@@ -114,7 +117,7 @@ def _without_copies(
     return single
 
 
-def _quality(file: Member) -> tuple[bool, Any]:
+def _quality(file: Member) -> tuple[bool, datetime]:
     return file.compacted is not None, file.observed_to
 
 
@@ -166,7 +169,14 @@ def _whole(chain: list[File], bad: list[Bad], told: Arranged[File]) -> Iterator[
 
 
 def _is_in_time(file: Member, last: Member | None) -> bool:
-    return last is None or bool(file.observed_from >= last.observed_from)
+    if last is None:
+        return True
+    return file.observed_from >= last.observed_from and not _is_far(file, last)
+
+
+def _is_far(file: Member, last: Member) -> bool:
+    """Returns whether more time lies between two files than any recorder leaves."""
+    return file.observed_from - last.observed_to > LONGEST
 
 
 def _cause(last: Member | None, file: Member, bad: list[Bad]) -> str:
@@ -176,6 +186,8 @@ def _cause(last: Member | None, file: Member, bad: list[Bad]) -> str:
         return f"rests on a file of its recording that is set aside: {names}"
     if last is None:
         return "the recording's first file, with the whole state, is missing; put it back"
+    if _is_far(file, last):
+        return f"begins more than {LONGEST.days} days after {_name(last)}, which it continues"
     if not _is_in_time(file, last):
         return f"begins before the file before it in its recording: {_name(last)}"
     return (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,14 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rdmeta._change_table import COLUMNS
-from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
+from rdmeta.history.schema import CHANGE_SCHEMA, LONGEST, FileName, Footer, HistoryError
 
 __all__ = ["HistoryFile", "described", "opened", "opened_source", "rows_in", "rows_of_file"]
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# A recorder writes a file each few minutes. Early versions wrote one for all time without changes.
-_LONGEST = timedelta(days=400)
 # A recorder's files claim less than 100 times their size.
 _MOST_CLAIMED = 1_000
 
@@ -140,8 +138,8 @@ def _footer(metadata: dict[bytes, bytes], name: FileName) -> Footer:
         raise HistoryError("its observation ends before it begins")
     if footer.observed_from < _EPOCH:
         raise HistoryError("its observation begins before 1970")
-    if footer.observed_to - footer.observed_from > _LONGEST:
-        raise HistoryError(f"its observation lasts more than {_LONGEST.days} days")
+    if footer.observed_to - footer.observed_from > LONGEST:
+        raise HistoryError(f"its observation lasts more than {LONGEST.days} days")
     return footer
 
 

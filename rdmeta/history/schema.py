@@ -27,6 +27,7 @@ from rdmeta.errors import Error
 
 __all__ = [
     "CHANGE_SCHEMA",
+    "LONGEST",
     "FileName",
     "Footer",
     "HistoryError",
@@ -51,6 +52,9 @@ _NAME = re.compile(
 )
 _MOST = (1 << 63) - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# The longest time of one file, and between two files of a recording. A recorder writes a file each
+# few minutes. Each day of a recording makes a row of each partition, so years would make millions.
+LONGEST = timedelta(days=32)
 
 
 def microseconds(when: datetime) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import datetime, timedelta, timezone
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from rdmeta.pipeline.place import Entry, Place, as_text, is_text
 __all__ = ["Input", "Recording", "arrange", "look", "read_inputs", "sha256_of", "write_inputs"]
 
 _CHUNK = 8 << 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,12 @@ class Input:
         return self.to_version
 
     @property
-    def observed_from(self) -> int:
-        return self.from_us
+    def observed_from(self) -> datetime:
+        return _EPOCH + timedelta(microseconds=self.from_us)
 
     @property
-    def observed_to(self) -> int:
-        return self.to_us
+    def observed_to(self) -> datetime:
+        return _EPOCH + timedelta(microseconds=self.to_us)
 
 
 @dataclass(frozen=True)

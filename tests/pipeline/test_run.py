@@ -22,7 +22,6 @@ from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
 from rdmeta.history import compact
-from rdmeta.history.schema import FileName
 from rdmeta.pipeline import layout, processes, running
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import BadFileError
@@ -267,30 +266,30 @@ def test_a_file_that_no_fold_takes_is_copied_once_and_quarantined(
     assert tree(out) == before
 
 
-def test_a_recording_whose_times_no_fold_takes_stops_no_other_cluster(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("begin", "end", "reason"),
+    [
+        (1, 13_000, "its observation lasts more than 32 days"),
+        (13_000, 13_001, "begins more than 32 days after changes-one."),
+    ],
+)
+def test_years_without_rows_make_no_rows_and_stop_no_other_cluster(
+    tmp_path: Path, begin: int, end: int, reason: str
+) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
     cluster_day(source, "two", 1)
-    first, last = sorted(source.rglob("changes-one.*"))
-    about = pq.read_schema(last).metadata
-    begin = int(about[b"rdmeta.observed_from_us"])
-    later = [begin + 350 * 86_400_000_000 * number for number in (1, 2)]
+    _, last = sorted(source.rglob("changes-one.*"))
+    from_us = int(pq.read_schema(last).metadata[b"rdmeta.observed_from_us"])
+    times = [from_us + days * 86_400_000_000 for days in (begin, end)]
     empty = pq.read_table(last, partitioning=None).slice(0, 0)
-    rewrite(last, empty, observed_to_us=str(later[0]))
-    name = str(FileName("one", about[b"rdmeta.session"].decode(), 7, 7))
-    shutil.copy(last, last.with_name(name))
-    times = {"observed_from_us": str(later[0]), "observed_to_us": str(later[1])}
-    rewrite(last.with_name(name), empty, since="7", **times)
+    rewrite(last, empty, observed_from_us=str(times[0]), observed_to_us=str(times[1]))
     result = made(source, out, in_place=True)
-    assert any("times are wrong" in str(each.reason) for each in result.plan.quarantined)
-    assert "two" in rows(out, "partition_interval")["cluster_id"].to_pylist()
-    # The months that were made before the fold refused are not left behind.
+    (fault,) = result.plan.quarantined
+    assert (fault.path, reason in str(fault.reason)) == (str(last), True)
+    assert {*rows(out, "partition_interval")["cluster_id"].to_pylist()} == {"one", "two"}
+    assert rows(out, "observation").num_rows == 2
     assert pipeline.check(out) == []
-    cluster_day(source, "three", 1)
-    made(source, out, in_place=True)
-    assert pipeline.check(out) == []
-    made(source, tmp_path / "fresh", in_place=True)
-    assert silver(out) == silver(tmp_path / "fresh")
 
 
 def test_what_does_not_fit_on_the_disk_leaves_the_tables_as_they_were(
