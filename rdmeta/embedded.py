@@ -4,7 +4,8 @@ The brokers are real listeners that speak Kafka's protocol, so any client can us
 is the one in the confluent-kafka wheel. It is loaded through cffi; confluent_kafka itself is never
 imported. These brokers have no failover: a broker that is down stays leader and in the ISR until
 `set_leader` changes that. They have no TLS, no SASL and no CreateTopics, and the ISR always equals
-the replicas.
+the replicas. An older confluent-kafka lacks some commands, and an error names the release that has
+them; there set_leader() makes a topic that does not exist.
 """
 
 from __future__ import annotations
@@ -37,6 +38,13 @@ __all__ = ["DISCONNECT", "EmbeddedBroker", "EmbeddedCluster", "EmbeddedRequest"]
 DISCONNECT = -195
 """Stands for an error code: the broker closes the connection (librdkafka's ERR__TRANSPORT)."""
 
+# The first release of confluent-kafka whose librdkafka has a command, if it is not the oldest.
+_RELEASES = {
+    "broker_add": "2.10",
+    "broker_decommission": "2.10",
+    "topic_delete": "2.15",
+    "set_controller_id": "2.16",
+}
 _ALL_BROKERS = -1
 _MOST_BROKERS = 1000
 # A cluster needs one file descriptor per broker and these: librdkafka's pipes, some connections.
@@ -117,6 +125,12 @@ def _library() -> tuple[Any, Any]:
     ffi = cffi.FFI()
     ffi.cdef(_DECLARATIONS)
     return ffi, ffi.dlopen(str(bundled[0].locate()))
+
+
+def _function(name: str) -> Any:
+    """Returns rd_kafka_mock_<name>; None if this librdkafka is too old to have it."""
+    library, symbol = _library()[1], f"rd_kafka_mock_{name}"
+    return getattr(library, symbol, None) if name in _RELEASES else getattr(library, symbol)
 
 
 class _Kicker:
@@ -238,7 +252,8 @@ class EmbeddedCluster:
         )
         self._racks: dict[int, str | None] = dict.fromkeys(range(1, brokers + 1))
         self._controller = 0
-        self.controller = 1
+        if _function("set_controller_id") is not None:
+            self.controller = 1
 
     def __enter__(self) -> EmbeddedCluster:
         return self
@@ -298,7 +313,10 @@ class EmbeddedCluster:
 
     @property
     def controller(self) -> int:
-        """The id that Metadata answers name as controller; 1 until set."""
+        """The id that Metadata answers name as controller; 1 until set.
+
+        It is 0, and cannot be set, with a confluent-kafka before 2.16.
+        """
         self._check_ours()
         return self._controller
 
@@ -418,6 +436,8 @@ class EmbeddedCluster:
 
     def _check_exists(self, topic: str) -> None:
         """Raises UnknownTopicError for a topic that librdkafka would create; it has no look-up."""
+        if _function("topic_delete") is None:
+            return
         with self._lock:
             try:
                 self._command("topic_create", _name(topic), 1, 1)
@@ -431,10 +451,13 @@ class EmbeddedCluster:
     def _command(self, name: str, *arguments: Any) -> Any:
         """Calls rd_kafka_mock_<name> and raises the error that it returns."""
         self._check_ours()
+        function = _function(name)
+        if function is None:
+            raise Error(f"{name} needs confluent-kafka {_RELEASES[name]} or newer: upgrade it")
         with self._lock:
             self._check_open()
             with self._kicker:
-                result = getattr(_library()[1], f"rd_kafka_mock_{name}")(self._mock, *arguments)
+                result = function(self._mock, *arguments)
         if isinstance(result, int) and result:
             _raise(name, arguments, result)
         return result

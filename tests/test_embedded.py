@@ -12,10 +12,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
+from rdmeta import embedded
 from rdmeta.address import parse_bootstrap
 from rdmeta.embedded import DISCONNECT, EmbeddedCluster
 from rdmeta.errors import (
@@ -257,6 +259,32 @@ def test_the_controller_is_broker_1_until_it_is_set(cluster: EmbeddedCluster) ->
     assert (cluster.controller, ask(cluster).controller_id) == (1, 1)
     cluster.controller = 3
     assert (cluster.controller, ask(cluster).controller_id) == (3, 3)
+
+
+def test_what_an_older_librdkafka_lacks_is_named_with_its_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ffi, library = embedded._library()
+
+    class Older:
+        def __getattr__(self, name: str) -> Any:
+            if name.removeprefix("rd_kafka_mock_") in embedded._RELEASES:
+                raise AttributeError(name)
+            return getattr(library, name)
+
+    monkeypatch.setattr(embedded, "_library", lambda: (ffi, Older()))
+    with EmbeddedCluster(brokers=2) as cluster:
+        cluster.create_topic("orders", replication_factor=2)
+        cluster.set_leader("orders", 0, 2)
+        assert ask(cluster).topics[0].partitions[0].leader_id == 2
+        for use, release in (
+            (lambda: cluster.delete_topic("orders"), "2.15"),
+            (cluster.add_broker, "2.10"),
+            (cluster.broker(1).decommission, "2.10"),
+            (lambda: setattr(cluster, "controller", 2), "2.16"),
+        ):
+            with pytest.raises(Error, match=f"needs confluent-kafka {release} or newer"):
+                use()
 
 
 def test_each_mistake_has_its_own_error(cluster: EmbeddedCluster) -> None:

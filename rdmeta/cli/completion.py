@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.shell_completion import (
@@ -83,7 +83,14 @@ class _Line(NamedTuple):
     after: Sequence[str]
 
 
-class _Names(click.ParamType[Any]):
+# Before click 8.4 the class takes no parameter.
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType
+
+
+class _Names(_ParamType):
     """The type of an option whose values are names; it is given while a shell asks."""
 
     name = "name"

@@ -101,18 +101,24 @@ def _check_ascending(values: Any, name: str, least: int, most: int) -> None:
 
 def _check_marks(file: HistoryFile, kinds: Any) -> None:
     """Raises HistoryError if a row that begins or ends a recording is in another place."""
-    begins = pc.indices_nonzero(pc.equal(kinds, "observed_from")).to_pylist()
+    begins = _places(kinds, "observed_from")
     if begins != ([0] if file.since == 0 else []):
         raise HistoryError(
             "its first row is not observed_from, and it is a recording's first file"
             if file.since == 0 and not begins
             else "a recording begins in the middle of it"
         )
-    if pc.indices_nonzero(pc.equal(kinds, "resync")).to_pylist() not in ([], [1]):
+    if _places(kinds, "resync") not in ([], [1]):
         raise HistoryError("observation was interrupted in the middle of it")
-    ends = pc.indices_nonzero(pc.equal(kinds, "observed_to")).to_pylist()
+    ends = _places(kinds, "observed_to")
     if ends not in ([], [len(kinds) - 1]):
         raise HistoryError("the recording ends in the middle of it")
+
+
+def _places(kinds: Any, kind: str) -> list[int]:
+    """Returns the rows of a kind; before release 20 pyarrow crashes if there are no rows."""
+    found: list[int] = pc.indices_nonzero(pc.equal(kinds, kind)).to_pylist() if len(kinds) else []
+    return found
 
 
 def _unknown_kinds(rows: pa.Table) -> dict[str, int]:
