@@ -9,7 +9,8 @@
  *
  * The buffers have as many bytes as the lengths in the schema promise, so that
  * ASan finds each read beyond them. A fold must give tables that nanoarrow
- * finds valid, whatever it has taken.
+ * finds valid, whatever it has taken. Its state and its rows keep to bounds of
+ * memory that follow from the bytes of the input.
  */
 #include "base/checksum.h"
 #include "rdmeta_fold.h"
@@ -21,6 +22,32 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { ROWS = 64, NOON = 43200 };
+
+/* Bounds of memory. A record has some 200 bytes in Arrow; a row of a table has
+ * as many. A state is packed, and a partition in memory has 80 bytes. */
+enum {
+        RECORD      = 200,
+        STATE_BASE  = 64 << 10,
+        STATE_TIMES = 8,
+        SAVED_TIMES = 128,
+        ROWS_MOST   = 64 << 20
+};
+
+/* What a fold has of the heap, now and at most. */
+static size_t held, peak;
+
+static void *heap_alloc(void *opaque, size_t size) {
+        (void)opaque;
+        held += size;
+        peak = held > peak ? held : peak;
+        return malloc(size);
+}
+
+static void heap_free(void *opaque, void *p, size_t size) {
+        (void)opaque;
+        held -= p ? size : 0;
+        free(p);
+}
 
 /* Takes all tables, and checks each batch. */
 static void see_tables(rdmeta_fold_t *f) {
@@ -56,19 +83,23 @@ static rdmeta_fold_t *fold_new(const void *state, size_t size) {
         conf.cluster_id.data = conf.origin.data = "c";
         conf.cluster_id.len = conf.origin.len = 1;
         conf.seed                             = 1;
+        conf.allocator.alloc                  = heap_alloc;
+        conf.allocator.free                   = heap_free;
         conf.state                            = state;
         conf.state_size                       = size;
         REQUIRE(!rdmeta_fold_new(&conf, &f) == (f != NULL));
         return f;
 }
 
-/* Ends a fold, and checks what it gives. */
-static void fold_end(rdmeta_fold_t *f) {
+/* Ends a fold of `size_in` bytes of input, and checks what it gives and what its
+ * state has taken: `times` that at most. */
+static void fold_end(rdmeta_fold_t *f, size_t size_in, size_t times) {
         uint8_t *state;
         size_t size;
         rdmeta_fold_t *again;
         rdmeta_fold_stats_t stats;
 
+        REQUIRE(peak <= STATE_BASE + times * size_in);
         REQUIRE(rdmeta_fold_save(f, NULL, 0, &size) ==
                 RDMETA_ERR_TOO_SMALL);
         state = malloc(size);
@@ -81,8 +112,11 @@ static void fold_end(rdmeta_fold_t *f) {
         if (stats.last_at >= 0)
                 REQUIRE(!rdmeta_fold_end(f, stats.last_at,
                                          RDMETA_FOLD_GAP));
+        rdmeta_fold_stats(f, &stats);
+        REQUIRE(stats.waiting * RECORD <= ROWS_MOST + times * size_in);
         see_tables(f);
         rdmeta_fold_destroy(f);
+        REQUIRE(!held);
 }
 
 /* Reads bytes as a state with a right head. */
@@ -101,7 +135,7 @@ static void run_state(const uint8_t *data, size_t size) {
         f = fold_new(state, size + 24);
         free(state);
         if (f)
-                fold_end(f);
+                fold_end(f, size, SAVED_TIMES);
 }
 
 /* Makes a record of eight bytes: kind, topic, partition, numbers. */
@@ -116,9 +150,13 @@ static void add(rdmeta_arrow_changes_t *changes, const uint8_t *p,
 
         *version += p[1] >> 6;
         *at += (int64_t)(p[1] & 63) * (p[1] & 32 ? 3600000000 : 1000);
+        if ((p[1] & 63) == 63) /* weeks, or years */
+                *at += (p[4] & 1 ? 28 : 13000) * INT64_C(86400000000);
         c.version   = *version;
         c.wall_us   = *at;
         c.partition = p[2] & 128 ? RDMETA_NONE : p[2] & 7;
+        if (c.partition == 7) /* a high one costs no more than another */
+                c.partition = (1 << 20) - 1 - (p[3] & 3);
         c.broker    = p[3] & 128 ? RDMETA_NONE : p[3] & 3;
         if (!(p[2] & 64)) {
                 c.topic.data = "abcd" + (p[2] >> 3 & 3);
@@ -221,10 +259,11 @@ static void run_batch(const uint8_t *data, size_t size) {
         REQUIRE(strlen(rdmeta_fold_error(f)) < 1000);
         batch.release(&batch);
         schema.release(&schema);
-        fold_end(f);
+        fold_end(f, (i / 8 + 1) * RECORD, STATE_TIMES);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        held = peak = 0;
         if (size < 1)
                 return 0;
         if (!(data[0] & 1))
