@@ -35,7 +35,7 @@ def secrets() -> Secrets:
 
 def rows(*words: str, env: dict[str, str] | None = None) -> dict[str, dict[str, str]]:
     """Returns the rows of CSV by their first column, without -c."""
-    done = commands.run("config", *words, "--csv", env=env or {})
+    done = commands.run("config", *words, "--csv-raw", env=env or {})
     assert (done.code, done.err) == (0, "")
     return {next(iter(row.values())): row for row in csv.DictReader(io.StringIO(done.out))}
 
