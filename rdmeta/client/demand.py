@@ -244,12 +244,12 @@ class Demand:
     def match(self, added: Iterable[str], removed: Iterable[str]) -> None:
         """Updates the topics of the patterns: only these names came and went."""
         self._matched.difference_update(removed)
-        self._matched.update(
-            name
-            for name in added
-            if any(pattern.match(name) for pattern in self._patterns.values())
-            and not self.is_excluded(name)
-        )
+        self._matched.update(name for name in added if self.has_pattern_for(name))
+
+    def has_pattern_for(self, name: str) -> bool:
+        """Returns whether a pattern is for a topic, which may not be there."""
+        is_matched = any(pattern.match(name) for pattern in self._patterns.values())
+        return is_matched and not self.is_excluded(name)
 
     # ---- idle topics ----
 

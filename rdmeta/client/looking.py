@@ -152,7 +152,12 @@ class Looking:
     def _look_at_due(self, now: float) -> int:
         s = self._s
         found = {name: int(why) for name, why in s.cache.due()}
-        due = {name: why for name, why in found.items() if name in s.demand}
+        # A topic that an older answer brought back is not matched by a pattern until it is there.
+        due = {
+            name: why
+            for name, why in found.items()
+            if name in s.demand or (why & Why.KEPT_BACK and s.demand.has_pattern_for(name))
+        }
         asked = [name for name in found if name in due or name in s.fast]
         if not any(found[name] & Why.KEPT_BACK for name in asked):
             s.nodes.clear_behind()

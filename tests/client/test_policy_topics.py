@@ -286,6 +286,17 @@ def test_a_topic_that_comes_and_goes_between_two_looks_matches_no_pattern() -> N
     assert d.policy.stats()["needed"] == 1
 
 
+def test_a_removed_topic_that_an_older_answer_brings_back_is_asked_for_by_its_pattern() -> None:
+    d = Driver(topics="^orders", refresh_interval=None)
+    d.start(topic("orders"), topic("orders-eu"))
+    for broker in (2, 3):
+        apply_answer(d.cache, topic("orders"), asked=d.cache.request(ALL), broker=broker)
+    assert d.cache.state("orders-eu") == -100
+    apply_answer(d.cache, topic("orders"), topic("orders-eu"), broker=1)
+    d.wait(0.2)
+    assert names_of(d.sent()) == ["orders-eu"]
+
+
 def test_patterns_find_the_topics_of_a_cache_that_was_loaded() -> None:
     first = Driver(topics=ALL)
     first.start(topic("orders-1", -1), topic("audit", -1))
