@@ -166,7 +166,10 @@ class NoBrokersError(Error):
 
 
 class WrongClusterError(Error):
-    """An answer came from another cluster than the cached one."""
+    """An answer came from another cluster than the cached one, or servers are of two clusters.
+
+    The text has both ids, and the servers where they are known.
+    """
 
 
 class ForkedError(Error):

@@ -23,7 +23,7 @@ from rdmeta.net.wire import Wire
 if TYPE_CHECKING:
     from rdmeta.net.security import Prepared, Security
 
-__all__ = ["STAGGER", "STEPS", "Connection", "Deadline", "Race"]
+__all__ = ["LOGIN_STAGGER", "STAGGER", "STEPS", "Connection", "Deadline", "Race"]
 
 STEPS = ("name", "tcp", "tls", "versions", "sasl")
 """The steps until a connection is ready, in their order: tls and sasl where they are configured."""
@@ -35,6 +35,9 @@ _Endpoints: TypeAlias = "Sequence[tuple[Any, ...]]"
 _LONGEST = 2_000_000.0
 STAGGER = 0.25
 """Seconds after which the next address, or server, is tried, too (RFC 8305)."""
+
+LOGIN_STAGGER = 1.0
+"""The same during a login: brokers delay a refusal, and too many logins could lock the account."""
 
 
 class Deadline:
@@ -71,6 +74,8 @@ class Wait(NamedTuple):
     sockets: tuple[socket.socket, ...]
     events: int
     until: float
+    # Seconds of silence after which the next server is tried.
+    stagger: float = STAGGER
 
 
 Opening: TypeAlias = "Generator[Wait, Sequence[socket.socket], Connection]"
@@ -143,7 +148,8 @@ class Connection:
                 ended("tls", self)
             yield from self._exchange_until(lambda: bool(self.session.versions), deadline)
             ended("versions", self)
-            yield from self._exchange_until(lambda: self.session.ready, deadline)
+            stagger = LOGIN_STAGGER if login is not None else STAGGER
+            yield from self._exchange_until(lambda: self.session.ready, deadline, stagger)
             if login is not None:
                 ended("sasl", self)
         except BaseException:
@@ -175,12 +181,12 @@ class Connection:
         return bytes(answers[0].body)
 
     def _exchange_until(
-        self, holds: Callable[[], bool], deadline: Deadline
+        self, holds: Callable[[], bool], deadline: Deadline, stagger: float = STAGGER
     ) -> Generator[Wait, Sequence[socket.socket], None]:
         while not holds():
             with self._explained():
                 self._send(deadline)
-            ready = yield Wait((self._socket,), selectors.EVENT_READ, deadline.end)
+            ready = yield Wait((self._socket,), selectors.EVENT_READ, deadline.end, stagger)
             with self._explained():
                 if ready:
                     self._receive(deadline)
@@ -240,7 +246,8 @@ class Race:
             while (outcome := race.next()) is not None:
                 server, found = outcome     # a Connection, or the Error of that server
 
-    The next server is begun when the newest attempt has failed, or has been silent for 250 ms.
+    The next server is begun when the newest attempt has failed, or has been silent for 250 ms, or
+    in a login for 1 s.
     """
 
     def __init__(self, begin: Callable[[Address], Opening], servers: Iterable[Address]) -> None:
@@ -272,7 +279,6 @@ class Race:
                 server = self._untried.pop(0)
                 opening = self._begin(server)
                 found = self._step(server, opening, None)
-                self._next_at = time.monotonic() + STAGGER
                 if found is not None:
                     return server, found
                 continue
@@ -284,24 +290,28 @@ class Race:
                 some = [each for each in wait.sockets if each in ready]
                 if not some and time.monotonic() < wait.until:
                     continue
-                if some and server == newest:
-                    self._next_at = time.monotonic() + STAGGER
-                found = self._step(server, opening, some)
+                found = self._step(server, opening, some, is_newest=server == newest)
                 if found is not None:
                     return server, found
         return None
 
     def _step(
-        self, server: Address, opening: Opening, ready: Sequence[socket.socket] | None
+        self,
+        server: Address,
+        opening: Opening,
+        ready: Sequence[socket.socket] | None,
+        is_newest: bool = True,
     ) -> Connection | Error | None:
         """Takes the next step of an attempt; returns its outcome, None if it goes on."""
         try:
             wait = next(opening) if ready is None else opening.send(ready)
         except (StopIteration, Error) as end:
             self._attempts.pop(server, None)
-            self._next_at = -math.inf
+            self._next_at = -math.inf if is_newest else self._next_at
             return end if isinstance(end, Error) else cast("Connection", end.value)
         self._attempts[server] = opening, wait
+        if is_newest and ready != []:
+            self._next_at = time.monotonic() + wait.stagger
         return None
 
 

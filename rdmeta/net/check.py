@@ -33,7 +33,7 @@ from rdmeta.errors import (
     from_code,
 )
 from rdmeta.net import blocking
-from rdmeta.net.blocking import STAGGER, Connection, Deadline
+from rdmeta.net.blocking import LOGIN_STAGGER, STAGGER, Connection, Deadline
 from rdmeta.net.fetch import is_in_vain, without_frames
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Prepared, for_config
@@ -140,11 +140,13 @@ class _Checker:
         self._timeout = timeout
         self._security = for_config(settings)
         self._turn = threading.Lock()
+        self._trials: dict[Address, _Trial] = {}
 
     def in_turn(self, addresses: Sequence[Address]) -> list[_Tried]:
         """Tries servers in their order until two refuse the login alike.
 
-        The next one is tried when the last one has an outcome, or after 250 ms (RFC 8305).
+        The next one is tried when the last one has an outcome, or after 250 ms (RFC 8305), but in a
+        login after 1 s.
         """
         outcomes: dict[Address, _Tried | Exception] = {}
         errors: list[Error] = []
@@ -164,6 +166,9 @@ class _Checker:
                 continue
             threads.append(_thread(partial(work, address)))
             threads[-1].join(STAGGER)
+            trial = self._trials.get(address)
+            if trial is not None and trial.is_logging_in:
+                threads[-1].join(LOGIN_STAGGER - STAGGER)
         return _found(outcomes, addresses, threads)
 
     def side_by_side(self, addresses: Sequence[Address]) -> list[_Tried]:
@@ -187,7 +192,7 @@ class _Checker:
 
     def _try(self, address: Address) -> _Tried:
         """Tries one server; raises what is wrong with the configuration on every server."""
-        trial = _Trial(self._settings, address)
+        trial = self._trials[address] = _Trial(self._settings, address)
         try:
             brokers = trial.run(self._prepared(), Deadline(self._timeout))
         except (ConfigError, MissingExtraError):
@@ -270,6 +275,11 @@ class _Trial:
             self._on_step("metadata", connection)
         self._cluster_id = found["cluster_id"]
         return tuple((each["id"], Address(each["host"], each["port"])) for each in found["brokers"])
+
+    @property
+    def is_logging_in(self) -> bool:
+        """Whether the server has a login to answer."""
+        return self._settings.sasl is not None and list(self._seconds)[-1:] == ["versions"]
 
     def _on_step(self, step: str, connection: Connection) -> None:
         now = time.monotonic()

@@ -98,9 +98,9 @@ def fetch(
     `bootstrap` is "host:port[,host:port...]", with or without the protocol, as in
     PLAINTEXT://host:port. TLS and SASL come with `conf` (docs/security.md). fetch() tries the
     servers in turn until one gives an answer that the cache can apply. A server that is silent for
-    250 ms while it is connected to is no reason to wait: the next one is tried beside it, and the
-    first that is ready is asked (RFC 8305). A wrong setting, or a login that two servers refuse
-    alike, ends that: the others are not tried. The cache may want a second
+    250 ms while it is connected to, or for 1 s in a login, is no reason to wait: the next one is
+    tried beside it, and the first that is ready is asked (RFC 8305). A wrong setting, or a login
+    that two servers refuse alike, ends that: the others are not tried. The cache may want a second
     opinion (Advice.ASK_OTHER): then fetch() asks the next server as well. After the last one it
     asks the brokers that the cache knows. It asks each once, until an answer has no such advice.
 

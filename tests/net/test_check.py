@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,8 +158,9 @@ def test_a_wrong_password_fails_at_sasl_and_is_not_shown(secrets: Secrets) -> No
     secrets.check(repr(found) + described(found.error))
 
 
-def test_a_login_that_two_servers_refuse_is_not_tried_at_a_third() -> None:
-    with Brokers(4, guard=guarded()) as brokers:
+@pytest.mark.parametrize("delay", [0.1, 0.4])
+def test_a_login_that_two_servers_refuse_is_not_tried_at_a_third(delay: float) -> None:
+    with Brokers(4, guard=replace(guarded(), delay=delay)) as brokers:
         found = check(secured(brokers.bootstrap, **{"sasl.password": "wrong-password"}))
         assert [len(broker.logins) for broker in brokers] == [1, 1, 0, 0]
     assert failures(found) == [("sasl", AuthenticationError)] * 4

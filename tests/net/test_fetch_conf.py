@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -166,8 +167,11 @@ def attempts(brokers: Brokers) -> list[int]:
     return [len(broker.accepted) for broker in brokers]
 
 
-def test_a_login_that_two_servers_refuse_alike_is_not_tried_at_a_third() -> None:
+@pytest.mark.parametrize("delay", [0.0, 0.4])
+def test_a_login_that_two_servers_refuse_alike_is_not_tried_at_a_third(delay: float) -> None:
     with guarded_brokers("another", "another", "another", "another") as brokers:
+        for broker in brokers:
+            broker.guard = replace(guarded("another"), delay=delay)
         with pytest.raises(AuthenticationError) as caught:
             fetch(MetadataCache(), brokers.bootstrap, conf=PLAIN)
         assert attempts(brokers) == [1, 1, 0, 0]
