@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import frames
@@ -9,6 +10,7 @@ import pytest
 from policy_driver import B, Driver, topic
 
 from rdmeta import (
+    AsyncClient,
     Client,
     EmbeddedCluster,
     RequestTimedOutError,
@@ -258,6 +260,30 @@ def test_clients_of_two_clusters_behave_alike_and_report_the_second_one() -> Non
         finally:
             for client in clients:
                 client.close()
+
+
+def test_the_first_call_of_an_async_client_raises_it_and_so_does_one_of_a_filled_cache() -> None:
+    async def ask(conf: dict[str, str]) -> None:
+        async with AsyncClient(conf, topics=["orders"]) as client:
+            while not client.stats()["wrong_clusters"]:
+                await asyncio.sleep(0.01)
+            assert client.cache.leader("orders", 0) == 1
+            with pytest.raises(WrongClusterError):
+                await client.leader("orders", 0)
+            assert await client.leader("orders", 0) == 1
+
+    with EmbeddedCluster(brokers=1) as one, EmbeddedCluster(brokers=1) as two:
+        one.create_topic("orders")
+        asyncio.run(ask({"bootstrap.servers": f"{one.bootstrap},{two.bootstrap}"}))
+
+
+def test_a_refresh_that_nobody_waits_for_is_not_the_first_call() -> None:
+    with EmbeddedCluster(brokers=1) as one, EmbeddedCluster(brokers=1) as two:
+        one.create_topic("orders")
+        with Client({"bootstrap.servers": f"{one.bootstrap},{two.bootstrap}"}) as client:
+            client.refresh(wait=False)
+            with pytest.raises(WrongClusterError):
+                client.refresh(["orders"])
 
 
 def test_the_repr_of_a_client_has_servers_cluster_and_state_and_no_secret() -> None:
