@@ -226,7 +226,7 @@ class Asking:
         self._schedule(now)
         s.suspects.asked(s.demand.__contains__, now)
         if wants_all:
-            s.fast.asked(s.fast.names(), now)
+            s.fast.asked(self._served(s.fast.names()), now)
             flight = self._flight(Kind.FULL, reason, ALL)
         else:
             flight = self._names_flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
@@ -302,8 +302,17 @@ class Asking:
         names = s.demand.names()
         to_ask = self._to_ask(names, [name for name in _again(wants) if name in s.demand])
         s.demand.sent(names)
-        s.fast.asked(to_ask, now)
+        s.fast.asked(self._served(to_ask), now)
         return to_ask
+
+    def _served(self, names: Collection[str]) -> Collection[str]:
+        """Returns those of the names that a full refresh serves: not absent ones.
+
+        Another server is to say that they are not there.
+        """
+        if not self._around:
+            return names
+        return [name for name in names if not self._s.fast.why(name) & Why.ABSENT]
 
     def _leave_the_rest(self, flight: Flight, wants: list[Want]) -> None:
         """Leaves to each want the names that were in flight before: NAMES asks for them later."""

@@ -49,8 +49,10 @@ class Looking:
         self._reported: dict[str, int] = {}
         # The watched topics that have changed since the last look.
         self._changed: set[str] = set()
-        # Topics that were created again or are absent; the policy asks another node.
-        self.to_confirm: list[str] = []
+        # Topics that were created again; the policy asks another node.
+        self.recreated: list[str] = []
+        # Whether a needed topic is absent; the policy asks nodes in turn.
+        self.is_any_absent = False
 
     def look(self, now: float, all_asked: bool = False) -> int:
         """Looks at the cache; returns how many things came nearer.
@@ -130,10 +132,10 @@ class Looking:
                 added = [name for name, there in is_there.items() if there]
                 s.demand.match(added, is_there.keys() - set(added))
         if records is not None:
-            self.to_confirm += [
+            self.recreated += [
                 r.topic
                 for r in records
-                if r.kind in _CONFIRMED and r.topic and r.topic in s.demand
+                if r.kind == "topic_recreated" and r.topic and r.topic in s.demand
             ]
 
     def match_patterns(self) -> None:
@@ -161,6 +163,7 @@ class Looking:
         asked = [name for name in found if name in due or name in s.fast]
         if not any(found[name] & Why.KEPT_BACK for name in asked):
             s.nodes.clear_behind()
+        self.is_any_absent = any(why & Why.ABSENT for why in due.values())
         leaderless = [name for name in due if found[name] & Why.NO_LEADER]
         begun = [n for n in leaderless if n in self._changed or not s.fast.why(n) & Why.NO_LEADER]
         self._changed = set()
@@ -284,7 +287,6 @@ class Looking:
 
 
 _CAME = frozenset(("topic_added", "topic_recreated"))
-_CONFIRMED = frozenset(("topic_recreated", "topic_absent"))
 
 
 def _mark(cache: MetadataCache, name: str) -> object:

@@ -314,12 +314,12 @@ class Policy:
             self._connecting.want_rebootstrap("the broker asks for it (error 129)")
 
     def _confirm(self, now: float, link: Link | None) -> None:
-        """Asks another node about each topic that was created again or is absent."""
+        """Asks another node about each topic that was created again, or is absent."""
         s = self._s
-        names, self._looking.to_confirm = self._looking.to_confirm, []
+        names, self._looking.recreated = self._looking.recreated, []
         for name in names:
             s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
-        if names and link is not None:
+        if link is not None and (names or self._looking.is_any_absent):
             self._asking.confirm_elsewhere(link.server.address)
 
     def _refused(self, flight: Flight, attempt: Attempt, now: float, error: Error) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -140,6 +141,29 @@ def test_a_topic_that_is_not_there_is_told_and_its_creation_is_a_change(brokers:
         brokers.truth.create("new")
         assert line_of(process)[0] == "time"
         assert line_of(process)[1:4] == ["new", "-", "topic_added"]
+
+
+@pytest.mark.parametrize("words", [(), ("-t", "orders")])
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_deletion_is_told_once_though_a_broker_lags(nodes: int, words: tuple[str, ...]) -> None:
+    with Brokers(nodes) as brokers:
+        brokers.truth.create("orders")
+        with watching(brokers, "--json", *words) as process:
+            assert process.stdout is not None
+            if nodes > 1:
+                lagging = min(brokers, key=lambda each: each.count())
+                lagging.truth = copy(brokers.truth)
+                lagging.truth.topics = dict(brokers.truth.topics)
+            brokers.truth.delete("orders")
+            kinds = [json.loads(process.stdout.readline())["kind"]]
+            while kinds[-1] != "topic_removed":
+                kinds.append(json.loads(process.stdout.readline())["kind"])
+            done = answers(brokers)
+            until(lambda: answers(brokers) > done + 10, "answers after the removal")
+            brokers.truth.create("orders")
+            kinds.append(json.loads(process.stdout.readline())["kind"])
+    is_sure = nodes == 1 and words  # the only broker says that there is no such topic
+    assert kinds == ["topic_absent", "topic_removed", "topic_added"][1 if is_sure else 0 :]
 
 
 def test_the_time_ends_the_command(brokers: Brokers) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from frames import topic_id
 from policy_driver import ADDRESSES, B, Driver, P, T, names_of, topic
@@ -546,6 +548,36 @@ def test_another_topic_id_is_confirmed_by_name_of_another_node() -> None:
     send = d.sent()
     assert (send.reason, names_of(send)) == ("confirmation", ["orders"])
     assert d.node_of(send.link) != d.node_of(first.link)
+
+
+@pytest.mark.parametrize("topics", [ALL, ["orders", "audit"]])
+@pytest.mark.parametrize("sticky", [False, True])
+def test_an_absent_topic_is_asked_for_by_name_of_another_node_each_time(
+    topics: object, sticky: bool
+) -> None:
+    d = Driver(topics=topics, sticky=sticky, refresh_interval=0.15)
+    d.start(topic("orders"), topic("audit"))
+    gone = [] if topics is ALL else [T("orders", [], error=3)]
+    d.wait(0.2)
+    first = d.sent()
+    assert first.kind is Kind.FULL
+    d.answer(first, topic("audit"), *gone)
+    asked = [d.node_of(first.link)]
+    since = d.now
+    while "topic_removed" not in [each.kind for each in d.cache.changes(0)]:
+        d.wait(0.01)
+        assert d.now < since + 3
+        for attempt in d.connecting():
+            d.connect(attempt.link)
+        for send in list(d.open.values()):
+            if send.kind is not Kind.NAMES:
+                d.answer(send, topic("audit"), *gone)
+                continue
+            asked.append(d.node_of(send.link))
+            is_second = len(asked) == 2  # it lags
+            d.answer(send, topic("orders") if is_second else T("orders", [], error=3))
+    assert len(asked) > 2
+    assert all(one != next for one, next in pairwise(asked))
 
 
 # ---- patterns -----------------------------------------------------------------------------------
