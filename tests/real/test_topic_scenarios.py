@@ -1,14 +1,18 @@
-"""Scenarios on Apache Kafka: the life of a topic under a hundred waiters."""
+"""Scenarios on Apache Kafka: the life of a topic under a hundred waiters; changes told once."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
+import commands
 import pytest
 from both_shells import Shell, both
 from confluent_kafka.admin import AdminClient
@@ -17,14 +21,16 @@ from first_word import FirstWord, Word
 from real_kafka import RealKafka
 from scenario_run import Seen
 
-from rdmeta import Change, MetadataCache
+from rdmeta import ALL, METADATA_MAX_VERSION, Change, Client, MetadataCache
+from rdmeta.client import driver
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(300)]
 
 WAITERS = 100
-# Changes of a topic that gets two more partitions and is created again. That it was deleted is a
-# `topic_error` before the last one.
-LIFE = ["topic_added", "partitions_added", "partitions_added", "topic_recreated"]
+# Changes of a topic that gets two more partitions, is deleted and created again.
+LIFE = ["topic_added", "partitions_added", "partitions_added", "topic_removed", "topic_added"]
+# Metadata has ids of topics from v10 on.
+WITHOUT_IDS = 9
 
 
 class Waiter:
@@ -41,7 +47,7 @@ class Waiter:
         """Takes the next changes."""
         assert not changes.resync
         self.changes += [change for change in changes if change.topic == self.topic]
-        if any(change.kind == "topic_recreated" for change in self.changes):
+        if sum(change.kind == "topic_added" for change in self.changes) == 2:
             self.ended.set()
 
     async def run_in_loop(self, client: Any) -> None:
@@ -96,9 +102,10 @@ def has_three_partitions(topic: str, cache: MetadataCache) -> bool:
     return len(cache.topic(topic).partitions) == 3
 
 
-def is_gone(topic: str, cache: MetadataCache) -> bool:
-    """Returns whether a cache knows no such topic."""
-    return topic not in cache
+def is_removed(topic: str, cache: MetadataCache) -> bool:
+    """Returns whether a cache has recorded the topic's removal."""
+    kinds = [change.kind for change in cache.changes(0).records if change.topic == topic]
+    return "topic_removed" in kinds
 
 
 @pytest.mark.parametrize("kafka", ["4.3.0", "3.9.1"], indirect=True)
@@ -124,7 +131,7 @@ def test_a_topic_is_created_widened_deleted_and_created_again(
                 shell.until(partial(has_three_partitions, topic))
             admin.delete_topics([topic])[topic].result(30)
             for shell in shells:
-                shell.until(partial(is_gone, topic))
+                shell.until(partial(is_removed, topic))
             admin.create_topics([NewTopic(topic, 2, copies)])[topic].result(30)
             for shell in shells:
                 for waiter in waiters[shell.kind]:
@@ -133,8 +140,80 @@ def test_a_topic_is_created_widened_deleted_and_created_again(
                     assert saw == recorded(shell, waiter)[: len(saw)]
                 kinds = [kind for kind, _ in saw]
                 assert [kind for kind in kinds if kind in LIFE] == LIFE
-                widened = len(kinds) - kinds[::-1].index("partitions_added")
-                deleted = kinds[widened : kinds.index("topic_recreated")]
-                assert "topic_error" in deleted, "UNKNOWN_TOPIC_OR_PARTITION"
         admin.delete_topics([topic])[topic].result(30)
     seen.check("topics")
+
+
+class Watcher:
+    """A client that collects what it is told of some topics."""
+
+    def __init__(self, kafka: RealKafka, names: Sequence[str], is_named: bool, ms: int) -> None:
+        self.told: Counter[tuple[str, str | None]] = Counter()
+        conf = {
+            "bootstrap.servers": kafka.bootstrap,
+            "client.id": f"{'named' if is_named else 'all'}-{ms}",
+            "topic.metadata.refresh.interval.ms": ms,
+        }
+        self.client = Client(conf, topics=names if is_named else ALL)
+
+        def take(changes: Any) -> None:
+            assert not changes.resync
+            self.told.update((c.kind, c.topic) for c in changes if c.topic in names)
+
+        self.client.on_change(take)
+
+
+@contextmanager
+def watched(kafka: RealKafka, names: Sequence[str], highest: int) -> Iterator[list[Any]]:
+    """Yields `rdmeta watch` of all topics, and of these by name; both have had an answer."""
+    program = f"from rdmeta.client import driver\ndriver.METADATA_MAX_VERSION = {highest}\n"
+    often = ("-X", "topic.metadata.refresh.interval.ms=200")
+    with ExitStack() as stack:
+        processes = []
+        for words in ((), tuple(word for name in names for word in ("-t", name))):
+            given = ("watch", "--csv", "-b", kafka.bootstrap, *often, *words)
+            process = commands.started(*given, program=program + commands.PROGRAM)
+            processes.append(stack.enter_context(process))
+            assert processes[-1].stdout.readline().startswith("time,")
+        yield processes
+
+
+@pytest.mark.parametrize("highest", [METADATA_MAX_VERSION, WITHOUT_IDS])
+def test_fifty_topics_are_made_and_deleted_and_each_is_told_once(
+    kafka: RealKafka, admin: AdminClient, monkeypatch: pytest.MonkeyPatch, highest: int
+) -> None:
+    monkeypatch.setattr(driver, "METADATA_MAX_VERSION", highest)
+    names = [f"once-{highest}-{i}" for i in range(50)]
+    with ExitStack() as stack:
+        processes = stack.enter_context(watched(kafka, names, highest))
+        watchers = [
+            Watcher(kafka, names, is_named, ms)
+            for is_named in (False, True)
+            for ms in (200, 2000, 10_000)
+        ]
+        for watcher in watchers:
+            stack.enter_context(watcher.client)
+            watcher.client.refresh(timeout=30)
+
+        def until_told(kind: str) -> None:
+            wanted = {(kind, name) for name in names}
+            for each in watchers:
+                kafka.until(partial(wanted.issubset, each.told), f"each {kind}")
+
+        for name in names:  # one by one: a refresh now and then meets brokers that disagree
+            admin.create_topics([NewTopic(name, 1, 3)])[name].result(30)
+        until_told("topic_added")
+        for name in names:
+            admin.delete_topics([name])[name].result(30)
+        until_told("topic_removed")
+        for watcher in watchers:
+            for _ in range(10):
+                watcher.client.refresh(timeout=30)
+            kinds = Counter(kind for kind, _ in watcher.told.elements())
+            assert (kinds["topic_added"], kinds["topic_removed"]) == (50, 50), kinds
+            assert max(watcher.told.values()) == 1, watcher.told
+        for process in processes:
+            process.terminate()
+            printed, _ = process.communicate(timeout=30)
+            kinds = Counter(line.split(",")[3] for line in printed.splitlines())
+            assert (kinds["topic_added"], kinds["topic_removed"]) == (50, 50), kinds
