@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pinned_job
+import pyarrow as pa
 import pyspark
 import pytest
 from processes import environment
@@ -22,6 +23,8 @@ from spark_functions import cache_of
 
 from rdmeta.spark import NoJavaError, find_java
 from rdmeta.spark import functions as F
+from rdmeta.spark.functions import states
+from rdmeta.spark.functions.routes import routes
 from rdmeta.spark.functions.sharing import pinned
 from rdmeta.spark.functions.states import NoStateError
 
@@ -58,6 +61,19 @@ def test_a_task_that_finds_no_such_image_names_it(spark: SparkSession) -> None:
     file.unlink()
     with pytest.raises(PySparkException, match=f"not have the image 'gone' of number {number}"):
         pinned_job.told(rows)
+
+
+def test_a_worker_that_lives_on_keeps_few_images_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "_folder", lambda: str(tmp_path))
+    rows = (pa.array(["orders"]), pa.array([b"k"]), pa.array([0], pa.int32()), pa.array([1]))
+    for number in range(1, 21):
+        cache_of({"orders": [1, 2]}).image().save(tmp_path / states.file_name("many", number))
+        for tasks in (3, 4):
+            (route,) = routes(*rows, "many", number, "murmur2", tasks).to_pylist()
+            assert route["partition"] == 0
+    assert Path("/proc/self/maps").read_text().count(str(tmp_path)) <= 8
 
 
 def test_a_plan_that_routes_takes_no_state_that_changes(spark: SparkSession) -> None:

@@ -83,9 +83,24 @@ def tasks_of(
     return found
 
 
-# It is made once for an image, which does not change.
-@lru_cache(4096)
 def _route(state: Attached, topic: str, tasks: int) -> _Route:
+    """Returns the route of a topic, which is made once for an image: it does not change."""
+    routes = _routes_of(state, tasks)
+    if topic not in routes:
+        made = _new_route(state, topic, tasks)
+        if not made.tasks:  # rows may name any number of unknown topics
+            return made
+        routes[topic] = made
+    return routes[topic]
+
+
+# As few images as states.py keeps open: a state that is known here stays mapped.
+@lru_cache(4)
+def _routes_of(state: Attached, tasks: int) -> dict[str, _Route]:
+    return {}
+
+
+def _new_route(state: Attached, topic: str, tasks: int) -> _Route:
     found = state.topic(topic, None, allow_stale=True)
     if found is None or not found.partitions:
         return _Route([], [])
