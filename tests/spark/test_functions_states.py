@@ -74,6 +74,19 @@ def test_an_unknown_topic_is_null_or_an_error(spark: SparkSession) -> None:
     assert [row.rack for row in found] == [None]
 
 
+def test_a_null_without_a_type_gives_a_null_and_so_does_any_number(spark: SparkSession) -> None:
+    state = F.share(spark, cache_of({"orders": [1]}), name="nulls")
+    none, topic = sf.lit(None), sf.lit("orders")
+    numbers = [sf.lit(each) for each in (1 << 40, -(1 << 40), (1 << 31) - 1, -1)]
+    pairs = [(none, sf.lit(0)), (topic, none), *((topic, number) for number in numbers)]
+    columns = [F.leader_of(*pair, state=state) for pair in pairs]
+    columns += [F.rack_of(each, state=state) for each in (none, *numbers)]
+    columns += [F.partition_for(*pair, state=state) for pair in ((none, topic), (topic, none))]
+    rows = spark.range(2)
+    assert {value for row in rows.select(*columns).collect() for value in row} == {None}
+    assert F.repartition_by_leader(rows, 2, topic=none, key=none, state=state).count() == 2
+
+
 def test_a_job_without_an_image_says_what_to_call(spark: SparkSession, tmp_path: Path) -> None:
     said = "has no image 'never', and nothing is published at .*/none: call rdmeta.spark.functions"
     with pytest.raises(PySparkException, match=said):

@@ -15,7 +15,7 @@ from rdmeta.cache import NO_LEADER, STALE, Attached
 from rdmeta.errors import Error
 from rdmeta.spark.functions.states import state_of
 
-__all__ = ["leaders", "named", "partitions", "racks", "without_codes"]
+__all__ = ["counted", "leaders", "named", "partitions", "racks", "typed", "without_codes"]
 
 # No topic can have this name.
 _NO_NAME = "?"
@@ -26,7 +26,7 @@ def leaders(
 ) -> pa.Array:
     """Returns the broker that leads each partition: null without one."""
     state = state_of(name, published)
-    numbers = partition.fill_null(0)
+    topic, numbers = typed(topic, pa.string()), _numbers(partition)
     found = state.leaders(named(topic), numbers)
     if STALE in found:  # a publisher that has died, or a topic that was stale already
         last = state.leaders(named(topic), numbers, allow_stale=True)
@@ -56,6 +56,7 @@ def partitions(
     partitioner: str,
 ) -> pa.Array:
     """Returns the partition that a producer puts each key into: null without a key."""
+    key, topic = typed(key, pa.string()), typed(topic, pa.string())
     counts = counted(state_of(name, published), topic)
     found = partitions_for(key, counts, partitioner)
     is_null = pc.or_(topic.is_null(), key.is_null())
@@ -65,6 +66,20 @@ def partitions(
 def counted(state: Attached, topic: pa.Array) -> array[int]:
     """Returns each topic's number of partitions, or a code."""
     return state.partition_counts(named(topic), allow_stale=True)
+
+
+def typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Returns a column of nulls alone, such as lit(None), as one of a type; any other as it is."""
+    return column.cast(kind) if pa.types.is_null(column.type) else column
+
+
+def _numbers(partition: pa.Array) -> pa.Array:
+    """Returns the partitions without nulls, and -1 for a number that no partition can have."""
+    numbers = typed(partition, pa.int64()).fill_null(0)
+    if pa.types.is_int64(numbers.type):
+        numbers = pc.if_else(pc.less(numbers, 1 << 31), numbers, -1)
+        numbers = pc.max_element_wise(numbers, -1)
+    return numbers
 
 
 def named(topic: pa.Array) -> pa.Array:

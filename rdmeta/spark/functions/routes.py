@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from rdmeta._core import partitions_for
 from rdmeta.cache import Attached
-from rdmeta.spark.functions.looking import counted, without_codes
+from rdmeta.spark.functions.looking import counted, typed, without_codes
 from rdmeta.spark.functions.states import image_at, image_of_number
 
 __all__ = ["routes", "tasks_of"]
@@ -44,6 +44,7 @@ def routes(
     stream has a column before these: the begin of the batch, in nanoseconds, counts instead.
     """
     *moments, name, number, partitioner, tasks = more
+    topic = typed(topic, pa.string())
     if moments and len(topic):
         state = image_at(name, moments[0][0].as_py())
     else:
