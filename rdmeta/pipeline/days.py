@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from typing import Any
@@ -79,12 +79,14 @@ class Stretch:
 class Day:
     """One day of a cluster, such as 2026-11-22, and the digest of all that it is made from.
 
-    A day without stretches is kept: its input is gone, and what was made of it stays.
+    A day without stretches is kept: its input is gone, and what was made of it stays. `before` are
+    those of the day before, if one recording may have seen late what another one saw on that day.
     """
 
     day: str
     stretches: tuple[Stretch, ...]
     digest: str
+    before: tuple[Stretch, ...] = ()
 
     @property
     def is_kept(self) -> bool:
@@ -127,10 +129,23 @@ def days_of(recordings: Sequence[Recording], versions: object) -> list[Day]:
     for recording, counts in _counting(recordings):
         for day, stretch in _by_day(recording, counts):
             found.setdefault(day, []).append(stretch)
-    return [
-        Day(day, tuple(found[day]), digest_of([versions, day, *map(_essence, found[day])]))
-        for day in sorted(found)
-    ]
+    return [_day(day, found, versions) for day in sorted(found)]
+
+
+def _day(day: str, found: Mapping[str, Sequence[Stretch]], versions: object) -> Day:
+    before = found.get(day_at(begin_of(day) - 1), ())
+    if len(found[day]) == 1 and not any(_is_overlapped(each) for each in before):
+        before = ()
+    essence: list[Any] = [versions, day, *map(_essence, found[day])]
+    if before:
+        essence.append([_essence(each) for each in before])
+    return Day(day, tuple(found[day]), digest_of(essence), tuple(before))
+
+
+def _is_overlapped(stretch: Stretch) -> bool:
+    """Returns whether another recording tells of a part of a stretch."""
+    counts = (stretch.counts_from_us, stretch.counts_to_us)
+    return counts != (stretch.seen_from_us, stretch.seen_to_us)
 
 
 def _essence(stretch: Stretch) -> dict[str, Any]:

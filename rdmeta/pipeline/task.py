@@ -177,9 +177,12 @@ class _Maker:
         )
 
     def added(
-        self, fold: Fold, origin: str, files: tuple[File, ...], begin: int, end: int | None
+        self, fold: Fold | None, origin: str, files: tuple[File, ...], begin: int, end: int | None
     ) -> Iterator[pa.RecordBatch]:
-        """Adds the rows of files from `begin` to before `end`, and yields each batch after that."""
+        """Adds the rows of files from `begin` to before `end`, and yields each batch after that.
+
+        Without a fold it only yields them.
+        """
         for file in files:
             if file.to_us < begin or (end is not None and file.from_us >= end):
                 continue
@@ -187,7 +190,8 @@ class _Maker:
             try:
                 for batch in batches(file, self.cluster_id, origin):
                     rows = of_time(batch, file, begin, end)
-                    fold.add(rows)
+                    if fold is not None:
+                        fold.add(rows)
                     yield rows
             except FileNotFoundError as error:
                 raise BadFileError(path, "it is gone") from error
@@ -317,8 +321,29 @@ class _DayMaker:
                 else (each.counts_from_us, each.counts_to_us)
                 for each in stretches
             }
-            rows = pa.concat_tables(self._elections)
-            yield "leader_change", elections.joined(rows, spans, self._past)
+            yield "leader_change", self._joined(pa.concat_tables(self._elections), spans)
+
+    def _joined(self, rows: pa.Table, spans: Mapping[str, tuple[int, int] | None]) -> pa.Table:
+        """Returns the changes of leader of all recordings as one chain."""
+        day, begin = self._day, self._begin
+        before = self._seen(day.before, begin - DAY_US) if day.before else None
+        states: list[pa.Table] = []
+        ids = elections.skipped(rows, *([] if before is None else [before]))
+        if len(ids) and (before is not None or len(day.stretches) > 1):
+            states.append(self._seen(day.before, begin - DAY_US, ids))
+            states.append(self._seen(day.stretches, begin, ids))
+        return elections.joined(rows, spans, self._past, before, states)
+
+    def _seen(
+        self, stretches: Iterable[Stretch], begin: int, ids: pa.Array | None = None
+    ) -> pa.Table:
+        """Returns what the rows of a day say of leaders, as `elections.seen_in`."""
+        found = [elections.SEEN.empty_table()]
+        for stretch in stretches:
+            after = begin + DAY_US if stretch.goes_on else None
+            for rows in self._maker.added(None, stretch.origin, stretch.files, begin, after):
+                found.append(elections.seen_in(rows, stretch.origin, ids))
+        return pa.concat_tables(found)
 
     def _fold(
         self, stretch: Stretch, begin: int, *, is_whole: bool, is_counted: bool = True
@@ -337,7 +362,7 @@ class _DayMaker:
         baseline = elections.Baseline(self._begin)
         for batch in maker.added(fold, stretch.origin, stretch.files, self._begin, after):
             if tells_past and not baseline.is_over:
-                self._note_past(stretch, baseline.epochs(batch))
+                self._note_past(stretch, baseline.states(batch))
             rows += batch.num_rows
             if rows - taken >= _TAKEN:
                 yield from self._take(fold, stretch, is_whole, is_counted)
@@ -367,7 +392,9 @@ class _DayMaker:
             elif is_counted:
                 yield table, rows
 
-    def _note_past(self, stretch: Stretch, past: Mapping[tuple[str, int], int]) -> None:
+    def _note_past(
+        self, stretch: Stretch, past: Mapping[elections.Thing, tuple[int, int | None]]
+    ) -> None:
         if len(self._day.stretches) > 1:
             self._past.setdefault(stretch.origin, {}).update(past)
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from fake_cache import FakeCache, FakeClock
+from gold_tables import gold_of, silver_of
+from recorded import FIRST_DAY
 
+from rdmeta import pipeline
+from rdmeta.history import Recorder
 from rdmeta.history.schema import CHANGE_SCHEMA
 from rdmeta.pipeline.elections import SCHEMA, Baseline, Past, joined, past_of
 from rdmeta.pipeline.tables import SCHEMAS
@@ -85,7 +92,7 @@ def test_a_change_that_the_last_observation_of_an_origin_saw_counts() -> None:
 
 
 def test_a_change_that_another_origin_had_at_midnight_is_past() -> None:
-    past = {"a": {("A" * 22, 0): 5}}
+    past: Past = {"a": {("t", "A" * 22, 0): (5, 1)}}
     assert brief(change("b", 1), change("b", 2, epoch=6), past=past) == [("b", 2, 1)]
     assert brief(change("a", 1), past=past) == [("a", 1, 1)]
 
@@ -93,33 +100,128 @@ def test_a_change_that_another_origin_had_at_midnight_is_past() -> None:
 def test_the_epochs_at_midnight_are_those_of_pieces_that_began_there() -> None:
     pieces = pa.table(
         {
+            "topic": ["t", "t", "t"],
             "topic_id": ["A", "B", None],
             "partition": [0, 1, 2],
             "leader_epoch": [3, 4, 5],
+            "leader": [None, 1, 1],
             "began_by": ["midnight", "leader_changed", "midnight"],
         }
     )
-    assert past_of(pieces) == {("A", 0): 3}
+    assert past_of(pieces) == {("t", "A", 0): (3, None)}
 
 
 def test_a_change_at_midnight_itself_does_not_hide_the_epoch_of_the_baseline() -> None:
     mark = {"kind": "observed_from", "version": 7, "observed_at": 100}
-    state = {**mark, "kind": "topic_added", "topic_id": "A", "partition": 0, "new_leader_epoch": 3}
+    state = {**mark, "kind": "topic_added", "topic": "t", "topic_id": "A", "partition": 0}
+    state["new_leader_epoch"] = 3
     moved = {**state, "kind": "leader_changed", "version": 8, "new_leader_epoch": 4}
     rows = [mark, {**state, "partition": None}, state, moved]
     batch = pa.RecordBatch.from_pylist(rows, schema=CHANGE_SCHEMA)
-    assert Baseline(100).epochs(batch) == {("A", 0): 3}
-    assert Baseline(99).epochs(batch) == {}
-    assert Baseline(100).epochs(batch.slice(1)) == {}
+    assert Baseline(100).states(batch) == {("t", "A", 0): (3, None)}
+    assert Baseline(99).states(batch) == {}
+    assert Baseline(100).states(batch.slice(1)) == {}
 
 
 def test_a_baseline_may_come_in_many_batches() -> None:
     mark = {"kind": "observed_from", "version": 7, "observed_at": 100}
-    state = {**mark, "kind": "topic_added", "topic_id": "A"}
+    state = {**mark, "kind": "topic_added", "topic": "t", "topic_id": "A"}
     rows = [mark, *({**state, "partition": n, "new_leader_epoch": n} for n in range(3))]
     rows.append({**state, "partition": 3, "new_leader_epoch": 3, "version": 8})
     batch = pa.RecordBatch.from_pylist(rows, schema=CHANGE_SCHEMA)
     baseline = Baseline(100)
-    found = [baseline.epochs(batch.slice(n, 1)) for n in range(len(rows))]
-    assert found == [{}, {("A", 0): 0}, {("A", 1): 1}, {("A", 2): 2}, {}]
+    found = [baseline.states(batch.slice(n, 1)) for n in range(len(rows))]
+    assert found == [{}, *({("t", "A", n): (n, None)} for n in range(3)), {}]
     assert baseline.is_over
+
+
+# ---- from recorders to churn ---------------------------------------------------------------------
+
+Look = tuple[float, int, int | None]  # the hour, the epoch, the leader
+
+
+def record(directory: Path, *recordings: list[Look]) -> None:
+    """Writes what a recorder saw of one partition; it starts again for each of these recordings."""
+    clock = FakeClock()
+    cache = FakeCache(clock, "one")
+    cache.add_topic("t", "A" * 22, [recordings[0][0][2]])
+    for looks in recordings:
+        with Recorder(cache, directory, clock=clock, max_gap=86400.0) as recorder:
+            for hour, epoch, leader in looks:
+                clock.now = FIRST_DAY + timedelta(hours=hour)
+                if cache.topic("t").partitions[0][3:5] != (leader, epoch):
+                    cache.set_leader("t", 0, leader, epoch)
+                recorder.observe()
+
+
+def elections(tmp_path: Path) -> tuple[list[Any], dict[Any, tuple[int, ...]]]:
+    """Returns each row's day, epochs and elections; and churn of the whole by broker."""
+    pipeline.run(pipeline.plan([tmp_path / "history"], tmp_path / "out"), workers=1)
+    silver = silver_of(tmp_path / "out")
+    rows = silver["leader_change"].to_pylist()
+    known = ("old_leader_epoch", "new_leader_epoch", "elections")
+    changes = [(row["observed_at"].day, *(row[name] for name in known)) for row in rows]
+    churn: dict[Any, tuple[int, ...]] = {}
+    for row in gold_of(silver, "churn_day"):
+        names = ("gained", "lost", "kept", "elections", "unseen_elections")
+        if row["kind"] != "topic":
+            before = churn.get(row["broker"], (0,) * len(names))
+            counts = (row[name] for name in names)
+            churn[row["broker"]] = tuple(map(sum, zip(before, counts, strict=True)))
+    return changes, churn
+
+
+def test_a_rise_in_the_hole_of_a_recorder_is_that_of_another_one(tmp_path: Path) -> None:
+    record(tmp_path / "history", [(23.5, 3, 1), (23.8, 3, 1)], [(23.9, 4, 2), (24.1, 4, 2)])
+    record(tmp_path / "history", [(23.6, 3, 1), (24.03, 4, 2)])
+    changes, churn = elections(tmp_path)
+    assert changes == [(2, 3, 4, 1)]
+    assert churn == {1: (0, 1, 0, 0, 0), 2: (1, 0, 0, 1, 0), None: (1, 1, 0, 1, 0)}
+
+
+def test_what_one_recorder_skipped_another_one_explains(tmp_path: Path) -> None:
+    record(tmp_path / "history", [(10, 3, 1), (10.2, 4, 2), (10.3, 5, 1)])
+    record(tmp_path / "history", [(10, 3, 1), (10.1, 5, 1)])
+    changes, churn = elections(tmp_path)
+    assert changes == [(1, 4, 5, 1), (1, 3, 4, 1)]
+    assert churn == {1: (1, 1, 0, 1, 0), 2: (1, 1, 0, 1, 0), None: (2, 2, 0, 2, 0)}
+
+
+def test_a_rise_over_midnight_is_told_once_by_the_first_who_saw_it(tmp_path: Path) -> None:
+    record(tmp_path / "history", [(23, 3, 1), (23.9, 4, 2), (24.5, 5, 1)])
+    record(tmp_path / "history", [(23, 3, 1), (24.1, 4, 2), (24.6, 5, 1)])
+    record(tmp_path / "history", [(23, 3, 1), (23.7, 3, 1), (24.2, 5, 1)])
+    assert elections(tmp_path)[0] == [(1, 3, 4, 1), (2, 4, 5, 1)]
+
+
+def test_an_epoch_that_is_seen_after_it_was_counted_has_no_elections(tmp_path: Path) -> None:
+    record(tmp_path / "history", [(23, 3, 1), (23.9, 5, 1)])
+    record(tmp_path / "history", [(23, 3, 1), (24.1, 4, 2), (24.2, 5, 1)])
+    changes, churn = elections(tmp_path)
+    assert changes == [(1, 3, 5, 2), (2, 3, 4, 0)]
+    assert churn == {1: (0, 0, 1, 2, 1), None: (0, 0, 1, 2, 1)}
+
+
+def test_an_epoch_that_a_recorder_began_with_is_part_of_the_chain(tmp_path: Path) -> None:
+    record(tmp_path / "history", [(10, 3, 1), (10.2, 5, 3)])
+    record(tmp_path / "history", [(10.1, 4, 2), (10.3, 7, 1)])
+    record(tmp_path / "history", [(10.4, 6, 3)])
+    changes, churn = elections(tmp_path)
+    assert changes == [(1, 3, 4, 1), (1, 4, 5, 1), (1, 5, 6, 1), (1, 6, 7, 1)]
+    assert churn[None] == (3, 3, 1, 4, 0)
+
+
+def test_a_leader_that_another_recorder_missed_for_a_moment_is_no_election(tmp_path: Path) -> None:
+    record(tmp_path / "history", [(10, 4, 1), (10.1, 5, None), (10.3, 5, 2)])
+    record(tmp_path / "history", [(10, 4, 1), (10.2, 5, 2)])
+    changes, churn = elections(tmp_path)
+    assert changes == [(1, 4, 5, 1), (1, 5, 5, 0)]
+    assert churn[None] == (1, 1, 0, 1, 0)
+
+
+def test_a_second_recorder_hides_no_fall_and_no_loss_of_a_leader(tmp_path: Path) -> None:
+    for late in (0, 0.01):
+        record(tmp_path / "history", [(23, 4, 1), (24.1 + late, 4, None), (24.2 + late, 2, 3)])
+    changes, churn = elections(tmp_path)
+    assert changes == [(2, 4, 4, 0), (2, 4, 2, -2)]
+    assert churn[None][:3] == (1, 1, 0)

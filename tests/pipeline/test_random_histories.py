@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 from fake_cache import START
 from recorded import contents, large_days, moved
+from silver_model import made_silver, model_silver
 from simulated_history import MAX_GAP, Seen, Simulation, history, slots
 
-from rdmeta import history as recorded
 from rdmeta import pipeline
 from rdmeta.pipeline import layout
-from rdmeta.pipeline.inputs import arrange, look
-from rdmeta.pipeline.place import Place
 
 CLUSTERS = 6
 
@@ -80,9 +77,8 @@ def test_silver_matches_a_walk_second_by_second(tmp_path: Path, seed: int) -> No
         seconds = list(seconds_of(rows(out, "partition_interval", cluster_id), timedelta(0)))
         assert dict(seconds) == slots(found)
         assert len(dict(seconds)) == len(seconds)
-    assert unordered(brief(rows(out, "leader_change"))) == unordered(
-        elections(tmp_path / "history")
-    )
+        told = model_silver(tmp_path / "history", cluster_id)["leader_change"]
+        assert unordered(made_silver(out, cluster_id)["leader_change"]) == unordered(told)
 
 
 def test_recordings_over_midnight_match_it_too_however_they_are_cut(
@@ -97,6 +93,8 @@ def test_recordings_over_midnight_match_it_too_however_they_are_cut(
         seconds = list(seconds_of(rows(month, "partition_interval", cluster_id), by))
         assert dict(seconds) == slots(found)
         assert len(dict(seconds)) == len(seconds)
+        told = model_silver(source, cluster_id)["leader_change"]
+        assert unordered(made_silver(month, cluster_id)["leader_change"]) == unordered(told)
     large_days(monkeypatch)
     whole = made(source, tmp_path / "whole")
     tables = ("partition_interval", "topic_interval", "leader_change", "change", "observation")
@@ -142,43 +140,3 @@ def test_a_recorder_that_ends_its_recording_at_midnight_loses_nothing(
     left = [key for key in {*found, *wanted} if not since <= key[0] < until]
     for key in left:
         assert found[key][:-1] == wanted[key][:-1]
-
-
-def elections(directory: Path) -> list[dict[str, Any]]:
-    """Returns the changes of leader of a history within one day, by plain counting."""
-    counts: dict[str, tuple[Any, Any]] = {}
-    found, _ = arrange(look(Place(directory), {}))
-    for _, same_cluster in groupby(found, key=lambda each: each.cluster_id):
-        covered = None
-        for each in same_cluster:
-            begin = each.from_us if covered is None else max(each.from_us, covered)
-            if begin == each.from_us or begin < each.to_us:
-                counts[each.origin] = (micros(begin), micros(each.to_us))
-            covered = max(each.to_us, covered or 0)
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for number, row in enumerate(recorded.read(directory).to_pylist()):
-        if row["kind"] != "leader_changed" or row["partition"] is None:
-            continue
-        same = row["topic_id"] is not None and row["new_leader_epoch"] is not None
-        span = counts.get(row["session"])
-        if same or (span is not None and row["observed_at"] >= span[0]):
-            names = ("cluster_id", "topic", "topic_id", "partition", "new_leader_epoch")
-            key = (*(row[name] for name in names), row["new_leader"], 0 if same else number + 1)
-            groups.setdefault(key, []).append({**row, "origin": row["session"]})
-    firsts = []
-    for group in groups.values():
-        first = min(group, key=lambda row: (row["observed_at"], row["session"], row["version"]))
-        firsts.append({**first, "recordings": len({row["session"] for row in group})})
-    return brief(firsts)
-
-
-def micros(us: int) -> datetime:
-    return datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(microseconds=us)
-
-
-def brief(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    names = (
-        *("cluster_id", "topic", "topic_id", "partition", "observed_at", "old_leader"),
-        *("new_leader", "new_leader_epoch", "origin", "version", "recordings"),
-    )
-    return [{name: row[name] for name in names} for row in found]

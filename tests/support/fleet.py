@@ -48,6 +48,7 @@ class _Watcher:
         self.every = random.choice((900, 1200, 1800)) * 1_000_000
         self.phase = random.choice((0, random.randrange(self.every)))
         self.skew = random.choice((0, 700_000, -400_000_000, 95_000_000))
+        self.skips = random.random() < 0.5  # its cache only sees the last leader since a poll
         self.true = 0
         self.done = 0
         self.recorder: Recorder | None = None
@@ -143,15 +144,33 @@ class _Watcher:
         came: dict[int, str | None] = {}
         gone: list[str] = []
         changes = self.fleet.changes
+        skipped: dict[Any, int] = {}
         while self.done < len(changes) and changes[self.done][0] <= at:
             _, name, arguments = changes[self.done]
             self.done += 1
+            if name == "set_leader":
+                topic, partition, leader = arguments
+                risen = skipped[topic, partition] = skipped.get((topic, partition), 0) + 1
+                if self.skips and self.changes_again(topic, partition, at):
+                    continue
+                epoch = self.cache.topic(topic).partitions[partition].leader_epoch or 0
+                arguments = topic, partition, leader, epoch + risen
+                del skipped[topic, partition]
             if name == "set_broker":
                 came[arguments[0].id] = arguments[0].rack
             elif name == "remove_topic" or (name == "add_topic" and self.has(arguments[0])):
                 gone.append(arguments[0])
             getattr(self.cache, name)(*arguments)
         return came, gone
+
+    def changes_again(self, topic: str, partition: int, until: int) -> bool:
+        """Returns whether the same topic's partition gets another leader by that time, too."""
+        for when, name, arguments in self.fleet.changes[self.done :]:
+            if when > until or (name in ("add_topic", "remove_topic") and arguments[0] == topic):
+                return False
+            if name == "set_leader" and arguments[:2] == (topic, partition):
+                return True
+        return False
 
     def has(self, topic: str) -> bool:
         return any(each.name == topic for each in self.cache.topics())

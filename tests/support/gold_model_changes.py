@@ -28,6 +28,8 @@ def churn(silver: Silver) -> list[Row]:
 
     for row in silver["leader_change"]:
         day = row["observed_at"] // DAY_US * DAY_US
+        if row["elections"] == 0 and row["new_leader_epoch"] != row["old_leader_epoch"]:
+            continue
         old, new, elections = row["old_leader"], row["new_leader"], row["elections"] or 0
         wholes = [of(day, "topic", None, row["topic"]), of(day, "cluster", None, None)]
         winner = [of(day, "broker", new, None)] if new is not None else []

@@ -22,6 +22,7 @@ __all__ = ["INTERVALS", "made_silver", "model_silver", "states"]
 
 INTERVALS = ("partition_interval", "topic_interval", "broker_interval", "config_interval")
 _NOT_CHANGES = ("observed_from", "observed_to", "resync", "leader_changed")
+_STATES = ("topic_added", "topic_recreated", "partitions_added", "leader_epoch_changed")
 _CHANGE = (
     *("kind", "topic", "topic_id", "partition", "broker", "observed_at", "source", "old_isr"),
     *("new_isr", "old_replicas", "new_replicas", "old_offline", "new_offline", "detail"),
@@ -154,49 +155,211 @@ def _is_told(origin: Origin, row: Row) -> bool:
 
 
 def _leaders(found: list[Origin]) -> Iterator[Row]:
-    """Yields the changes of leader: of those with the same key in a day the first one."""
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    """Yields the changes of leader, day by day and partition by partition."""
     for origin in found:
-        for number, row in enumerate(origin.rows):
-            if row["kind"] != "leader_changed" or row["partition"] is None:
-                continue
-            day = row["observed_at"] // DAY_US
-            epoch = row["new_leader_epoch"]
-            if row["topic_id"] is None or epoch is None:
-                if _is_told(origin, row):
-                    groups[origin.session, number] = [row]
-                continue
-            thing = (row["topic_id"], row["partition"])
-            others = [other for other in found if other is not origin]
-            if any(_epoch_at(other, day * DAY_US, thing) >= epoch for other in others):
-                continue
-            groups.setdefault((day, *thing, epoch, row["new_leader"]), []).append(row)
-    for group in groups.values():
-        first = min(group, key=lambda row: (row["observed_at"], row["origin"], row["version"]))
-        old, new = first["old_leader_epoch"], first["new_leader_epoch"]
-        elections = None if old is None or new is None else new - old
-        number = len({row["origin"] for row in group})
-        times = [row["observed_at"] for row in group]
-        spread = max(times) - min(times) if number > 1 else None
-        known = {"elections": elections, "recordings": number, "spread_us": spread}
-        yield {**first, **known}
+        for row in origin.rows:
+            if _is_leader_change(row) and not _is_same(row) and _is_told(origin, row):
+                yield _as_one([row])
+    for day in sorted({day for origin in found for day in _days(origin)}):
+        now = [(each, seen) for each in found for seen in _observed(each) if _day(seen) == day]
+        last = [seen for each in found for seen in _observed(each) if _day(seen) == day - 1]
+        has_before = bool(last) and (len(now) > 1 or any(s[1:3] != s[3:5] for s in last))
+        today, before = _rows_on(found, day), _rows_on(found, day - 1) if has_before else []
+        for thing in {_thing(row) for row in today if _is_leader_change(row)}:
+            stood = {each.session: _state_at(each, day * DAY_US, thing) for each, _ in now}
+            mine, seen = ([r for r in rows if _thing(r) == thing] for rows in (today, before))
+            yield from _of_thing(mine, seen if has_before else None, stood)
 
 
-def _epoch_at(origin: Origin, midnight: int, thing: tuple[str, int]) -> int:
-    """Returns a partition's epoch at the midnight over which an origin came; -1 without one."""
+def _is_leader_change(row: Row) -> bool:
+    return row["kind"] == "leader_changed" and row["partition"] is not None
+
+
+def _is_same(row: Row) -> bool:
+    return row["topic_id"] is not None and row["new_leader_epoch"] is not None
+
+
+def _is_rise(row: Row) -> bool:
+    old = row["old_leader_epoch"]
+    return _is_leader_change(row) and old is not None and old < row["new_leader_epoch"]
+
+
+def _thing(row: Row) -> tuple[Any, ...]:
+    return row["topic"], row["topic_id"], row["partition"]
+
+
+def _day(seen: tuple[Any, ...]) -> int:
+    return int(seen[1] // DAY_US)
+
+
+def _days(origin: Origin) -> list[int]:
+    return [_day(seen) for seen in _observed(origin)]
+
+
+def _rows_on(found: list[Origin], day: int) -> list[Row]:
+    """Returns what recordings said of leaders on a day, in the order of time."""
+    rows = [
+        row
+        for origin in found
+        for row in origin.rows
+        if (_is_leader_change(row) or row["kind"] in _STATES)
+        and row["partition"] is not None
+        and _is_same(row)
+        and min(row["observed_at"] // DAY_US, max(_days(origin))) == day
+    ]
+    return sorted(rows, key=lambda row: (row["observed_at"], row["origin"], row["version"]))
+
+
+def _of_thing(mine: list[Row], seen: list[Row] | None, stood: dict[str, Any]) -> Iterator[Row]:
+    """Yields the rows of one partition on one day; `seen` are those of the day before."""
+    changes = [row for row in mine if _is_leader_change(row)]
+    before = [row for row in seen or [] if _is_leader_change(row)]
+    is_rewound = _is_rewound(before + changes)
+    left = []
+    for row in changes:
+        state = (row["new_leader_epoch"], row["new_leader"])
+        others = [s for origin, s in stood.items() if origin != row["origin"] and s is not None]
+        if is_rewound or not _is_rise(row):
+            is_past = state in others
+        elif seen is None:
+            is_past = any(epoch >= state[0] for epoch, _ in others)
+        else:
+            is_past = any(state == (r["new_leader_epoch"], r["new_leader"]) for r in before)
+        left += [] if is_past else [row]
+    groups: dict[Any, list[Row]] = {}
+    for row in left:
+        groups.setdefault((row["new_leader_epoch"], row["new_leader"]), []).append(row)
+    if is_rewound:
+        yield from map(_as_one, groups.values())
+    else:
+        states = [row for row in (*(seen or []), *mine) if not _is_leader_change(row)]
+        yield from _chained(left, before, states, {_epoch(row) for row in seen or []}, groups)
+
+
+def _epoch(row: Row) -> int:
+    return int(row["new_leader_epoch"])
+
+
+def _chained(
+    left: list[Row], before: list[Row], states: list[Row], known_before: set[int], groups: Any
+) -> Iterator[Row]:
+    every = [*before, *left]
+    rises, earlier, today = (list(filter(_is_rise, rows)) for rows in (every, before, left))
+    known_before = known_before | {row["old_leader_epoch"] for row in earlier}
+    epochs = known_before | {e for r in rises for e in (_epoch(r), r["old_leader_epoch"])}
+    epochs |= {_epoch(row) for row in (*states, *every)}
+    told = {_epoch(row) for row in earlier}
+    for new in epochs:
+        old = max((epoch for epoch in epochs if epoch < new), default=-1)
+        spans = [row for row in rises if row["old_leader_epoch"] <= old and new <= _epoch(row)]
+        is_counted = any(row in earlier for row in spans)
+        first = next((row for row in today if _epoch(row) == new), None)
+        if not spans or (is_counted and (first is None or new in known_before)):
+            continue
+        next_one = min(_epoch(row) for row in today if _epoch(row) >= new)
+        shown = next(row for row in today if _epoch(row) == next_one)
+        leader = _leader_at(new, every, states) if first is None else first["new_leader"]
+        group = [shown] if first is None else groups[new, leader]
+        yield {
+            **_as_one(group),
+            **{k: v for k, v in shown.items() if k in _LEADER},
+            "old_leader": _leader_before(old, first, every, states),
+            "old_leader_epoch": old,
+            "new_leader": leader,
+            "new_leader_epoch": new,
+            "elections": 0 if is_counted else new - old,
+        }
+    for (epoch, leader), group in groups.items():
+        ups = [row for row in today if _epoch(row) == epoch]
+        if ups and epoch not in told and ups[0]["new_leader"] == leader:
+            continue
+        if not _is_rise(group[0]):
+            yield _as_one(group)
+            continue
+        within = [row["old_leader"] for row in group if not _is_rise(row)]
+        if within or leader is not None:
+            first = next(row for row in rises if _epoch(row) == epoch)
+            old_leader = (within or [first["new_leader"]])[0]
+            known = {"old_leader": old_leader, "old_leader_epoch": epoch, "elections": 0}
+            yield {**_as_one(group), **known}
+
+
+def _leader_at(epoch: int, every: list[Row], states: list[Row]) -> Any:
+    """Returns the leader with which an epoch began, as far as other rows than a rise to it tell."""
+    found = [row["new_leader"] for row in states if _epoch(row) == epoch]
+    for row in every:
+        if _epoch(row) == epoch and not _is_rise(row):
+            is_within = row["old_leader_epoch"] == epoch
+            found.append(row["old_leader"] if is_within else row["new_leader"])
+    return found[0] if found else _leader_left(epoch, every)
+
+
+def _leader_left(epoch: int, every: list[Row]) -> Any:
+    from_it = [r["old_leader"] for r in every if _is_rise(r) and r["old_leader_epoch"] == epoch]
+    return next((leader for leader in from_it if leader is not None), None)
+
+
+def _leader_before(epoch: int, rise: Row | None, every: list[Row], states: list[Row]) -> Any:
+    """Returns the leader from which a rise from an epoch began."""
+    is_own = rise is not None and rise["old_leader_epoch"] == epoch
+    if rise is not None and is_own and rise["old_leader"] is not None:
+        return rise["old_leader"]
+    if is_own or _leader_left(epoch, every) is not None:
+        return _leader_left(epoch, every)
+    ends = [
+        row["new_leader"]
+        for row in every
+        if _epoch(row) == epoch and not (_is_rise(row) and row["new_leader"] is None)
+    ]
+    begins = [row["new_leader"] for row in states if _epoch(row) == epoch]
+    return ends[-1] if ends else begins[0] if begins else None
+
+
+def _is_rewound(changes: list[Row]) -> bool:
+    """Returns whether epochs fell, or one recording saw them rise twice in different ways."""
+    names = ("old_leader_epoch", "old_leader", "new_leader_epoch", "new_leader")
+    for number, row in enumerate(changes):
+        old = row["old_leader_epoch"]
+        if old is None:
+            continue
+        if old > _epoch(row):
+            return True
+        for other in changes[:number]:
+            is_mine = other["origin"] == row["origin"] and _is_rise(other) and _is_rise(row)
+            if is_mine and old < _epoch(other) and any(row[n] != other[n] for n in names):
+                return True
+    return False
+
+
+def _as_one(group: list[Row]) -> Row:
+    """Returns the row of changes that are one, as it was seen first."""
+    first = group[0]
+    old, new = first["old_leader_epoch"], first["new_leader_epoch"]
+    number = len({row["origin"] for row in group})
+    times = [row["observed_at"] for row in group]
+    return {
+        **first,
+        "elections": None if old is None or new is None else new - old,
+        "recordings": number,
+        "spread_us": max(times) - min(times) if number > 1 else None,
+    }
+
+
+def _state_at(origin: Origin, midnight: int, thing: tuple[Any, ...]) -> tuple[int, Any] | None:
+    """Returns a partition's epoch and leader at the midnight over which an origin came."""
     is_over = origin.begin < midnight < origin.end
     if not is_over and not (origin.begin == midnight and origin.continues):
-        return -1
-    epochs: dict[tuple[Any, Any], tuple[str, int]] = {}
+        return None
+    found: dict[tuple[Any, ...], tuple[int, Any]] = {}
     for row in origin.rows:
         if not _is_baseline(origin, row) and row["observed_at"] >= midnight:
             break
         if row["partition"] is None:
             if row["kind"] in ("topic_absent", "topic_removed", "topic_recreated", "topic_error"):
-                epochs = {k: v for k, v in epochs.items() if v[0] != row["topic"]}
+                found = {k: v for k, v in found.items() if k[0] != row["topic"]}
         elif row["new_leader_epoch"] is not None:
-            epochs[row["topic_id"], row["partition"]] = (row["topic"], row["new_leader_epoch"])
-    return epochs.get(thing, ("", -1))[1]
+            found[_thing(row)] = (row["new_leader_epoch"], row["new_leader"])
+    return found.get(thing)
 
 
 def made_silver(out: Path, cluster_id: str) -> dict[str, list[Any]]:

@@ -1,3 +1,4 @@
+-- A rise without elections is part of one that counts on the day before.
 WITH changed AS (
     SELECT
         cluster_id,
@@ -8,6 +9,7 @@ WITH changed AS (
         old_leader IS NOT DISTINCT FROM new_leader AS is_kept,
         coalesce(elections, 0) AS elections
     FROM leader_change
+    WHERE elections IS DISTINCT FROM 0 OR new_leader_epoch IS NOT DISTINCT FROM old_leader_epoch
 ),
 
 -- Each change once for the broker that it came from, and once for the one that it went to.
