@@ -392,9 +392,7 @@ class _DayMaker:
             elif is_counted:
                 yield table, rows
 
-    def _note_past(
-        self, stretch: Stretch, past: Mapping[elections.Thing, tuple[int, int | None]]
-    ) -> None:
+    def _note_past(self, stretch: Stretch, past: Mapping[elections.Thing, elections.State]) -> None:
         if len(self._day.stretches) > 1:
             self._past.setdefault(stretch.origin, {}).update(past)
 

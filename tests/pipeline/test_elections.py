@@ -219,6 +219,12 @@ def test_a_leader_that_another_recorder_missed_for_a_moment_is_no_election(tmp_p
     assert churn[None] == (1, 1, 0, 1, 0)
 
 
+def test_a_leader_that_came_before_midnight_hides_no_rise(tmp_path: Path) -> None:
+    record(tmp_path / "history", [(23, 4, 1), (24.1, 5, 2)])
+    record(tmp_path / "history", [(23.1, 5, None), (23.2, 5, 2), (24.2, 5, 2)])
+    assert elections(tmp_path)[0] == [(1, 5, 5, 0), (2, 4, 5, 1)]
+
+
 def test_a_second_recorder_hides_no_fall_and_no_loss_of_a_leader(tmp_path: Path) -> None:
     for late in (0, 0.01):
         record(tmp_path / "history", [(23, 4, 1), (24.1 + late, 4, None), (24.2 + late, 2, 3)])

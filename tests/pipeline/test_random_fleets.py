@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -12,12 +14,15 @@ from uuid import UUID
 
 import pytest
 from fleet import Fleet, told
+from gold_model_changes import churn
 from recorded import contents, large_days
 from silver_model import made_silver, model_silver, states
 
 from rdmeta import pipeline
 from rdmeta.pipeline import layout
 
+COUNTS = ("gained", "lost", "kept", "elections", "unseen_elections")
+ALL = (None, "elections")
 # `make nightly` takes many seeds. RDMETA_SEED=N runs one again.
 SEEDS = int(os.environ.get("RDMETA_SEEDS", "1"))
 
@@ -74,6 +79,67 @@ def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
             session, state = told(fleet.seen, at)
             wanted = {key: (*values, session) for key, values in state.items()}
             assert states(silver, at) == wanted, at
+
+
+@pytest.mark.parametrize("recorders", [1, 2, 3, 5])
+def test_however_many_recorders_there_are_churn_is_that_of_all_their_looks(
+    tmp_path: Path, seed: int, recorders: int
+) -> None:
+    source = tmp_path / "history"
+    fleet = Fleet("one", source, seed, changes=250, recorders=recorders, skips=True)
+    every = made_silver(made(source, tmp_path / "out"), "one")["leader_change"]
+    changes: dict[Any, list[dict[str, Any]]] = {}
+    for row in every:
+        changes.setdefault((row["topic"], row["topic_id"], row["partition"]), []).append(row)
+    wanted = dict(churn_of_looks(fleet))
+    assert wanted.keys() == {thing for thing in changes if thing[1] is not None}
+    for thing, counts in wanted.items():
+        rows = changes[thing]
+        risen = [row["new_leader_epoch"] for row in rows]
+        assert len(set(risen)) == len(risen), thing
+        found: Counter[Any] = Counter()
+        for row in churn({"leader_change": rows}):
+            if row["kind"] != "topic":
+                found.update({(row["broker"], name): row[name] for name in COUNTS})
+        if not all(row["elections"] for row in rows):
+            # An epoch was seen on the day after the elections were counted.
+            counts, found = (Counter({ALL: each[ALL]}) for each in (counts, found))
+        assert +found == +counts, thing
+
+
+def churn_of_looks(fleet: Fleet) -> Iterator[tuple[Any, Counter[Any]]]:
+    """Yields each partition whose epoch rose, with the counts that all looks together tell."""
+    known: dict[Any, dict[int, Any]] = {}
+    risen: dict[Any, set[int]] = {}
+    for seen in fleet.seen:
+        before: dict[Any, int] | None = None
+        for _, state in seen.looks:
+            now: dict[Any, int] = {}
+            for key, values in state.items():
+                if key[0] == "partition" and values[0] is not None:
+                    thing, epoch = (key[1], values[0], key[2]), values[2]
+                    known.setdefault(thing, {})[epoch] = values[1]
+                    now[thing] = epoch
+                    if before is not None:
+                        old = before.get(thing, 0)  # its begin comes with what followed
+                        risen.setdefault(thing, set()).update(range(old + 1, epoch + 1))
+                        if thing not in before:
+                            known[thing][0] = fleet.first[thing]
+            before = now
+    for thing, epochs in risen.items():
+        counts: Counter[Any] = Counter()
+        for epoch in epochs & known[thing].keys():
+            old = max(each for each in known[thing] if each < epoch)
+            was, leads = known[thing][old], known[thing][epoch]
+            for broker in {None, leads}:
+                counts[broker, "elections"] += epoch - old
+                counts[broker, "unseen_elections"] += epoch - old - 1
+                counts[broker, "kept"] += was == leads is not None
+                counts[broker, "gained"] += was != leads is not None
+            for broker in {None, was}:
+                counts[broker, "lost"] += was != leads and was is not None
+        if epochs:
+            yield thing, counts
 
 
 def test_days_that_arrive_in_any_order_make_the_bytes_of_one_run(

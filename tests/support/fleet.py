@@ -48,7 +48,7 @@ class _Watcher:
         self.every = random.choice((900, 1200, 1800)) * 1_000_000
         self.phase = random.choice((0, random.randrange(self.every)))
         self.skew = random.choice((0, 700_000, -400_000_000, 95_000_000))
-        self.skips = random.random() < 0.5  # its cache only sees the last leader since a poll
+        self.skips = fleet.skips or random.random() < 0.5
         self.true = 0
         self.done = 0
         self.recorder: Recorder | None = None
@@ -160,17 +160,20 @@ class _Watcher:
                 came[arguments[0].id] = arguments[0].rack
             elif name == "remove_topic" or (name == "add_topic" and self.has(arguments[0])):
                 gone.append(arguments[0])
+            if name in ("add_topic", "remove_topic"):
+                skipped = {key: n for key, n in skipped.items() if key[0] != arguments[0]}
             getattr(self.cache, name)(*arguments)
         return came, gone
 
     def changes_again(self, topic: str, partition: int, until: int) -> bool:
-        """Returns whether the same topic's partition gets another leader by that time, too."""
-        for when, name, arguments in self.fleet.changes[self.done :]:
-            if when > until or (name in ("add_topic", "remove_topic") and arguments[0] == topic):
-                return False
-            if name == "set_leader" and arguments[:2] == (topic, partition):
-                return True
-        return False
+        """Returns whether a partition gets another leader, or ends, by that time, too."""
+        return any(
+            arguments[:2] == (topic, partition)
+            if name == "set_leader"
+            else name in ("add_topic", "remove_topic") and arguments[0] == topic
+            for when, name, arguments in self.fleet.changes[self.done :]
+            if when <= until
+        )
 
     def has(self, topic: str) -> bool:
         return any(each.name == topic for each in self.cache.topics())
@@ -267,7 +270,10 @@ class _Watcher:
 
 
 class Fleet:
-    """Makes the history of one cluster at random; the same seed makes the same changes."""
+    """Makes the history of one cluster at random; the same seed makes the same changes.
+
+    Some caches see only the last leader since the poll before; with `skips` all of them do.
+    """
 
     def __init__(
         self,
@@ -278,13 +284,18 @@ class Fleet:
         hours: int = 30,
         changes: int = 100,
         recorders: int = 3,
+        skips: bool = False,
     ) -> None:
         self.cluster_id, self.directory = cluster_id, directory
+        self.skips = skips
         self.begin = (BEGIN - EPOCH) // timedelta(microseconds=1)
         self.seen: list[Seen] = []
         self._random = random = Random(seed)
         self._topics: dict[str, list[int | None]] = {}
         self._brokers: list[int] = []
+        # The leader that each partition began with, by topic, id and number.
+        self.first: dict[tuple[str, str | None, int], int | None] = {}
+        self._ids: dict[str, str | None] = {}
         self.changes: list[tuple[int, str, tuple[Any, ...]]] = []
         for broker in (1, 2, 3):
             self._set_broker(-1, broker)
@@ -328,8 +339,9 @@ class Fleet:
 
     def _add(self, at: int, topic: str) -> None:
         leaders = [self._random.choice((1, 2, None)) for _ in range(self._random.randrange(1, 3))]
-        self._topics[topic] = leaders
-        self._put(at, "add_topic", topic, self._id(), leaders)
+        self._topics[topic], self._ids[topic] = leaders, self._id()
+        self.first |= {(topic, self._ids[topic], n): each for n, each in enumerate(leaders)}
+        self._put(at, "add_topic", topic, self._ids[topic], leaders)
 
     def _id(self) -> str | None:
         """Returns the id of a new topic, None from brokers that do not tell it."""
@@ -343,6 +355,7 @@ class Fleet:
 
     def _grow(self, at: int, topic: str) -> None:
         leader = self._random.choice((1, 2, None))
+        self.first[topic, self._ids[topic], len(self._topics[topic])] = leader
         self._topics[topic] = [*self._topics[topic], leader]
         self._put(at, "grow", topic, leader)
 

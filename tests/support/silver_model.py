@@ -224,7 +224,8 @@ def _of_thing(mine: list[Row], seen: list[Row] | None, stood: dict[str, Any]) ->
         elif seen is None:
             is_past = any(epoch >= state[0] for epoch, _ in others)
         else:
-            is_past = any(state == (r["new_leader_epoch"], r["new_leader"]) for r in before)
+            is_told = any(_is_rise(r) and _epoch(r) == state[0] for r in before)
+            is_past = is_told and any(state == (_epoch(r), r["new_leader"]) for r in before)
         left += [] if is_past else [row]
     groups: dict[Any, list[Row]] = {}
     for row in left:

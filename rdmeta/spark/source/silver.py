@@ -64,17 +64,22 @@ def slices_of_days(place: Place, table: str, wanted: Wanted) -> list[Slice]:
 
     Raises ConfigError and HistoryError.
     """
-    tasks = [task for chain in _chains(place, wanted) for task in _tasks(place, table, chain)]
+    tasks = [
+        task for chain in _chains(place, table, wanted) for task in _tasks(place, table, chain)
+    ]
     packs = packed(tasks, lambda task: task.rows * _ROW_BYTES // task.buckets)
     return [TasksSlice(table, pack, wanted) for pack in packs]
 
 
-def _chains(place: Place, wanted: Wanted) -> Iterator[_Chain]:
+def _chains(place: Place, table: str, wanted: Wanted) -> Iterator[_Chain]:
     """Yields the wanted days of each cluster.
 
-    Which recording tells of a moment follows from all recordings of the day.
+    Which recording tells of a moment follows from all recordings of the day. Which changes of
+    leader are of a day also follows from the day before.
     """
     whole = _of_whole_days(wanted)
+    if table == "leader_change" and whole.since_us is not None:
+        whole = replace(whole, since_us=whole.since_us - DAY_US)
     found = recordings(place, whole)
     for cluster_id, group in groupby(found, key=lambda each: each.cluster_id):
         chain: list[Day] = []
