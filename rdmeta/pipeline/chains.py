@@ -108,16 +108,12 @@ def rows_of(
 ) -> Iterator[Row]:
     """Yields the rows of one partition; `stood` is what each origin had at midnight."""
     is_rewound = _is_rewound([*(seen or ()), *changes])
-    risen = {each.new for each in seen or () if each.is_rise}
-    told = {(each.new, each.leader) for each in seen or () if each.new in risen}
 
     def is_past(each: Change) -> bool:
         others = [state for origin, state in stood.items() if origin != each.origin]
         if is_rewound or not each.is_rise:
             return (each.new, each.leader) in others
-        if seen is not None:
-            return (each.new, each.leader) in told
-        return any(epoch >= each.new for epoch, _ in others)
+        return seen is None and any(epoch >= each.new for epoch, _ in others)
 
     left = [each for each in changes if not is_past(each)]
     if is_rewound:
@@ -141,7 +137,9 @@ def _chained(
     `seen` are those of the day before, which has the rows of what they span.
     """
     chain = _Chain(changes, seen, states)
-    groups = _by_state(changes)
+    # The day before has these changes, if it has the rises to their epochs.
+    told = {(each.new, each.leader) for each in seen if chain.is_told(each.new)}
+    groups = _by_state(e for e in changes if not e.is_rise or (e.new, e.leader) not in told)
     yield from chain.rises(groups)
     for (epoch, leader), group in groups.items():
         if chain.has_row(epoch, leader):
@@ -195,6 +193,10 @@ class _Chain:
         self._epochs = sorted({*self.risen, *self._left, *self._known})
         self._reach = _reach(self._epochs, [*earlier, *today])
         self._reach_before = _reach(self._epochs, earlier)
+
+    def is_told(self, epoch: int) -> bool:
+        """Returns whether a rise to that epoch was seen on the day before."""
+        return epoch in self._told
 
     def has_row(self, epoch: int, leader: int | None) -> bool:
         """Returns whether the day's row of a rise to that epoch has that leader."""

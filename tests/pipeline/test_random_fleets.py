@@ -6,14 +6,14 @@ import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import UUID
 
 import pytest
-from fleet import Fleet, told
+from fleet import DAY_US, Fleet, Seen, State, told
 from gold_model_changes import churn
 from recorded import contents, large_days
 from silver_model import made_silver, model_silver, states
@@ -87,59 +87,76 @@ def test_however_many_recorders_there_are_churn_is_that_of_all_their_looks(
 ) -> None:
     source = tmp_path / "history"
     fleet = Fleet("one", source, seed, changes=250, recorders=recorders, skips=True)
-    every = made_silver(made(source, tmp_path / "out"), "one")["leader_change"]
     changes: dict[Any, list[dict[str, Any]]] = {}
-    for row in every:
+    for row in made_silver(made(source, tmp_path / "out"), "one")["leader_change"]:
         changes.setdefault((row["topic"], row["topic_id"], row["partition"]), []).append(row)
-    wanted = dict(churn_of_looks(fleet))
-    assert wanted.keys() == {thing for thing in changes if thing[1] is not None}
-    for thing, counts in wanted.items():
+    known, risen = looks_of(fleet)
+    assert risen.keys() == {thing for thing in changes if thing[1] is not None}
+    for thing, epochs in risen.items():
         rows = changes[thing]
-        risen = [row["new_leader_epoch"] for row in rows]
-        assert len(set(risen)) == len(risen), thing
+        assert len({row["new_leader_epoch"] for row in rows}) == len(rows), thing
         found: Counter[Any] = Counter()
         for row in churn({"leader_change": rows}):
             if row["kind"] != "topic":
                 found.update({(row["broker"], name): row[name] for name in COUNTS})
-        if not all(row["elections"] for row in rows):
-            # An epoch was seen on the day after the elections were counted.
-            counts, found = (Counter({ALL: each[ALL]}) for each in (counts, found))
-        assert +found == +counts, thing
+        wanted = churn_of(known[thing], epochs)
+        late = [
+            known[thing][epoch][0] // DAY_US > row["observed_at"] // DAY_US
+            for row in rows
+            for epoch in range(row["old_leader_epoch"] + 1, row["new_leader_epoch"])
+            if epoch in known[thing]
+        ]
+        assert all(late), thing
+        if late:  # an epoch was seen on the day after its elections had been counted
+            wanted, found = (Counter({ALL: each[ALL]}) for each in (wanted, found))
+        assert +found == +wanted, thing
 
 
-def churn_of_looks(fleet: Fleet) -> Iterator[tuple[Any, Counter[Any]]]:
-    """Yields each partition whose epoch rose, with the counts that all looks together tell."""
-    known: dict[Any, dict[int, Any]] = {}
+def looks_of(fleet: Fleet) -> tuple[dict[Any, dict[int, tuple[int, Any]]], dict[Any, set[int]]]:
+    """Returns by partition when each epoch was seen first, with its leader; and those of rises."""
+    known: dict[Any, dict[int, tuple[int, Any]]] = {}
     risen: dict[Any, set[int]] = {}
-    for seen in fleet.seen:
-        before: dict[Any, int] | None = None
-        for _, state in seen.looks:
-            now: dict[Any, int] = {}
-            for key, values in state.items():
-                if key[0] == "partition" and values[0] is not None:
-                    thing, epoch = (key[1], values[0], key[2]), values[2]
-                    known.setdefault(thing, {})[epoch] = values[1]
-                    now[thing] = epoch
-                    if before is not None:
-                        old = before.get(thing, 0)  # its begin comes with what followed
-                        risen.setdefault(thing, set()).update(range(old + 1, epoch + 1))
-                        if thing not in before:
-                            known[thing][0] = fleet.first[thing]
-            before = now
-    for thing, epochs in risen.items():
-        counts: Counter[Any] = Counter()
-        for epoch in epochs & known[thing].keys():
-            old = max(each for each in known[thing] if each < epoch)
-            was, leads = known[thing][old], known[thing][epoch]
-            for broker in {None, leads}:
-                counts[broker, "elections"] += epoch - old
-                counts[broker, "unseen_elections"] += epoch - old - 1
-                counts[broker, "kept"] += was == leads is not None
-                counts[broker, "gained"] += was != leads is not None
-            for broker in {None, was}:
-                counts[broker, "lost"] += was != leads and was is not None
-        if epochs:
-            yield thing, counts
+    for at, before, now in (pair for seen in fleet.seen for pair in pairs(seen)):
+        for key, values in now.items():
+            if key[0] != "partition" or values[0] is None:
+                continue
+            thing, (leader, epoch) = (key[1], values[0], key[2]), values[1:3]
+            was = (before or {}).get(key, (None,))
+            states = [(epoch, leader)]
+            if was[0] == values[0]:
+                states.append((was[2], was[1]))
+            elif before is not None:  # it came since the look before
+                states.append((0, fleet.first[thing]))
+            for each, who in states:
+                first = known.setdefault(thing, {}).setdefault(each, (at, who))
+                known[thing][each] = min(first, (at, who), key=lambda seen: seen[0])
+            if len(states) > 1 and states[1][0] < epoch:
+                risen.setdefault(thing, set()).update(range(states[1][0] + 1, epoch + 1))
+    return known, risen
+
+
+def pairs(seen: Seen) -> Iterator[tuple[int, State | None, State]]:
+    """Yields each look's time and state, and the state before it."""
+    before = None
+    for at, state in seen.looks:
+        yield at, before, state
+        before = state
+
+
+def churn_of(known: Mapping[int, tuple[int, Any]], risen: set[int]) -> Counter[Any]:
+    """Returns the counts of a partition by broker, and in the cluster."""
+    counts: Counter[Any] = Counter()
+    for epoch in risen & known.keys():
+        old = max(each for each in known if each < epoch)
+        was, leader = known[old][1], known[epoch][1]
+        for broker in {None, leader}:
+            counts[broker, "elections"] += epoch - old
+            counts[broker, "unseen_elections"] += epoch - old - 1
+            counts[broker, "kept"] += was == leader is not None
+            counts[broker, "gained"] += was != leader is not None
+        for broker in {None, was}:
+            counts[broker, "lost"] += was != leader and was is not None
+    return counts
 
 
 def test_days_that_arrive_in_any_order_make_the_bytes_of_one_run(

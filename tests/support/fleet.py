@@ -18,7 +18,7 @@ from fake_cache import FakeCache, FakeClock
 from rdmeta.history import Recorder
 from rdmeta.model import Broker
 
-__all__ = ["BEGIN", "DAY_US", "EPOCH", "Fleet", "Seen", "told"]
+__all__ = ["BEGIN", "DAY_US", "EPOCH", "Fleet", "Seen", "State", "told"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 BEGIN = datetime(2026, 11, 1, 21, tzinfo=timezone.utc)

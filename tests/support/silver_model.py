@@ -221,15 +221,16 @@ def _of_thing(mine: list[Row], seen: list[Row] | None, stood: dict[str, Any]) ->
         others = [s for origin, s in stood.items() if origin != row["origin"] and s is not None]
         if is_rewound or not _is_rise(row):
             is_past = state in others
-        elif seen is None:
-            is_past = any(epoch >= state[0] for epoch, _ in others)
         else:
-            is_told = any(_is_rise(r) and _epoch(r) == state[0] for r in before)
-            is_past = is_told and any(state == (_epoch(r), r["new_leader"]) for r in before)
+            is_past = seen is None and any(epoch >= state[0] for epoch, _ in others)
         left += [] if is_past else [row]
+    risen = {_epoch(row) for row in before if _is_rise(row)}
+    told = {(_epoch(row), row["new_leader"]) for row in before if _epoch(row) in risen}
     groups: dict[Any, list[Row]] = {}
     for row in left:
-        groups.setdefault((row["new_leader_epoch"], row["new_leader"]), []).append(row)
+        state = (row["new_leader_epoch"], row["new_leader"])
+        if is_rewound or not _is_rise(row) or state not in told:
+            groups.setdefault(state, []).append(row)
     if is_rewound:
         yield from map(_as_one, groups.values())
     else:
