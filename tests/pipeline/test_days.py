@@ -104,6 +104,22 @@ def test_a_digest_differs_if_the_input_of_its_day_differs() -> None:
     assert digests(HOUR, 30 * HOUR, versions=2)[0] != one[0]
 
 
+def test_a_day_rests_on_the_day_before_where_a_recording_may_be_late() -> None:
+    def before(*recordings: Recording) -> list[list[str]]:
+        return [[each.origin for each in day.before] for day in days_of(list(recordings), 1)]
+
+    alone = recording("a", 1 * HOUR, 24 * HOUR, 30 * HOUR)
+    assert before(alone) == [[], []]
+    assert before(recording("b", 0, HOUR), recording("a", 2 * HOUR, 24 * HOUR, 30 * HOUR)) == [
+        [],
+        [],
+    ]
+    assert before(alone, recording("b", 2 * HOUR, 3 * HOUR)) == [[], ["a", "b"]]
+    assert before(alone, recording("b", 31 * HOUR, 32 * HOUR)) == [[], ["a"]]
+    other = [days_of([alone, recording("b", 2 * HOUR, at * HOUR)], 1)[1].digest for at in (3, 4)]
+    assert other[0] != other[1]
+
+
 def test_a_digest_does_not_say_where_the_input_lies() -> None:
     one = recording("a", 1, HOUR)
     moved = Recording(
