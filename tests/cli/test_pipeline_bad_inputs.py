@@ -149,6 +149,19 @@ def test_each_action_names_a_cut_file_on_stderr_unless_quiet(
     assert dry["faults"][0]["path"] == str(first)
 
 
+def test_input_of_foreign_files_alone_fails_also_a_quiet_run(
+    first: Path, source: Path, tmp_path: Path
+) -> None:
+    for path in source.rglob("*.parquet"):
+        _foreign(path)
+    for more in ((), ("--quiet",), ("--json",)):
+        done = run("all", source, tmp_path / "out", *more, code=2)
+        assert done.out == ""
+        assert done.err.startswith(f"rdmeta: {first}: ")
+        assert "none of 4 files can be read as history: give a folder that" in done.err
+    assert not (tmp_path / "out").exists()
+
+
 def test_many_bad_files_are_a_page_of_lines_and_all_are_in_json(
     source: Path, tmp_path: Path
 ) -> None:
