@@ -75,9 +75,24 @@ def _text(value: Any) -> str | None:
     return value if value is None else str(value)
 
 
+def _is_elected_again(old: Any, new: Any) -> bool:
+    """Returns whether both values are of one leader, and the second has a later epoch."""
+    if not isinstance(old, dict) or not isinstance(new, dict) or old["leader"] is None:
+        return False
+    before, after = old["leader_epoch"], new["leader_epoch"]
+    return old["leader"] == new["leader"] and None not in (before, after) and before < after
+
+
 def change_row(change: Change, pair: Pair) -> list[Any]:
-    """Returns the cells time, topic, partition, kind, old and new; a broker's have its id."""
+    """Returns the cells time, topic, partition, kind, old and new; a broker's have its id.
+
+    Where the leaders or all values are equal, the new one says what the change is.
+    """
     old, new = map(_text, pair)
+    if old is not None and old == new:
+        new = f"{new}, with changes in between"
+    elif _is_elected_again(*pair):
+        new = f"{new}, elected again"
     if change.broker is not None:
         old, new = (None if each is None else f"{change.broker} {each}" for each in (old, new))
     return [change.observed_at, change.topic, change.partition, change.kind, old, new]

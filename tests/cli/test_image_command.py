@@ -121,6 +121,16 @@ def test_diff_compares_two_files(tmp_path: Path) -> None:
     assert (again.code, again.out.count("\n")) == (0, 1)
 
 
+def test_a_row_whose_values_are_equal_says_what_the_change_is(tmp_path: Path) -> None:
+    cache = MetadataCache()
+    for name, epochs in (("before", (5, -1)), ("after", (6, -1))):  # -1: not known any more
+        for epoch in epochs:
+            cache.apply(frames.response(12, [T("a", [P(0, 3, epoch)])], brokers=[B(3)]), 12, ALL)
+        cache.image().save(tmp_path / name)
+    row = image("diff", tmp_path / "before", tmp_path / "after").out.splitlines()[1]
+    assert row == "a\t0\tleader_epoch_changed\t3\t3, with changes in between"
+
+
 def test_the_forms_of_a_diff_say_the_same(tmp_path: Path) -> None:
     files = two(tmp_path)
     found = commands.checked_json(image("diff", *files, "--json").out)
