@@ -138,7 +138,7 @@ def _groups(files: Iterable[HistoryFile]) -> Iterator[pa.Table]:
     for file in files:
         content = file.path.read_bytes()
         verify(file.path, content)
-        waiting.append(rows_in(pa.BufferReader(content)))
+        waiting.append(rows_in(pa.BufferReader(content), len(content)))
         if sum(map(len, waiting)) >= _GROUP_ROWS:
             yield pa.concat_tables(waiting)
             waiting = []

@@ -15,6 +15,7 @@ from rdmeta.history.schema import CHANGE_SCHEMA, LONGEST, FileName, Footer, Hist
 __all__ = ["HistoryFile", "described", "opened", "opened_source", "rows_in", "rows_of_file"]
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
+_LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A recorder's files claim less than 100 times their size.
 _MOST_CLAIMED = 1_000
@@ -70,17 +71,41 @@ def described(
 def rows_of_file(file: HistoryFile) -> pa.Table:
     """Returns a file's rows in full; raises HistoryError, which names the file."""
     try:
-        return rows_in(file.path)
+        return rows_in(file.path, file.bytes)
+    except HistoryError as error:
+        raise HistoryError(f"{file.path}: {error}") from error
     except (pa.ArrowException, OSError, ValueError) as error:
         raise HistoryError(f"{file.path}: {error}") from error
 
 
-def rows_in(source: Any) -> pa.Table:
+def require_size(file: pq.ParquetFile, size: int) -> None:
+    """Raises HistoryError if the lists of a file of `size` bytes claim far more than that.
+
+    A few bytes can hold many equal numbers, and no footer tells it. So this reads them, in parts
+    that are small if the file is.
+    """
+    part = max(64, min(65_536, size // 256))
+    claimed = 0
+    for name in filter(_LISTS.__contains__, file.schema_arrow.names):
+        for batch in file.iter_batches(part, columns=[name], use_threads=False):
+            claimed += batch.nbytes
+            _require_claim(claimed, size)
+
+
+def _require_claim(claimed: int, size: int) -> None:
+    if claimed > _MOST_CLAIMED * size:
+        raise HistoryError(
+            f"its rows claim {claimed} bytes, more than {_MOST_CLAIMED} times its size"
+        )
+
+
+def rows_in(source: Any, size: int) -> pa.Table:
     """Returns the rows of a path or a buffer; missing columns are null, unknown ones not read.
 
-    Raises pa.ArrowException, OSError or ValueError.
+    Raises pa.ArrowException, OSError, ValueError, and HistoryError for what claims too much.
     """
     with pq.ParquetFile(source) as file:
+        require_size(file, size)
         names = set(file.schema_arrow.names)
         table = file.read(columns=[name for name in CHANGE_SCHEMA.names if name in names])
     columns = [
@@ -99,10 +124,7 @@ def _opened(path: Path, source: Any, size: int) -> tuple[HistoryFile, dict[bytes
                 claimed = _claimed(file.metadata)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise HistoryError(f"not a whole Parquet file: {error}") from error
-        if claimed > _MOST_CLAIMED * size:
-            raise HistoryError(
-                f"its rows claim {claimed} bytes, more than {_MOST_CLAIMED} times its size"
-            )
+        _require_claim(claimed, size)
         metadata = schema.metadata or {}
         footer = _footer(metadata, name)
         unknown = _unknown_columns(schema)

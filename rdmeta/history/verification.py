@@ -53,7 +53,7 @@ def verify(path: str | os.PathLike[str], content: bytes | None = None) -> Verifi
     digest = hashlib.sha256(content).hexdigest()
     file = opened_source(path, pa.BufferReader(content), len(content))
     try:
-        rows = rows_in(pa.BufferReader(content))
+        rows = rows_in(pa.BufferReader(content), len(content))
         rows.validate(full=True)
         _check(file, rows)
     except (pa.ArrowException, OSError, ValueError) as error:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from rdmeta.history.opening import require_size
 from rdmeta.pipeline.days import File
 from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.redaction import redacted
@@ -36,6 +37,7 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
         parquet = pq.ParquetFile(stream, read_dictionary=_TEXTS)
         if parquet.metadata.num_rows != file.rows:
             raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
+        require_size(parquet, stream.size())
         for name, wanted in zip(_KNOWN, (cluster_id, origin), strict=True):
             _require_same(parquet, name, wanted)
         names = [name for name in parquet.schema_arrow.names if name not in _KNOWN]

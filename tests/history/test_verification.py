@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from history_files import record, rewrite
 
-from rdmeta.history import CHANGE_SCHEMA, HistoryError, verify
+from rdmeta.history import CHANGE_SCHEMA, HistoryError, read, verify
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "history-1"
 
@@ -117,3 +117,14 @@ def test_kinds_of_a_later_version_are_counted(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="cannot be read: No such file"):
         verify(tmp_path / "gone.parquet")
+
+
+def test_lists_that_claim_a_thousand_times_the_files_size_are_refused(tmp_path: Path) -> None:
+    path = record(tmp_path)[1]
+    rows = pq.read_table(path, partitioning=None)
+    row = {**rows.to_pylist()[0], "old_isr": [0] * 60_000}
+    rewrite(path, pa.Table.from_pylist([row] * 60, schema=rows.schema))
+    with pytest.raises(HistoryError, match="more than 1000 times its size"):
+        verify(path)
+    with pytest.raises(HistoryError, match="more than 1000 times its size"):
+        read(tmp_path)
