@@ -225,7 +225,8 @@ def rows_of_days(place: Place, name: str, days: Sequence[str]) -> Iterator[tuple
     with place.opened(name) as stream:
         file = pq.ParquetFile(stream)
         counts: dict[str, int] = json.loads(file.metadata.metadata[_ROWS])
-        rows = file.read()
+        # Before release 20 pyarrow cannot read a file without rows.
+        rows = file.read() if counts else file.schema_arrow.empty_table()
     for day in days:
         before = sum(count for each, count in counts.items() if each < day)
         yield day, rows.slice(before, counts.get(day, 0))
