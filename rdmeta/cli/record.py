@@ -127,7 +127,8 @@ def command(
     unwritten = FINE
     try:
         with serving(metrics) as serve:
-            serve(*(each.client for each in made.values()))
+            by_client = {each.client: each for each in made.values()}
+            serve(*by_client, min_isr=lambda client: by_client[client].min_isr)
             code = _begun(targets, made, where.timeout, status) if made else unmade
             if code == FINE:
                 status.log(has_begun=True)

@@ -64,6 +64,8 @@ class Recording:
         self.rows = 0
         self.broker: int | None = None
         self.max_gap = max(3 * every, _LEAST_GAP_S)
+        # What the brokers told, for the metrics.
+        self.min_isr: Mapping[str, int] = {}
         conf = asking_every(target.conf, every, self.max_gap)
         self.client = Client(conf, topics=ALL, sticky=True)
         self._recorder = Recorder(
@@ -148,6 +150,8 @@ class Recording:
         with self._lock:
             self._age = 0.0
             self._recorder.configs(values, answer)
+        known = {name: value for name, value in values.items() if value is not None}
+        self.min_isr = {n: v for n, v in self.min_isr.items() if n not in values} | known
 
     def _say(self, line: str) -> None:
         self._status.note(line, self.name)

@@ -13,6 +13,7 @@ from rdmeta.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from rdmeta.client.blocking import Client
+    from rdmeta.metrics.samples import MinIsrs
 
 __all__ = ["Listen", "Serve", "metrics_option", "serving"]
 
@@ -88,8 +89,8 @@ def serving(listen: Listen | None) -> Iterator[Serve]:
 
     server.set_app(application)
 
-    def serve(*clients: Client) -> None:
-        registry.register(collector(*clients))
+    def serve(*clients: Client, min_isr: MinIsrs | None = None) -> None:
+        registry.register(collector(*clients, min_isr=min_isr))
 
     try:
         yield serve
@@ -98,5 +99,5 @@ def serving(listen: Listen | None) -> Iterator[Serve]:
         server.server_close()
 
 
-def _nothing(*clients: Client) -> None:
+def _nothing(*clients: Client, min_isr: MinIsrs | None = None) -> None:
     """Serves no metrics."""

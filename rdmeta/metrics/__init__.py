@@ -16,12 +16,14 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
     from prometheus_client.registry import Collector
 
-    from rdmeta.metrics.samples import AnyClient
+    from rdmeta.metrics.samples import AnyClient, MinIsrs
 
 __all__ = ["collector", "instruments"]
 
 
-def collector(*clients: AnyClient, per_topic: Iterable[str] = ()) -> Collector:
+def collector(
+    *clients: AnyClient, per_topic: Iterable[str] = (), min_isr: MinIsrs | None = None
+) -> Collector:
     """Returns a collector for a registry of prometheus-client.
 
         prometheus_client.REGISTRY.register(rdmeta.metrics.collector(client))
@@ -35,14 +37,24 @@ def collector(*clients: AnyClient, per_topic: Iterable[str] = ()) -> Collector:
     clients, so none of them closes itself. There are series of single topics only for the names in
     `per_topic`, as long as the cache has the topic.
 
+    Metadata has no min.insync.replicas. `min_isr` returns what is known of a client's topics, by
+    their names, such as from describe_configs(). The metrics of min ISR count the partitions of
+    those topics; without any there is no series. Each scrape calls it, so it must not wait.
+
     Raises MissingExtraError without prometheus-client, TypeError for what is no client.
     """
     from rdmeta.metrics.prometheus import made
 
-    return made(clients, per_topic)
+    return made(clients, per_topic, min_isr)
 
 
-def instruments(client: AnyClient, meter: Meter, *, per_topic: Iterable[str] = ()) -> None:
+def instruments(
+    client: AnyClient,
+    meter: Meter,
+    *,
+    per_topic: Iterable[str] = (),
+    min_isr: MinIsrs | None = None,
+) -> None:
     """Makes observable instruments of OpenTelemetry for a Client or an AsyncClient.
 
         rdmeta.metrics.instruments(client, opentelemetry.metrics.get_meter("rdmeta"))
@@ -55,4 +67,4 @@ def instruments(client: AnyClient, meter: Meter, *, per_topic: Iterable[str] = (
     """
     from rdmeta.metrics.otel import make
 
-    make(client, meter, per_topic)
+    make(client, meter, per_topic, min_isr)

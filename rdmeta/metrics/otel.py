@@ -17,7 +17,7 @@ from rdmeta.metrics import samples
 from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric, Samples
 
 if TYPE_CHECKING:
-    from rdmeta.metrics.samples import AnyClient
+    from rdmeta.metrics.samples import AnyClient, MinIsrs
 
 __all__ = ["make"]
 
@@ -28,8 +28,10 @@ class _Reading:
     A collection asks each instrument once. So an instrument that is asked again begins a new one.
     """
 
-    def __init__(self, client: AnyClient, per_topic: tuple[str, ...]) -> None:
-        self._client, self._topics = client, per_topic
+    def __init__(
+        self, client: AnyClient, per_topic: tuple[str, ...], min_isr: MinIsrs | None
+    ) -> None:
+        self._client, self._topics, self._min_isr = client, per_topic, min_isr
         self._lock = threading.Lock()
         self._cluster = ""
         self._samples: Samples = {}
@@ -40,7 +42,7 @@ class _Reading:
         with self._lock:
             if self._asked is None or metric.name in self._asked:
                 (self._cluster,) = samples.clusters_of([self._client])
-                self._samples = samples.read(self._client, self._topics)
+                self._samples = samples.read(self._client, self._topics, self._min_isr)
                 self._asked = set()
             self._asked.add(metric.name)
             cluster, found = self._cluster, self._samples.get(metric.name, [])
@@ -51,11 +53,13 @@ class _Reading:
         ]
 
 
-def make(client: AnyClient, meter: Meter, per_topic: Iterable[str]) -> None:
+def make(
+    client: AnyClient, meter: Meter, per_topic: Iterable[str], min_isr: MinIsrs | None
+) -> None:
     """Makes the instruments; raises TypeError for what is no client."""
     samples.checked([client])
     names = samples.names_of(per_topic)
-    reading = _Reading(client, names)
+    reading = _Reading(client, names, min_isr)
     for metric in METRICS + (TOPIC_METRICS if names else ()):
         create = (
             meter.create_observable_counter if metric.only_grows else meter.create_observable_gauge

@@ -17,7 +17,7 @@ from rdmeta.metrics import samples
 from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric
 
 if TYPE_CHECKING:
-    from rdmeta.metrics.samples import AnyClient
+    from rdmeta.metrics.samples import AnyClient, MinIsrs
 
 __all__ = ["made"]
 
@@ -27,8 +27,14 @@ Family: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
 class ClientCollector(Collector):
     """Collects the metrics of clients; threads may share it."""
 
-    def __init__(self, clients: tuple[AnyClient, ...], per_topic: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        clients: tuple[AnyClient, ...],
+        per_topic: tuple[str, ...],
+        min_isr: MinIsrs | None,
+    ) -> None:
         self._clients = clients
+        self._min_isr = min_isr
         self._topics = per_topic
         self._metrics = METRICS + (TOPIC_METRICS if per_topic else ())
 
@@ -39,7 +45,7 @@ class ClientCollector(Collector):
     def collect(self) -> Iterator[Family]:
         """Yields the families with their values now."""
         found = [
-            (cluster, samples.read(client, self._topics))
+            (cluster, samples.read(client, self._topics, self._min_isr))
             for cluster, client in zip(
                 samples.clusters_of(self._clients), self._clients, strict=True
             )
@@ -57,7 +63,9 @@ def _family(metric: Metric) -> Family:
     return make(metric.name, metric.doc, labels=(CLUSTER, *metric.labels))
 
 
-def made(clients: tuple[AnyClient, ...], per_topic: Iterable[str]) -> Collector:
+def made(
+    clients: tuple[AnyClient, ...], per_topic: Iterable[str], min_isr: MinIsrs | None
+) -> Collector:
     """Returns the collector; raises TypeError for what is no client."""
     samples.checked(clients)
-    return ClientCollector(clients, samples.names_of(per_topic))
+    return ClientCollector(clients, samples.names_of(per_topic), min_isr)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rdmeta import health
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rdmeta.client.blocking import Client
 
     AnyClient: TypeAlias = "Client | AsyncClient"
+    MinIsrs: TypeAlias = "Callable[[Any], Mapping[str, int]]"
 
 __all__ = [
     "CLUSTER",
@@ -148,6 +149,18 @@ METRICS = (
         "Another replica than the first one leads",
     ),
     Metric(
+        "rdmeta_under_min_isr_partitions",
+        "rdmeta.partition.under_min_isr",
+        _PARTITIONS,
+        "Fewer replicas are in sync than the known min.insync.replicas: acks=all is refused",
+    ),
+    Metric(
+        "rdmeta_at_min_isr_partitions",
+        "rdmeta.partition.at_min_isr",
+        _PARTITIONS,
+        "As many replicas are in sync as the known min.insync.replicas",
+    ),
+    Metric(
         "rdmeta_broker_leaders",
         "rdmeta.broker.leaders",
         _PARTITIONS,
@@ -234,7 +247,9 @@ def clusters_of(clients: Sequence[AnyClient]) -> list[str]:
     return found
 
 
-def read(client: AnyClient, per_topic: Iterable[str] = ()) -> Samples:
+def read(
+    client: AnyClient, per_topic: Iterable[str] = (), min_isr: MinIsrs | None = None
+) -> Samples:
     """Returns the values of all metrics now; of rdmeta_up alone if the client cannot be read.
 
     Partitions are counted in stale topics as well: without a connection the last known state
@@ -244,7 +259,13 @@ def read(client: AnyClient, per_topic: Iterable[str] = ()) -> Samples:
         stats = client._stats_anywhere()
     except Error:  # it is of a fork's parent, or its loop is blocked
         return {"rdmeta_up": [((), 0)]}
-    return _of_client(stats) | _of_cache(client.cache) | _of_topics(client.cache, per_topic)
+    known = {} if min_isr is None else min_isr(client)
+    return (
+        _of_client(stats)
+        | _of_cache(client.cache)
+        | _of_min_isrs(client.cache, known)
+        | _of_topics(client.cache, per_topic)
+    )
 
 
 def _of_client(stats: dict[str, Any]) -> Samples:
@@ -285,6 +306,18 @@ def _of_cache(cache: MetadataCache) -> Samples:
         "rdmeta_broker_leaders": [((str(id),), n) for id, n in found.leaders.items()],
         "rdmeta_broker_replicas": [((str(id),), n) for id, n in found.replicas_on.items()],
     }
+
+
+def _of_min_isrs(cache: MetadataCache, known: Mapping[str, int]) -> Samples:
+    """Returns no series if no topic's min ISR is known: 0 would say that all is well."""
+    under = at = 0
+    for name, least in dict(known).items():
+        topic = cache.topic(name, None, allow_stale=True)
+        for partition in () if topic is None else topic.partitions:
+            under += health.is_under_min_isr(partition, least)
+            at += health.is_at_min_isr(partition, least)
+    values = {"rdmeta_under_min_isr_partitions": under, "rdmeta_at_min_isr_partitions": at}
+    return {name: [((), value)] if known else [] for name, value in values.items()}
 
 
 def _of_topics(cache: MetadataCache, names: Iterable[str]) -> Samples:

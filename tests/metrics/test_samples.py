@@ -48,6 +48,8 @@ NAMES = {
     "rdmeta_broker_replicas",
 }
 
+MIN_ISR = ("rdmeta_under_min_isr_partitions", "rdmeta_at_min_isr_partitions")
+
 
 def test_the_output_has_these_metrics_and_no_other(
     make: Maker, brokers: Brokers, inner: Inner
@@ -102,7 +104,14 @@ def test_each_state_of_partitions_is_counted(make: Maker, brokers: Brokers, inne
     brokers.truth.topics["orders"] = replace(topic, partitions=rows)
     client = make(brokers.bootstrap)
     client.refresh(ALL)
-    found = scraped(inner(client), per_topic=["orders", "nope"])
+    assert scraped(inner(client)).keys().isdisjoint(MIN_ISR)
+    known = {"orders": 2, "gone": 3}
+    found = scraped(
+        inner(client),
+        per_topic=["orders", "nope"],
+        min_isr={inner(client): known}.__getitem__,
+    )
+    assert [found[name] for name in MIN_ISR] == [{(): 2}, {(): 1}]
     for prefix, key in (("rdmeta_", ()), ("rdmeta_topic_", ("orders",))):
         assert found[f"{prefix}under_replicated_partitions"] == {key: 3}
         assert found[f"{prefix}leaderless_partitions"] == {key: 1}

@@ -39,7 +39,7 @@ def output() -> Iterator[dict[str, Series]]:
         cluster.create_topic("orders", partitions=6, replication_factor=3)
         with rdmeta.Client({"bootstrap.servers": cluster.bootstrap}, topics=rdmeta.ALL) as client:
             client.refresh()
-            yield scraped(client, per_topic=["orders"])
+            yield scraped(client, per_topic=["orders"], min_isr=lambda _: {"orders": 1})
 
 
 def test_every_metric_that_the_page_names_is_in_the_output(output: dict[str, Series]) -> None:
