@@ -39,6 +39,7 @@ from os.path import abspath
 from weakref import WeakValueDictionary
 
 from rdmeta import _waits
+from rdmeta._html import arrow_html, html_text
 from rdmeta._publish import Publisher, permissions
 from rdmeta.errors import ArgumentError, Error, MissingExtraError, from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Due, DueReason, Health,

@@ -12,6 +12,8 @@ from datetime import datetime
 from enum import Enum, IntFlag
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from rdmeta._html import arrow_html, html_table
+
 if TYPE_CHECKING:
     from uuid import UUID
 
@@ -306,6 +308,12 @@ class Changes:
 
     def __repr__(self) -> str:
         return f"<{len(self)} changes until={self.until} resync={self.resync}>"
+
+    def _repr_html_(self) -> str | None:
+        """Returns the first changes as HTML, for notebooks; None without pyarrow."""
+        if isinstance(self._records, tuple):
+            return html_table(Change._fields, self._records, len(self))
+        return arrow_html(self._records)
 
 
 class Advice(IntFlag):

@@ -442,26 +442,7 @@ _TASK_COLUMNS = (
 
 
 def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
-    tasks = [
-        {
-            "cluster_id": task.cluster_id,
-            "periods": [period.name for period in task.periods],
-            "part": f"{task.bucket} of {task.buckets}",
-            "rows": task.rows,
-            "reason": task.reason,
-        }
-        for task in plan.tasks
-    ]
-    tasks += [
-        {
-            "cluster_id": month.cluster_id,
-            "periods": [month.month],
-            "part": "gold",
-            "rows": month.rows,
-            "reason": month.reason,
-        }
-        for month in plan.months
-    ]
+    tasks = plan.steps
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": action, "dry_run": True}
         found = {**head, "engine": engine, "out": plan.options.out, "tasks": tasks}

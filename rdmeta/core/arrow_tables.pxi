@@ -70,6 +70,10 @@ cdef class ArrowTable:
             raise MissingExtraError.of("schema", "arrow") from error
         return pyarrow.schema(self)
 
+    def _repr_html_(self):
+        """Returns the first rows as HTML, for notebooks; None without pyarrow."""
+        return arrow_html(self)
+
     def __reduce__(self):
         raise TypeError("an ArrowTable cannot be pickled or copied: convert it, for example with"
                         " pyarrow.table()")

@@ -108,6 +108,11 @@ cdef class Image(Reading):
         return (f"<rdmeta.Image cluster_id={self.cluster_id!r} version={self.version}"
                 f" topics={self.info.topics} brokers={len(self.brokers)} taken={self.taken}>")
 
+    def _repr_html_(self):
+        """Returns what the image is, and its first topics, as HTML for notebooks."""
+        topics = self.to_arrow("topics", allow_stale=True)._repr_html_()
+        return None if topics is None else f"<p>{html_text(repr(self))}</p>{topics}"
+
     @staticmethod
     def open(path, *, copy=False):
         """Returns the image in a file that save() or publish() wrote.

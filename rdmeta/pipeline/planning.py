@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
+from rdmeta._html import html_table
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.adopting import days_of_parts
 from rdmeta.pipeline.days import Day, day_at, days_of, is_day
@@ -102,6 +104,36 @@ class Plan:
     months: tuple[MonthTask, ...]
     gold: Mapping[str, Mapping[str, MadeMonth]]
     is_news: bool
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The tasks, then the months of gold, each with what it makes and why."""
+        tasks = [
+            {
+                "cluster_id": task.cluster_id,
+                "periods": [period.name for period in task.periods],
+                "part": f"{task.bucket} of {task.buckets}",
+                "rows": task.rows,
+                "reason": task.reason,
+            }
+            for task in self.tasks
+        ]
+        months = [
+            {
+                "cluster_id": month.cluster_id,
+                "periods": [month.month],
+                "part": "gold",
+                "rows": month.rows,
+                "reason": month.reason,
+            }
+            for month in self.months
+        ]
+        return tasks + months
+
+    def _repr_html_(self) -> str:
+        """Returns the first steps as HTML, for notebooks."""
+        rows = [list(each.values()) for each in self.steps]
+        return html_table(("cluster", "periods", "part", "rows", "reason"), rows, len(rows))
 
     @property
     def quarantined(self) -> tuple[Input, ...]:

@@ -409,6 +409,13 @@ def test_input_of_foreign_files_alone_is_an_error(tmp_path: Path) -> None:
     assert len(pipeline.plan([source], out).quarantined) == 1
 
 
+def test_a_notebook_shows_the_steps_of_a_plan(tmp_path: Path) -> None:
+    cluster_day(tmp_path / "history", "<i>one", 1)
+    shown = pipeline.plan([tmp_path / "history"], tmp_path / "out")._repr_html_()
+    assert "<td>&lt;i&gt;one</td>" in shown
+    assert shown.endswith("<p>rows: 1</p>")
+
+
 def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)

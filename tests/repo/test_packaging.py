@@ -200,6 +200,21 @@ EXAMPLES = sorted(
 )
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="that setuptools is of older Pythons")
+@pytest.mark.parametrize("example", ["c_extension", "cython"])
+def test_an_extension_builds_with_the_oldest_setuptools_that_it_names(
+    installed: Path, tmp_path: Path, example: str
+) -> None:
+    copy = shutil.copytree(ROOT / "examples" / example, tmp_path / example)
+    text = (copy / "pyproject.toml").read_text(encoding="utf-8")
+    (oldest,) = re.findall(r'"setuptools>=([\d.]+)"', text)
+    target = tmp_path / "oldest"
+    free = ("env", "-u", "PIP_CONSTRAINT", f"PYTHONPATH={target}", installed)
+    run(*free, "-m", "pip", "install", "--target", target, f"setuptools=={oldest}", cwd=copy)
+    run(*free, "setup.py", "build_ext", "--inplace", cwd=copy)
+    run(installed, "use.py", cwd=copy)
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_runs_against_the_installed_wheel(
     installed: Path, tmp_path: Path, example: str
