@@ -44,7 +44,8 @@ class Change(NamedTuple):
 
     @property
     def step(self) -> tuple[int | None, ...]:
-        return self.old, self.old_leader, self.new, self.leader
+        """Old epoch and leader, new epoch and leader."""
+        return self[3:7]
 
 
 class Row(NamedTuple):
@@ -73,7 +74,7 @@ def row_of(group: Sequence[Change], **values: Any) -> Row:
         elections,
         *_sights(group),
     )
-    return row._replace(**values)
+    return row._replace(**values) if values else row
 
 
 def _sights(group: Sequence[Change]) -> tuple[int, int | None]:
@@ -107,6 +108,12 @@ def rows_of(
     states: Sequence[Sequence[Change]],
 ) -> Iterator[Row]:
     """Yields the rows of one partition; `stood` is what each origin had at midnight."""
+    if not any(states) and (seen is not None or not stood):
+        groups = _agreed([*(seen or ()), *changes])
+        if groups is not None:
+            told = {each.new for each in seen or ()}
+            yield from (row_of(group) for new, group in groups.items() if new not in told)
+            return
     is_rewound = _is_rewound([*(seen or ()), *changes])
 
     def is_past(each: Change) -> bool:
@@ -120,6 +127,26 @@ def rows_of(
         yield from map(row_of, _by_state(left).values())
     else:
         yield from _chained(left, seen or (), states)
+
+
+def _agreed(changes: Iterable[Change]) -> dict[int, list[Change]] | None:
+    """Returns rises by epoch if origins agree on each of them, else None: most often they do.
+
+    Then no rise lies in another one, and nothing is to be worked out.
+    """
+    groups: dict[int, list[Change]] = {}
+    for each in changes:
+        groups.setdefault(each.new, []).append(each)
+    last = -1
+    for new in sorted(groups):
+        group = groups[new]
+        old, step = group[0].old, group[0].step
+        if old is None or not last <= old < new:
+            return None
+        if len(group) > 1 and any(each.step != step for each in group):
+            return None
+        last = new
+    return groups
 
 
 def _by_state(changes: Iterable[Change]) -> dict[State, list[Change]]:
