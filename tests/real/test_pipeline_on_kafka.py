@@ -25,7 +25,7 @@ from gold_model import with_times
 from recorded import tree
 from waiting import until
 
-from rdmeta import history
+from rdmeta import MetadataCache, fetch, history
 from rdmeta._change_table import END_KINDS
 from rdmeta.model import Partition
 from rdmeta.pipeline.gold.measures import MEASURES
@@ -57,13 +57,17 @@ class Moment(NamedTuple):
 
 
 class Outage(NamedTuple):
-    """The moments that the test saw, the topics' ids, and the recordings' directories."""
+    """The moments that the test saw, the topics' ids, and the recordings' directories.
+
+    A recorder with only two looks, before and after, has a directory of its own.
+    """
 
     lost: Moment
     back: Moment
     led: Moment
     ids: dict[str, list[str | None]]  # of each topic, in turn
     recordings: list[Path]
+    seldom: Path
 
 
 def now() -> int:
@@ -146,9 +150,11 @@ def elect(cluster: Commanded) -> None:
     admin.elect_leaders(ElectionType.PREFERRED, wanted).result(30)
 
 
-def happen(cluster: Commanded, directories: list[Path]) -> Outage:
+def happen(cluster: Commanded, directories: list[Path], seldom: Path) -> Outage:
     """Kills the broker and starts it again; meanwhile topics come and go."""
     kafka, ids = cluster.kafka, {t: [topic_id(cluster, t)] for t in (*STAYING, AGAIN)}
+    recorder = history.Recorder(cache := MetadataCache(), seldom, max_gap=3600.0)
+    look(cluster, cache, recorder)
     before = now()
     kafka.kill(DEAD)
     lost = moment(cluster, before, has_lost)
@@ -174,7 +180,14 @@ def happen(cluster: Commanded, directories: list[Path]) -> Outage:
     end = datetime.now(timezone.utc)
     for each in directories:
         until(partial(reaches, each, end), "both have the last state")
-    return Outage(lost, back, led, ids, directories)
+    look(cluster, cache, recorder)
+    recorder.close()
+    return Outage(lost, back, led, ids, directories, seldom)
+
+
+def look(cluster: Commanded, cache: MetadataCache, recorder: history.Recorder) -> None:
+    fetch(cache, cluster.kafka.address(1), timeout=5)
+    recorder.observe()
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +210,7 @@ def outage(
         ]  # fmt: skip
         for each in directories:
             until(partial(has_begun, each), "the min ISRs are recorded")
-        found = happen(commanded, directories)
+        found = happen(commanded, directories, tmp_path_factory.mktemp("seldom"))
         recorders[0].send_signal(signal.SIGINT)
         recorders[1].terminate()
         for recorder in recorders:
@@ -371,6 +384,20 @@ def test_silver_says_what_happened_when_a_broker_was_killed(
     before = tree(out)
     assert pipelined(*found.recordings, out)["made"] == 0
     assert tree(out) == before
+
+
+def test_the_leader_that_a_recorder_missed_is_told_by_another_one(
+    outage: tuple[Commanded, Outage], tmp_path: Path
+) -> None:
+    _, found = outage
+    for others, elections in (([], [2]), (found.recordings[:1], [1, 1])):
+        out = tmp_path / str(len(others))
+        pipelined(found.seldom, *others, out)
+        changes = rows(out, "leader_change")
+        for topic in STAYING:
+            mine = sorted(of(changes, topic=topic), key=lambda row: row["new_leader_epoch"])
+            assert [row["elections"] for row in mine] == elections
+            assert (mine[0]["old_leader"], mine[-1]["new_leader"]) == (DEAD, DEAD)
 
 
 def gold(out: Path, name: str, **wanted: Any) -> list[Row]:
