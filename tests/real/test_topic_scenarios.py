@@ -174,7 +174,9 @@ def watched(kafka: RealKafka, names: Sequence[str], highest: int) -> Iterator[li
             given = ("watch", "--csv", "-b", kafka.bootstrap, *often, *words)
             process = commands.started(*given, program=program + commands.PROGRAM)
             processes.append(stack.enter_context(process))
-            assert processes[-1].stdout.readline().startswith("time,")
+            output = processes[-1].stdout
+            assert output is not None
+            assert output.readline().startswith("time,")
         yield processes
 
 
