@@ -91,8 +91,8 @@ static rdmeta_fold_t *fold_new(const void *state, size_t size) {
         return f;
 }
 
-/* Ends a fold of `size_in` bytes of input, and checks what it gives and what its
- * state has taken: `times` that at most. */
+/* Ends a fold of `size_in` bytes of input, and checks what it gives and what
+ * its state has taken: `times` that at most. */
 static void fold_end(rdmeta_fold_t *f, size_t size_in, size_t times) {
         uint8_t *state;
         size_t size;

@@ -127,8 +127,8 @@ RDMETA_API void rdmeta_fold_destroy(rdmeta_fold_t *fold);
  * Errors: MALFORMED: a version below the last one. A time before 1970, after
  * the year 9999, or more than 32 days after the last record or cut of an
  * observation. A partition above 1 048 575. A topic's name above 32 767 bytes.
- * A list above 65 536 ids. A text above 1 MiB. NO_MEMORY. After an error the record is not taken; every record
- * before it is. Threads: any, one at a time.
+ * A list above 65 536 ids. A text above 1 MiB. NO_MEMORY. After an error the
+ * record is not taken; every record before it is. Threads: any, one at a time.
  */
 RDMETA_API rdmeta_err_t rdmeta_fold_change(rdmeta_fold_t *fold,
                                            const struct rdmeta_change *change,
@@ -160,14 +160,15 @@ RDMETA_API rdmeta_err_t rdmeta_fold_batch(rdmeta_fold_t *fold,
  *  earlier time, which comes after, has that midnight as its time. Does nothing
  *  if the fold has passed that midnight, or has no record yet. Errors:
  *  ARGUMENT: `at_us` is not a midnight, or lies more than 32 days behind the
- *  last record or cut. NO_MEMORY: the same call goes on. Threads: any, one at a time. */
+ *  last record or cut. NO_MEMORY: the same call goes on. Threads: any, one at
+ *  a time. */
 RDMETA_API rdmeta_err_t rdmeta_fold_cut(rdmeta_fold_t *fold, int64_t at_us);
 
 /** Ends all standing pieces at `at_us`, or at the last record if that is
  *  later. The fold then has no state; records count from the next
  *  `observed_from` on. `by`: RDMETA_FOLD_OPEN ... Errors: ARGUMENT: another
- *  `by`, or a time more than 32 days behind the last record or cut. NO_MEMORY: the
- *  same call goes on. Threads: any, one at a time. */
+ *  `by`, or a time more than 32 days behind the last record or cut. NO_MEMORY:
+ *  the same call goes on. Threads: any, one at a time. */
 RDMETA_API rdmeta_err_t rdmeta_fold_end(rdmeta_fold_t *fold, int64_t at_us,
                                         int32_t by);
 

@@ -146,8 +146,8 @@ enum {
  * that of `path`, at most 200 bytes. That file is locked (flock) as long as its
  * process lives. The umask decides the new file's mode, or the flags do,
  * whatever lies at `path`; a link there is replaced, not followed. Flags: SYNC,
- * and the mode. Errors: IO, NO_MEMORY, MALFORMED (the image's own file is damaged), ARGUMENT (another
- * flag). Threads: any.
+ * and the mode. Errors: IO, NO_MEMORY, MALFORMED (the image's own file is
+ * damaged), ARGUMENT (another flag). Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_image_save(rdmeta_image_t *image,
                                           const char *path, int32_t flags);
