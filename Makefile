@@ -115,7 +115,8 @@ OLDER_SPARK := 4.2.0
 	@$(PY) -m pip install -q --no-deps --target $@.part pyspark==$*
 	@mv $@.part $@
 
-# The lower bounds of pyproject.toml. An older confluent-kafka has no id of a cluster.
+# The lower bounds of pyproject.toml. An older confluent-kafka has no id of a cluster, and
+# the runner of click 8.1 mixes stdout and stderr.
 build/oldest/.made: constraints-oldest.txt | $(PY)
 	@rm -rf $(@D)
 	@$(PY) -m pip install -q --no-deps --target $(@D) -r $<
@@ -124,7 +125,7 @@ build/oldest/.made: constraints-oldest.txt | $(PY)
 .PHONY: oldest
 oldest: build build/oldest/.made ## tests of what users bring, with the oldest packages
 	PYTHONPATH=$(CURDIR)/build/oldest:$(CURDIR) $(PY) -m pytest \
-		-k "not gives_what_confluent_kafka_gives[cluster" tests/metrics \
+		-k "not gives_what_confluent_kafka_gives[cluster and not could_not_keep" tests/metrics \
 		tests/cli/test_app.py tests/cli/test_completion.py tests/cli/test_output.py \
 		tests/cli/test_image_command.py tests/cli/test_watch.py tests/compat/test_confluent.py \
 		tests/core/test_arrow_tables.py tests/core/test_fold.py \
