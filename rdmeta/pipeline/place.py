@@ -118,8 +118,8 @@ class Place:
         """Asks an object store for the folder, so that one without an answer ends a run soon.
 
         A signal, such as that of Ctrl-C, ends the wait: pyarrow's own calls pass over signals.
-        Raises PipelineError after `timeout` seconds, ValueError for what is no such number, and
-        OSError.
+        Raises PipelineError after `timeout` seconds and for what a store's library raises, such as
+        for credentials; ValueError for what is no such number; and OSError.
         """
         if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
             raise ValueError(
@@ -127,13 +127,13 @@ class Place:
             )
         if self._store is None:
             return
-        done: SimpleQueue[OSError | None] = SimpleQueue()
+        done: SimpleQueue[Exception | None] = SimpleQueue()
 
         def ask() -> None:
             try:
                 self._info(self._root)
                 done.put(None)
-            except OSError as error:
+            except Exception as error:
                 done.put(error)
 
         Thread(target=ask, daemon=True).start()
@@ -144,8 +144,11 @@ class Place:
                 f"{self.where}: the store did not answer within {timeout:g} s: check the network"
                 " and its credentials, or give it longer with --timeout"
             ) from None
-        if error is not None:
+        if isinstance(error, OSError):
             raise error
+        if error is not None:
+            reason = str(error).strip().partition("\n")[0]
+            raise PipelineError(f"{self.where}: the store cannot be asked: {reason}") from error
 
     def path(self, name: str = "") -> str:
         """Returns the path of a file of the place, as the file system has it."""

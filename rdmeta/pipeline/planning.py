@@ -192,6 +192,8 @@ def plan(
     for name, values in (("inputs", inputs), ("clusters", clusters)):
         if isinstance(values, (str, os.PathLike)):
             raise TypeError(f"{name} must be a list, such as [{os.fspath(values)!r}]")
+        if values is not None and not isinstance(values, Iterable):
+            raise TypeError(f"{name} must be a list of texts, not {values!r}")
     for name, day in (("since", since), ("until", until)):
         if day is not None and not (isinstance(day, str) and is_day(day)):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")

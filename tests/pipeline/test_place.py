@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 from typing import NoReturn
 
+import pyarrow as pa
 import pytest
 
 from rdmeta.pipeline.errors import PipelineError
@@ -163,3 +164,10 @@ def test_a_store_without_an_answer_ends_the_wait_and_so_does_a_signal(
     with pytest.raises(KeyboardInterrupt):
         place.contact(60)
     never.set()
+
+    def refused(path: str) -> None:
+        raise pa.ArrowException("no token\nfrom any of these")
+
+    monkeypatch.setattr(place, "_info", refused)
+    with pytest.raises(PipelineError, match="the store cannot be asked: no token$"):
+        place.contact(60)

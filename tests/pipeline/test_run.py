@@ -422,6 +422,8 @@ def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
     for inputs in (str(source), source):
         with pytest.raises(TypeError, match="inputs must be a list"):
             pipeline.plan(inputs, out)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="clusters must be a list of texts, not 5"):
+        pipeline.plan([source], out, clusters=5)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"clusters must be a list, such as \['one'\]"):
         pipeline.plan([source], out, clusters="one")
     for day in ("2026-11-1", "2026-02-30", "today", ""):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -93,6 +94,16 @@ def test_a_job_without_an_image_says_what_to_call(spark: SparkSession, tmp_path:
         leaders(rows_of(spark), F.Shared("never", str(tmp_path / "none")))
 
 
+@pytest.fixture(params=["true", "false"])
+def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Sets whether Spark casts by the rules of ANSI."""
+    before = spark.conf.get("spark.sql.ansi.enabled") or "true"
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield
+    spark.conf.set("spark.sql.ansi.enabled", before)
+
+
+@pytest.mark.usefixtures("ansi")
 @pytest.mark.parametrize("wrong", ["i", "d", "b", "n"])
 def test_columns_of_wrong_types_fail_when_the_plan_is_made(spark: SparkSession, wrong: str) -> None:
     F.share(spark, cache_of({"orders": [1]}))
@@ -122,6 +133,10 @@ def test_plans_and_columns_have_the_names_of_the_functions(
     assert found.columns == [
         "leader_of(topic, p)", "rack_of(leader_of(topic, p))", "partition_for(topic, 'orders')",
     ]  # fmt: skip
+    topic, number = sf.concat("topic", sf.lit(" AS ")), sf.col("p").cast("long")
+    assert rows.select(F.leader_of(topic, number)).columns == [
+        "leader_of(concat(topic, ' AS '), CAST(p AS BIGINT))"
+    ]
     found.explain()
     F.repartition_by_leader(rows, 2).explain()
     shown = capsys.readouterr().out

@@ -119,7 +119,7 @@ def typed(column: Column | str, kind: str) -> Column:
     if kind != "bigint" and literal_of(column) is not None:
         return column
     if kind == "binary":
-        checked = column.cast("binary")
+        checked = sf.md5(column)  # unlike a cast it takes no number, also without ANSI's rules
     else:
         checked = sf.get(sf.array_append(sf.array().cast(f"array<{kind}>"), column), sf.lit(0))
     if kind == "bigint":
@@ -151,7 +151,10 @@ def _name_of(column: Column | str) -> str:
     """Returns how a column is called, as far as Spark shows it in few words."""
     if isinstance(column, str):
         return column
-    shown = re.sub(r"^Column<'(.*)'>$", r"\1", str(column), flags=re.S).rpartition(" AS ")[2]
+    shown = re.sub(r"^Column<'(.*)'>$", r"\1", str(column), flags=re.S)
+    before, _, alias = shown.rpartition(" AS ")
+    if before.count("(") == before.count(")") and before.count("'") % 2 == 0:
+        shown = alias  # and no cast, nor a part of a text
     return shown.strip("`") if len(shown) <= 60 else "..."
 
 
