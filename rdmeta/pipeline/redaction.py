@@ -27,6 +27,10 @@ def redacted(rows: pa.RecordBatch) -> pa.RecordBatch:
     configs = pc.equal(rows.column("kind"), pa.scalar("config_changed"))
     if not pc.any(configs).as_py():
         return rows
-    detail = rows.column(place).cast(pa.string())  # a dictionary has no replacement
+    detail = rows.column(place)
+    texts = detail.dictionary if isinstance(detail, pa.DictionaryArray) else detail
+    if not pc.any(pc.match_substring_regex(texts, _SENSITIVE)).as_py():
+        return rows
+    detail = detail.cast(pa.string())  # a dictionary has no replacement
     shown = pc.replace_substring_regex(detail, _SENSITIVE, rf"\1={_MASK}")
     return rows.set_column(place, "detail", pc.if_else(configs, shown, detail))
