@@ -20,6 +20,7 @@ from click.shell_completion import (
 )
 
 from rdmeta.cli.messages import BAD_INPUT, FINE, Messages
+from rdmeta.cli.output import open_stdout
 
 __all__ = ["answer", "command"]
 
@@ -49,7 +50,7 @@ def command(shell: str) -> int:
     Names of topics come from the cluster that the environment and the options on the line name. It
     has one second to answer. Without an answer there are no names, and no error.
     """
-    print(_source(shell))
+    print(_source(shell), file=open_stdout())
     return FINE
 
 

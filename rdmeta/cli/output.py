@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TextIO
 
 from rdmeta._escaping import escaped
 
-__all__ = ["Column", "Output", "Share", "Stream", "Table", "json_text", "rfc3339"]
+__all__ = ["Column", "Output", "Share", "Stream", "Table", "json_text", "open_stdout", "rfc3339"]
 
 _CHUNK = 1000
 _ROW_GROUP = 100_000
@@ -92,7 +92,7 @@ class Output:
             _write_parquet(tables[-1], self._path)
         else:
             is_terminal = sys.stdout is not None and sys.stdout.isatty()
-            write = _stdout().write
+            write = open_stdout().write
             for number, table in enumerate(tables):
                 if number:
                     write("\n")
@@ -102,7 +102,7 @@ class Output:
 
     def json(self, pieces: Iterable[str]) -> None:
         """Writes JSON that comes in many short pieces, and a newline; it makes few calls."""
-        write = _stdout().write
+        write = open_stdout().write
         remaining = iter(pieces)
         while chunk := "".join(islice(remaining, _CHUNK)):
             write(chunk)
@@ -147,13 +147,14 @@ class Stream:
         return _line(texts, self._widths, self._columns)
 
     def _write(self, line: str) -> None:
-        out = _stdout()
+        out = open_stdout()
         out.write(line + "\n")
         out.flush()
 
 
-def _stdout() -> TextIO:
-    if sys.stdout is None:  # the caller closed it
+def open_stdout() -> TextIO:
+    """Returns stdout; raises OSError if the caller closed it."""
+    if sys.stdout is None:
         raise OSError(9, "stdout is closed")
     return sys.stdout
 
@@ -314,7 +315,7 @@ def _write_csv(table: Table, cells: _Cells) -> None:
     """Writes CSV with a header; an absent cell is empty, and a list has commas in quotes."""
     import csv
 
-    writer = csv.writer(_stdout(), lineterminator="\n")
+    writer = csv.writer(open_stdout(), lineterminator="\n")
     writer.writerow([column.name for column in table.columns])
     for columns in _text_columns(table, cells):
         writer.writerows(zip(*columns, strict=True))

@@ -189,9 +189,9 @@ def test_output_that_cannot_be_written_is_an_error(image: str) -> None:
         assert (done.returncode, done.stderr) == (2, said)
 
 
-@pytest.mark.parametrize("word", ["--help", "--version"])
-def test_help_that_cannot_be_written_is_an_error(word: str) -> None:
-    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *commands.command(word)]
+@pytest.mark.parametrize("words", ["--help", "--version", "completion bash"])
+def test_help_that_cannot_be_written_is_an_error(words: str) -> None:
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *commands.command(*words.split())]
     done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr) == (2, "rdmeta: stdout is closed\n")
 
