@@ -28,9 +28,9 @@ HEAD = """\
 <!-- `tools/cli_docs.py` writes this page: do not edit it. -->
 
 `pip install 'rdmeta[cli]'` installs the command. `--parquet` and `rdmeta record` also need the
-extra `arrow`, `rdmeta pipeline` needs `pipeline`, `--metrics` needs `metrics`, and `rdmeta embedded`
-needs `kafka` and `cffi`. `rdmeta pipeline --engine spark` needs `spark` and Java instead; on a Spark
-Connect server, `--master sc://HOST:PORT`, it needs `connect` and no Java.
+extra `arrow`, `rdmeta pipeline` needs `pipeline`, `--metrics` needs `metrics`, and
+`rdmeta embedded` needs `kafka` and `cffi`. `rdmeta pipeline --engine spark` needs `spark` and Java
+instead; on a Spark Connect server, `--master sc://HOST:PORT`, it needs `connect` and no Java.
 
 | command | what it does |
 |---|---|
