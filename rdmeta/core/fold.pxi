@@ -255,7 +255,8 @@ cdef class Fold:
 
         `by` is their `ended_by`: "open" (the recording had not ended), "gap" (it ended), or
         "midnight" (another recording goes on). The fold then has no state. Raises ArgumentError if
-        `at` lies more than 32 days after the last record or cut. ValueError for another `by`. MemoryError.
+        `at` lies more than 32 days after the last record or cut. ValueError for another `by`.
+        MemoryError.
         """
         cdef int64_t at_us = fold_time(at, "at")
         cdef int32_t reason

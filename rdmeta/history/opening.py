@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timezone
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,13 +10,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rdmeta._change_table import COLUMNS
-from rdmeta.history.schema import CHANGE_SCHEMA, LONGEST, FileName, Footer, HistoryError
+from rdmeta.history.schema import (
+    CHANGE_SCHEMA,
+    LONGEST,
+    FileName,
+    Footer,
+    HistoryError,
+    microseconds,
+)
 
 __all__ = ["HistoryFile", "described", "opened", "opened_source", "rows_in", "rows_of_file"]
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # A recorder's files claim less than 100 times their size.
 _MOST_CLAIMED = 1_000
 
@@ -158,7 +164,7 @@ def _footer(metadata: dict[bytes, bytes], name: FileName) -> Footer:
         raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
     if footer.observed_from > footer.observed_to:
         raise HistoryError("its observation ends before it begins")
-    if footer.observed_from < _EPOCH:
+    if microseconds(footer.observed_from) < 0:
         raise HistoryError("its observation begins before 1970")
     if footer.observed_to - footer.observed_from > LONGEST:
         raise HistoryError(f"its observation lasts more than {LONGEST.days} days")

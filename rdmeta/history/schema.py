@@ -33,6 +33,7 @@ __all__ = [
     "HistoryError",
     "day_folder",
     "microseconds",
+    "moment",
 ]
 
 _TYPES = {
@@ -60,6 +61,11 @@ LONGEST = timedelta(days=32)
 def microseconds(when: datetime) -> int:
     """Returns a time as microseconds since 1970 in UTC."""
     return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: int) -> datetime:
+    """Returns the time that is so many microseconds after 1970 in UTC."""
+    return _EPOCH + timedelta(microseconds=us)
 
 
 def day_folder(cluster_id: str, begin: datetime) -> Path:
@@ -178,8 +184,8 @@ class Footer(NamedTuple):
                     int(entries["rdmeta.since"]),
                     int(entries["rdmeta.until"]),
                 ),
-                _EPOCH + timedelta(microseconds=int(entries["rdmeta.observed_from_us"])),
-                _EPOCH + timedelta(microseconds=int(entries["rdmeta.observed_to_us"])),
+                moment(int(entries["rdmeta.observed_from_us"])),
+                moment(int(entries["rdmeta.observed_to_us"])),
                 entries.get("rdmeta.continues"),
                 entries.get("rdmeta.ended_by"),
                 entries.get("rdmeta.name"),

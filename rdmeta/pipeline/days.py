@@ -11,10 +11,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timezone
 from typing import Any
 
-from rdmeta.history.schema import microseconds
+from rdmeta.history.schema import microseconds, moment
 from rdmeta.pipeline.inputs import Input, Recording
 
 __all__ = [
@@ -30,7 +30,6 @@ __all__ = [
 ]
 
 DAY_US = 86_400_000_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ class Day:
 
 def day_at(us: int) -> str:
     """Returns the day of a moment."""
-    return (_EPOCH + timedelta(microseconds=us)).strftime("%Y-%m-%d")
+    return moment(us).strftime("%Y-%m-%d")
 
 
 def begin_of(day: str) -> int:

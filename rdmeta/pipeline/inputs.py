@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -21,14 +21,13 @@ import pyarrow.parquet as pq
 from rdmeta.history import arranging
 from rdmeta.history.listing import has_history_name, listed
 from rdmeta.history.opening import HistoryFile, opened_source
-from rdmeta.history.schema import FileName, HistoryError, microseconds
+from rdmeta.history.schema import FileName, HistoryError, microseconds, moment
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.place import Entry, Place, as_text, is_text
 
 __all__ = ["Input", "Recording", "arrange", "look", "read_inputs", "sha256_of", "write_inputs"]
 
 _CHUNK = 8 << 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -93,11 +92,11 @@ class Input:
 
     @property
     def observed_from(self) -> datetime:
-        return _EPOCH + timedelta(microseconds=self.from_us)
+        return moment(self.from_us)
 
     @property
     def observed_to(self) -> datetime:
-        return _EPOCH + timedelta(microseconds=self.to_us)
+        return moment(self.to_us)
 
 
 @dataclass(frozen=True)

@@ -9,20 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rdmeta.history.schema import moment
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
 
 __all__ = ["Wanted", "chosen", "groups_of", "needed", "times_of"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 @dataclass(frozen=True)
@@ -149,4 +148,4 @@ def _scalar(us: int) -> Any:
 
 
 def _time(us: int | None) -> datetime | None:
-    return None if us is None else _EPOCH + timedelta(microseconds=us)
+    return None if us is None else moment(us)
