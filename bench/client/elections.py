@@ -90,7 +90,7 @@ def one_round(
     for subject in subjects.values():
         subject.connect(dead, cluster.ports[dead])
     for subject in subjects.values():
-        subject.connected(dead)
+        subject.connected(dead, cluster.ports[dead])
     time.sleep(random.uniform(0.5, 1.5))
     since = time.time()
     cluster.kill(dead)

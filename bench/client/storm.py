@@ -63,7 +63,7 @@ def measure(topics: int, rounds: int, seconds: float) -> dict[str, Any]:
         else:
             producer = Watcher(JAVA, command)
             stack.callback(producer.end)
-            producer.connected(0)
+            producer.connected(0, 0)
         for turn in range(rounds):
             if turn:
                 time.sleep(1)

@@ -77,13 +77,22 @@ class Watcher:
         self.events.clear()
         self.process.stdin.write(f"connect {node} {port}\n")
 
-    def connected(self, node: int) -> None:
-        """Returns once the subject knows and has a connection to `node`."""
-        with self.news:
-            if not self.news.wait_for(lambda: self.ready is not None, PATIENCE):
-                raise SystemExit(f"{self.name} did not connect within {PATIENCE} s")
-        if self.ready != node:
-            raise SystemExit(f"{self.name} sees leader {self.ready}, not {node}")
+    def connected(self, node: int, port: int) -> None:
+        """Returns once the subject knows and has a connection to `node`.
+
+        A producer may have sent its record to the leader before: it is asked again.
+        """
+        end = time.monotonic() + PATIENCE
+        while True:
+            with self.news:
+                if not self.news.wait_for(lambda: self.ready is not None, PATIENCE):
+                    raise SystemExit(f"{self.name} did not connect within {PATIENCE} s")
+            if self.ready == node:
+                return
+            if time.monotonic() > end:
+                raise SystemExit(f"{self.name} sees leader {self.ready}, not {node}")
+            time.sleep(0.5)
+            self.connect(node, port)
 
     def seen(self, leader: int, since: float, until: float) -> float | None:
         """Returns when the subject saw that leader after `since`, None if not before `until`."""
