@@ -309,9 +309,13 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 rdmeta_entry_list(c, e, list, mono_us);
         } else {
                 /* A topic that is not valid is retained for max age, so that
-                 * a stale answer is not taken for the first one. */
-                const int64_t ttl = c->conf.max_age_us;
+                 * a stale answer is not taken for the first one; a removed one
+                 * for the grace time at least, so that it is told once. */
+                int64_t ttl = c->conf.max_age_us;
 
+                if (rdmeta_topic_has_gone(e->topic) &&
+                    ttl < c->conf.absent_grace_us)
+                        ttl = c->conf.absent_grace_us;
                 if (rdmeta_deadline_is_asked(deadline))
                         rdmeta_entry_deadline(c, e, mono_us - 1);
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_RETAINED,

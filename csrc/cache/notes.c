@@ -124,6 +124,15 @@ void rdmeta_note_given(rdmeta_cache_t *c, rdmeta_entry_t *e, int32_t broker) {
                               0xffffff;
 }
 
+int rdmeta_note_take_given(rdmeta_cache_t *c, const rdmeta_entry_t *e) {
+        rdmeta_note_t *note = e->note ? &c->notes.all[e->note - 1] : NULL;
+        const int given     = note && note->given;
+
+        if (given)
+                note->given = 0;
+        return given;
+}
+
 const rdmeta_note_t *rdmeta_note_in_grace(const rdmeta_cache_t *c,
                                           const rdmeta_entry_t *e,
                                           int64_t mono_us) {
@@ -179,7 +188,7 @@ void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept) {
 static const char *check_rewind(const rdmeta_rewind_t *r) {
         uint32_t k;
 
-        if (!r->past == !r->count || (r->past && !r->answers))
+        if ((!r->past && !r->count) || (r->past && !r->answers))
                 return "a rewind counts nothing";
         for (k = 1; k < r->count; k++)
                 if (r->rows[k - 1].id >= r->rows[k].id)

@@ -45,6 +45,8 @@ void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due);
 void rdmeta_note_gone(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us);
 /* Stores the first broker that gave the topic of `e` since. */
 void rdmeta_note_given(rdmeta_cache_t *c, rdmeta_entry_t *e, int32_t broker);
+/* Returns whether a broker gave the topic of `e` since, and forgets it. */
+int rdmeta_note_take_given(rdmeta_cache_t *c, const rdmeta_entry_t *e);
 /* Returns the note of a topic that became absent or removed less than the grace
  * time ago; NULL: there is none. */
 const rdmeta_note_t *rdmeta_note_in_grace(const rdmeta_cache_t *c,

@@ -24,8 +24,18 @@ static rdmeta_entry_t *sweep_due(const rdmeta_cache_t *c, int list,
         return n ? RDMETA_CONTAINER(n, rdmeta_entry_t, deadlines) : NULL;
 }
 
+/* Gives an absent topic its time once more. The caller has reserved. */
+static void sweep_postpone(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                           int64_t mono_us) {
+        const int64_t ttl = rdmeta_merge_ttl(&c->conf, e->topic->state);
+
+        rdmeta_entry_deadline(c, e, rdmeta_deadlines_after(mono_us, ttl));
+        rdmeta_entry_settle(c, e, mono_us);
+}
+
 /* Records topics as removed that were absent for too long. They are retained:
- * their ids and epochs stay known. NO_MEMORY. */
+ * their ids and epochs stay known. One that a broker gave meanwhile waits for
+ * as long again: that broker's next answer brings it back. NO_MEMORY. */
 static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
         rdmeta_topic_t *old, *t;
         rdmeta_entry_t *e;
@@ -44,6 +54,10 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                                 err = rdmeta_notes_reserve(c, n);
                         if (err)
                                 return err;
+                }
+                if (rdmeta_note_take_given(c, e)) {
+                        sweep_postpone(c, e, now.mono_us);
+                        continue;
                 }
                 t = rdmeta_topic_restate(&c->blocks, old, RDMETA_TOPIC_GONE, 0,
                                          w.version);

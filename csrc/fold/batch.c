@@ -424,6 +424,18 @@ static rdmeta_err_t take(rdmeta_fold_t *f, const reader_t *r, int64_t i) {
         return rdmeta_fold_row(f, &row);
 }
 
+/* Returns whether more rows wait than the fold may have. */
+static int is_full(const rdmeta_fold_t *f) {
+        uint64_t size = 0;
+        int i;
+
+        if (!f->most_waiting)
+                return 0;
+        for (i = 0; i < RDMETA_FOLD_TABLES; i++)
+                size += rdmeta_fold_out_size(&f->out[i]);
+        return size > f->most_waiting;
+}
+
 rdmeta_err_t rdmeta_fold_take_batch(rdmeta_fold_t *f,
                                     const struct ArrowSchema *schema,
                                     const struct ArrowArray *batch) {
@@ -432,6 +444,6 @@ rdmeta_err_t rdmeta_fold_take_batch(rdmeta_fold_t *f,
         int64_t i;
 
         for (i = 0; !err && i < batch->length; i++)
-                err = take(f, &r, i);
+                err = i && is_full(f) ? RDMETA_ERR_TOO_SMALL : take(f, &r, i);
         return err;
 }

@@ -70,6 +70,7 @@ static void fold_init(rdmeta_fold_t *f, const rdmeta_fold_conf_t *c) {
         f->buckets      = c->buckets;
         f->bucket       = c->bucket;
         f->tables       = c->tables;
+        f->most_waiting = c->most_waiting;
         f->clock        = INT64_MIN;
         f->racks_reason = RDMETA_BY_NOTHING;
         f->racks_turn   = 1;
@@ -259,8 +260,10 @@ void rdmeta_fold_stats(const rdmeta_fold_t *f, rdmeta_fold_stats_t *out) {
         out->bytes   = f->bytes + f->words.bytes;
         out->partial = f->partial;
         out->last_at = f->clock;
-        for (i = 0; i < RDMETA_FOLD_TABLES; i++)
+        for (i = 0; i < RDMETA_FOLD_TABLES; i++) {
                 out->waiting += f->out[i].rows;
+                out->waiting_bytes += rdmeta_fold_out_size(&f->out[i]);
+        }
 }
 
 const char *rdmeta_fold_error(const rdmeta_fold_t *f) {

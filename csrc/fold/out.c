@@ -211,7 +211,8 @@ static void sizes_note(rdmeta_fold_out_t *o) {
 /* Moves the growing batch to the finished ones, if it has rows. Returns
  * NO_MEMORY, and then it stays. */
 static rdmeta_err_t batch_end(rdmeta_fold_out_t *o) {
-        const int64_t rows = o->batch.rows;
+        const int64_t rows  = o->batch.rows;
+        const uint64_t size = rdmeta_fold_out_size(o);
         rdmeta_err_t err;
 
         if (!o->batch.rows)
@@ -232,6 +233,7 @@ static rdmeta_err_t batch_end(rdmeta_fold_out_t *o) {
                 err = rdmeta_arrow_batch_export(&o->batch, &o->done[o->n]);
         if (err)
                 return err;
+        o->size = size;
         o->n++;
         o->is_large = rows >= RDMETA_ARROW_ROWS / 2;
         o->room  = 0;
@@ -302,6 +304,7 @@ rdmeta_err_t rdmeta_fold_out_take(rdmeta_fold_out_t *o,
         o->n              = 0;
         o->capacity       = 0;
         o->rows           = 0;
+        o->size           = 0;
         rdmeta_arrow_stream_init(out, &t->source);
         return RDMETA_OK;
 }

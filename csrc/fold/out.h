@@ -23,6 +23,7 @@ typedef struct rdmeta_fold_out {
         struct ArrowArray *done;
         size_t n;
         uint64_t rows; /* in `done` and in the batch */
+        uint64_t size; /* bytes of `done`, about */
         int32_t table;
         int failed; /* a put of this row found no memory */
         rdmeta_str_t cluster_id, origin;
@@ -32,6 +33,11 @@ typedef struct rdmeta_fold_out {
 void rdmeta_fold_out_init(rdmeta_fold_out_t *o, int32_t table,
                           rdmeta_str_t cluster_id, rdmeta_str_t origin);
 void rdmeta_fold_out_destroy(rdmeta_fold_out_t *o);
+
+/* Returns about how many bytes the rows have. */
+RDMETA_INLINE uint64_t rdmeta_fold_out_size(const rdmeta_fold_out_t *o) {
+        return o->size + 128 * (uint64_t)o->batch.rows + (uint64_t)o->bytes;
+}
 
 /* Begins a row: makes room for it. Returns NO_MEMORY. */
 rdmeta_err_t rdmeta_fold_out_begin(rdmeta_fold_out_t *o);

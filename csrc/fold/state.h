@@ -198,6 +198,7 @@ struct rdmeta_fold {
         int64_t counts_from, counts_to;
         uint32_t buckets, bucket;
         uint32_t tables; /* that get rows: the sum of 1 << table */
+        uint64_t most_waiting; /* bytes of rows; 0: no bound */
 
         rdmeta_fold_words_t words;
         uint64_t key[RDMETA_HASH_KEYS];

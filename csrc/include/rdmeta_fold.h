@@ -105,7 +105,10 @@ typedef struct rdmeta_fold_conf {
         size_t state_size;
         uint64_t seed; /**< of hash tables; 0: from the system's randomness */
         rdmeta_allocator_t allocator; /**< of the state. Rows use malloc. */
-        int64_t reserved[4];
+        /** Bytes of rows above which rdmeta_fold_batch() takes no further
+         *  record; 0: it takes all. */
+        uint64_t most_waiting;
+        int64_t reserved[3];
 } rdmeta_fold_conf_t;
 
 /** Sets the defaults. Cannot fail. Threads: any. */
@@ -148,7 +151,9 @@ RDMETA_API int32_t rdmeta_fold_visit(void *fold,
  * Errors: ARGUMENT: a column is missing or has another type, or offsets,
  * lengths or buffers contradict each other. No record is taken then. MALFORMED:
  * as in rdmeta_fold_change(), or a null where there must be a value; NO_MEMORY:
- * the records before that one are taken. rdmeta_fold_stats() says how many.
+ * the records before that one are taken. TOO_SMALL: the rows have more than
+ * `most_waiting` bytes: take them, and call again with the records that are
+ * left. rdmeta_fold_stats() says how many are taken.
  * Threads: any, one at a time.
  */
 RDMETA_API rdmeta_err_t rdmeta_fold_batch(rdmeta_fold_t *fold,
@@ -198,7 +203,8 @@ typedef struct rdmeta_fold_stats {
         uint64_t waiting;       /**< rows that take() has not returned yet */
         int64_t last_at;        /**< the latest time; INT64_MIN: none yet */
         int32_t partial;
-        int32_t reserved[5];
+        int32_t reserved[3];
+        uint64_t waiting_bytes; /**< of these rows, about */
 } rdmeta_fold_stats_t;
 
 /** Sets *out. Cannot fail. Threads: any, one at a time. */

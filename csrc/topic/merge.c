@@ -535,6 +535,29 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
+/* Keeps the clocks of rows through an answer that says nothing of them. Returns
+ * 0 or NO_MEMORY. */
+static rdmeta_err_t keep_clocks(const rdmeta_cols_t *old, rdmeta_builder_t *s,
+                                const rdmeta_rewind_t *before,
+                                rdmeta_rewind_t *after) {
+        rdmeta_rewind_row_t *rows;
+        int32_t *ids;
+        uint32_t i;
+
+        if (!before || !before->count)
+                return RDMETA_OK;
+        rows = rewind_scratch(old, s, &ids);
+        if (!rows)
+                return RDMETA_ERR_NO_MEMORY;
+        for (i = 0; i < before->count; i++) {
+                rows[i]        = before->rows[i];
+                rows[i].in_set = 0;
+        }
+        after->rows  = rows;
+        after->count = before->count;
+        return RDMETA_OK;
+}
+
 /* Merges a topic with another id: it was made again, or the answer has one of
  * its past ids. */
 static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
@@ -551,8 +574,10 @@ static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
         out->counted = 1;
         if (past) {
                 out->rewind.past = past;
-                if (!rewind_count(&out->rewind, before, in))
-                        return keep_back(out);
+                if (!rewind_count(&out->rewind, before, in)) {
+                        keep_back(out);
+                        return keep_clocks(cols, s, in->rewind, &out->rewind);
+                }
                 memset(&out->rewind, 0, sizeof(out->rewind));
         }
         keep_past_ids(s, old, cols, 1);

@@ -47,7 +47,8 @@
  *
  * *Removal.* A topic that was seen is absent once a broker leaves it out or
  * says UNKNOWN. It is removed if another broker does so, too, after the grace
- * time, or at once if the only broker says UNKNOWN. UNKNOWN does not change a
+ * time, or at once if the only broker says UNKNOWN. If another broker gave it
+ * meanwhile, it has that time once more. UNKNOWN does not change a
  * topic that was removed. For the grace time after either step, an answer that
  * gives it again is a lagging broker's, and is kept back. It is taken if it has
  * another id, if a second named broker gives it, or if only one broker can be

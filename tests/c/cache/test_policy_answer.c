@@ -503,6 +503,70 @@ static void test_removed_by_a_sweep_has_its_grace_too(void) {
         cw_destroy(&w);
 }
 
+/* Broker 1 lagged, and broker 2 gives the topic again and again. */
+static void test_absent_is_back_after_its_grace_if_a_broker_gave_it(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_say(&w, "b!3"));
+        w.broker = 2;
+        for (i = 0; i < 15; i++) {
+                cw_pass(&w, CW_S);
+                CHECK(!cw_say(&w, "b#b 0:1@7"));
+                CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+        }
+        cw_pass(&w, CW_S);
+        cw_sweep(&w);
+        CHECK(!cw_say(&w, "b#b 0:1@7"));
+        CHECK(cw_leader(&w, "b", 0) == 1);
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent b#b; v3 topic_added b#b");
+        cw_destroy(&w);
+}
+
+/* The broker that gave it is silent from then on. */
+static void test_absent_is_removed_although_a_broker_gave_it(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        w.broker = 2;
+        CHECK(!cw_say(&w, "b#b 0:1@7"));
+        for (i = 0; i < 2; i++) {
+                CHECK(cw_version(&w) == 2);
+                cw_pass(&w, 16 * CW_S);
+                cw_sweep(&w);
+        }
+        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_removed(expiry) b#b");
+        cw_destroy(&w);
+}
+
+static void short_age(rdmeta_conf_t *conf) {
+        conf->max_age_us = 2 * CW_S;
+}
+
+static void test_removed_has_its_grace_whatever_max_age_is(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, short_age);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        for (i = 0; i < 15; i++, cw_pass(&w, CW_S)) {
+                w.broker = 1 + i % 2;
+                CHECK(!cw_all(&w, "a#a 0:1@1"));
+                cw_sweep(&w);
+                w.broker = 3;
+                CHECK(!cw_say(&w, "b#b 0:1@7"));
+        }
+        CHECK_TEXT(cw_changes(&w, 1),
+                   "v2 topic_absent b#b; v3 topic_removed b#b");
+        cw_destroy(&w);
+}
+
 static void test_absent_topics_keep_them_for_max_age_once_removed(void) {
         cw_t w;
 
@@ -783,6 +847,9 @@ int main(void) {
         RUN(test_removed_topics_are_back_when_the_only_broker_gives_them);
         RUN(test_removed_at_once_if_the_only_broker_says_unknown);
         RUN(test_removed_by_a_sweep_has_its_grace_too);
+        RUN(test_absent_is_back_after_its_grace_if_a_broker_gave_it);
+        RUN(test_absent_is_removed_although_a_broker_gave_it);
+        RUN(test_removed_has_its_grace_whatever_max_age_is);
         RUN(test_asked_for_and_not_answered_is_not_absent);
         RUN(test_news_is_not_removed_by_an_answer_asked_before);
         RUN(test_news_is_not_denied_by_an_answer_asked_before);

@@ -437,6 +437,26 @@ static void test_a_row_that_rises_leaves_the_clocks_of_others(void) {
         clock_of_a_row_while_another_rises(0);
 }
 
+/* Each fourth answer has the id before, of another broker. */
+static void test_a_past_id_leaves_the_clocks_of_rows(void) {
+        cw_t w;
+        int i;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "t#z 0:1@1 1:1@1"));
+        CHECK(!cw_say(&w, "t#a 0:1@5 1:1@5"));
+        for (i = 0; i <= 90; i++) {
+                CHECK(cw_leader(&w, "t", 0) == 1);
+                cw_pass(&w, 10 * CW_S);
+                w.broker = i % 4 == 3 ? 3 : 1;
+                CHECK(!cw_say(&w, i % 4 == 3 ? "t#z 0:1@1 1:1@1"
+                                  : i % 2    ? "t#a 0:2@4 1:2@4"
+                                             : "t#a 0:2@4 1:1@5"));
+        }
+        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@4 1:1@5");
+        cw_destroy(&w);
+}
+
 /* Row 0 was lower for long before it rose: its clock begins anew. */
 static void test_a_row_that_rises_loses_its_own_clock(void) {
         cw_t w;
@@ -580,6 +600,7 @@ int main(void) {
         RUN(test_a_lower_epoch_here_and_there_is_believed_where_it_stays);
         RUN(test_a_lower_epoch_of_one_row_hides_no_other_after_unknown);
         RUN(test_a_row_that_rises_leaves_the_clocks_of_others);
+        RUN(test_a_past_id_leaves_the_clocks_of_rows);
         RUN(test_a_row_that_rises_loses_its_own_clock);
         RUN(test_an_id_already_superseded_is_believed_in_the_end);
         RUN(test_an_id_already_superseded_is_believed_of_one_once_stale);
