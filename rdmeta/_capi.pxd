@@ -572,6 +572,7 @@ cdef extern from "rdmeta.h" nogil:
         size_t state_size
         uint64_t seed
         rdmeta_allocator_t allocator
+        uint64_t most_waiting
 
     ctypedef struct rdmeta_fold_stats_t:
         uint64_t rows
@@ -585,6 +586,7 @@ cdef extern from "rdmeta.h" nogil:
         uint64_t waiting
         int64_t last_at
         int32_t partial
+        uint64_t waiting_bytes
 
     void rdmeta_fold_conf_init(rdmeta_fold_conf_t *conf)
     rdmeta_err_t rdmeta_fold_new(const rdmeta_fold_conf_t *conf, rdmeta_fold_t **out)

@@ -105,7 +105,8 @@ cdef class Fold:
     only topics of one `bucket` have rows, by a hash of their names; brokers have rows in bucket 0.
     `state` is the result of `state()` of a fold with the same cluster, origin and bucket: this
     fold goes on from there. `tables` are the names of those that the fold makes rows of, None for
-    all; fewer take less time.
+    all; fewer take less time. One record can end the intervals of all partitions: once rows of more
+    than `most_waiting` bytes wait for `take()`, add() stops. 0: it takes all.
 
     Raises ArgumentError for a state of another fold, MalformedError for a damaged one,
     UnsupportedVersionError for one of another version, ValueError, MemoryError. One thread at a
@@ -116,7 +117,8 @@ cdef class Fold:
     cdef bint busy
 
     def __cinit__(self, str cluster_id not None, str origin not None, *, counts_from=None,
-                  counts_to=None, buckets=1, bucket=None, state=None, tables=None):
+                  counts_to=None, buckets=1, bucket=None, state=None, tables=None,
+                  most_waiting=0):
         cdef rdmeta_fold_conf_t conf
         cdef bytes cluster = cluster_id.encode("utf-8", "surrogateescape")
         cdef bytes session = origin.encode("utf-8", "surrogateescape")
@@ -143,6 +145,7 @@ cdef class Fold:
             conf.tables = 0
             for table in tables:
                 conf.tables |= <uint32_t> 1 << fold_table(table)
+        conf.most_waiting = <uint64_t> integer(most_waiting, "most_waiting", 0, INT64_MAX)
         if kept is not None:
             conf.state = <const char *> kept
             conf.state_size = len(kept)
@@ -170,12 +173,15 @@ cdef class Fold:
         """Raises the exception of an error."""
         if err == RDMETA_ERR_NO_MEMORY:
             raise MemoryError
-        if err:
+        if err and err != RDMETA_ERR_TOO_SMALL:  # most_waiting
             raise from_code(err, rdmeta_fold_error(self.fold).decode("utf-8", "replace"))
         return 0
 
     def add(self, records, /):
         """Takes change records in order: a batch, a table or a stream of them, as Arrow.
+
+        Returns how many it took. With `most_waiting` these may be fewer: take() the rows, then add
+        the records that are left. It takes at least one.
 
         Any object with `__arrow_c_array__` or `__arrow_c_stream__` will do. Columns are those of a
         recording's files, found by name; texts may be dictionaries, which take less time. `version`, `observed_at` and `kind` must be there; others
@@ -191,6 +197,7 @@ cdef class Fold:
         cdef ArrowArray *batch
         cdef rdmeta_err_t err
         cdef object capsules
+        cdef uint64_t before = self.taken()
         if hasattr(records, "__arrow_c_array__"):
             check_buffers(records)
             capsules = records.__arrow_c_array__()
@@ -207,6 +214,15 @@ cdef class Fold:
         else:
             raise TypeError("records must be an Arrow batch, table or stream, not"
                             f" {type(records).__name__}")
+        return self.taken() - before
+
+    cdef uint64_t taken(self) except? 0:
+        """Returns how many records the fold has taken."""
+        cdef rdmeta_fold_stats_t s
+        self.begin()
+        rdmeta_fold_stats(self.fold, &s)
+        self.busy = False
+        return s.rows
 
     cdef int drain(self, object capsule) except -1:
         """Takes the batches of a stream one by one. The errors of add()."""
@@ -320,7 +336,8 @@ cdef class Fold:
         (before the first observed_from) and `other_buckets` count records that were passed over.
         `bad_details` counts brokers and configurations that were not understood. `clocks_back`
         counts records with a time before the latest so far. `partial` says whether something was
-        not understood; rows have it, too. `waiting` is the number of rows for take(), `memory`
+        not understood; rows have it, too. `waiting` is the number of rows for take(), of about
+        `waiting_bytes` bytes, `memory`
         the bytes of the state. `last_at` is the latest time, a datetime; None: there is no record.
         """
         cdef rdmeta_fold_stats_t s
@@ -339,6 +356,7 @@ cdef class Fold:
             "clocks_back": s.clocks_back,
             "partial": s.partial != 0,
             "waiting": s.waiting,
+            "waiting_bytes": s.waiting_bytes,
             "memory": s.bytes,
             "last_at": None if s.last_at == INT64_MIN else wall_datetime(s.last_at),
         }

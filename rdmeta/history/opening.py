@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rdmeta._change_table import COLUMNS
@@ -19,10 +21,24 @@ from rdmeta.history.schema import (
     microseconds,
 )
 
-__all__ = ["HistoryFile", "described", "opened", "opened_source", "rows_in", "rows_of_file"]
+__all__ = [
+    "HistoryFile",
+    "claimed_by_texts",
+    "described",
+    "opened",
+    "opened_source",
+    "require_claim",
+    "require_size",
+    "rows_in",
+    "rows_of_file",
+    "with_texts_coded",
+]
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")
+_TEXTS = ("source", "kind", "topic", "topic_id", "detail")
+# Bytes of texts that need no exact count.
+_FEW = 16 << 20
 # A recorder's files claim less than 100 times their size.
 _MOST_CLAIMED = 1_000
 
@@ -88,17 +104,42 @@ def require_size(file: pq.ParquetFile, size: int) -> None:
     """Raises HistoryError if the lists of a file of `size` bytes claim far more than that.
 
     A few bytes can hold many equal numbers, and no footer tells it. So this reads them, in parts
-    that are small if the file is.
+    that are small if the file is. `claimed_by_texts` counts texts.
     """
     part = max(64, min(65_536, size // 256))
     claimed = 0
     for name in filter(_LISTS.__contains__, file.schema_arrow.names):
         for batch in file.iter_batches(part, columns=[name], use_threads=False):
             claimed += batch.nbytes
-            _require_claim(claimed, size)
+            require_claim(claimed, size)
 
 
-def _require_claim(claimed: int, size: int) -> None:
+def with_texts_coded(source: Any) -> pq.ParquetFile:
+    """Opens a file whose texts are read as dictionaries, which takes less time and memory."""
+    metadata = pq.read_metadata(source)
+    texts = [name for name in metadata.schema.to_arrow_schema().names if name in _TEXTS]
+    return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
+
+
+def claimed_by_texts(columns: Iterable[pa.Array]) -> int:
+    """Returns about how many bytes the texts of columns take that were read as dictionaries.
+
+    A file holds a text that many rows have once.
+    """
+    claimed = 0
+    for column in columns:
+        if not isinstance(column, pa.DictionaryArray) or not len(column):
+            continue
+        lengths: Any = pc.binary_length(column.dictionary)
+        most = len(column) * (pc.max(lengths).as_py() or 0)
+        if most > _FEW:
+            most = pc.sum(lengths.take(column.indices).cast(pa.int64())).as_py() or 0
+        claimed += most
+    return claimed
+
+
+def require_claim(claimed: int, size: int) -> None:
+    """Raises HistoryError if rows claim far more than the size of their file."""
     if claimed > _MOST_CLAIMED * size:
         raise HistoryError(
             f"its rows claim {claimed} bytes, more than {_MOST_CLAIMED} times its size"
@@ -110,12 +151,15 @@ def rows_in(source: Any, size: int) -> pa.Table:
 
     Raises pa.ArrowException, OSError, ValueError, and HistoryError for what claims too much.
     """
-    with pq.ParquetFile(source) as file:
+    with with_texts_coded(source) as file:
         require_size(file, size)
         names = set(file.schema_arrow.names)
         table = file.read(columns=[name for name in CHANGE_SCHEMA.names if name in names])
+    require_claim(claimed_by_texts(chunk for each in table.columns for chunk in each.chunks), size)
     columns = [
-        table[field.name] if field.name in names else pa.nulls(len(table), field.type)
+        table[field.name].cast(field.type)
+        if field.name in names
+        else pa.nulls(len(table), field.type)
         for field in CHANGE_SCHEMA
     ]
     return pa.table(columns, schema=CHANGE_SCHEMA)
@@ -130,7 +174,7 @@ def _opened(path: Path, source: Any, size: int) -> tuple[HistoryFile, dict[bytes
                 claimed = _claimed(file.metadata)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise HistoryError(f"not a whole Parquet file: {error}") from error
-        _require_claim(claimed, size)
+        require_claim(claimed, size)
         metadata = schema.metadata or {}
         footer = _footer(metadata, name)
         unknown = _unknown_columns(schema)

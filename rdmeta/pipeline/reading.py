@@ -13,7 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rdmeta.history.opening import require_size
+from rdmeta.history.opening import (
+    claimed_by_texts,
+    require_claim,
+    require_size,
+    with_texts_coded,
+)
 from rdmeta.pipeline.days import File
 from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.redaction import redacted
@@ -23,8 +28,6 @@ __all__ = ["batches", "of_time"]
 _BATCH = 65_536
 # A fold knows these of a whole origin, so they are not read from each row.
 _KNOWN = ("cluster_id", "session")
-# Reading them as dictionaries takes less time.
-_TEXTS = ["source", "kind", "topic", "topic_id", "detail"]
 
 
 def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch]:
@@ -34,14 +37,15 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
     row of a recording, bounds and order of versions and times. Raises OSError and ArrowException.
     """
     with Place(file.place).opened(file.name) as stream:
-        parquet = pq.ParquetFile(stream, read_dictionary=_TEXTS)
+        parquet = with_texts_coded(stream)
         if parquet.metadata.num_rows != file.rows:
             raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
-        require_size(parquet, stream.size())
+        size = stream.size()
+        require_size(parquet, size)
         for name, wanted in zip(_KNOWN, (cluster_id, origin), strict=True):
             _require_same(parquet, name, wanted)
         names = [name for name in parquet.schema_arrow.names if name not in _KNOWN]
-        rows = 0
+        rows = claimed = 0
         versions = _Ascending("version", file.since, file.until)
         times = _Ascending("observed_at", file.from_us, file.to_us)
         # To hand few rows to threads takes longer than to read them.
@@ -49,6 +53,8 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
         for batch in parquet.iter_batches(batch_size=_BATCH, columns=names, use_threads=is_large):
             if rows == 0:
                 _require_begin(file, batch)
+            claimed += claimed_by_texts(batch.columns)
+            require_claim(claimed, size)
             versions.check(batch)
             times.check(batch)
             rows += batch.num_rows

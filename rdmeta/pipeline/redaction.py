@@ -28,9 +28,15 @@ def redacted(rows: pa.RecordBatch) -> pa.RecordBatch:
     if not pc.any(configs).as_py():
         return rows
     detail = rows.column(place)
-    texts = detail.dictionary if isinstance(detail, pa.DictionaryArray) else detail
+    if not isinstance(detail, pa.DictionaryArray):
+        detail = detail.dictionary_encode()
+    texts = detail.dictionary
     if not pc.any(pc.match_substring_regex(texts, _SENSITIVE)).as_py():
         return rows
-    detail = detail.cast(pa.string())  # a dictionary has no replacement
-    shown = pc.replace_substring_regex(detail, _SENSITIVE, rf"\1={_MASK}")
-    return rows.set_column(place, "detail", pc.if_else(configs, shown, detail))
+    # Rows of other kinds keep their texts: the dictionary has both.
+    shown = pc.replace_substring_regex(texts, _SENSITIVE, rf"\1={_MASK}")
+    moved = pc.if_else(
+        configs, pc.add(detail.indices, pa.scalar(len(texts), pa.int32())), detail.indices
+    )
+    both = pa.DictionaryArray.from_arrays(moved, pa.concat_arrays([texts, shown]))
+    return rows.set_column(place, "detail", both)

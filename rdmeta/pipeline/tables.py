@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rdmeta.pipeline.place import Draft, Place
@@ -41,6 +42,8 @@ FoldTable: TypeAlias = Literal[
 _TIME = pa.timestamp("us", tz="UTC")
 _IDS = pa.list_(pa.int32())
 _ROW_GROUP = 122_880
+# Bytes of texts and lists after which a row group ends earlier.
+_MOST_BYTES = 32 << 20
 # Nearly each row has its own value of these, and they rise in small steps: differences need less
 # time and fewer bytes than a dictionary.
 _RISING = ("us", "version", "offset")
@@ -126,7 +129,7 @@ class TableWriter:
         self._schema = schema
         self._waiting: list[Any] = []
         self._days: dict[str, int] = {}
-        self._count = 0
+        self._count = self._bytes = 0
         try:
             with self.draft.naming():
                 self._writer = parquet_writer(self.draft.path, schema, footer)
@@ -146,8 +149,9 @@ class TableWriter:
         self._waiting.append(chosen)
         self._count += chosen.num_rows
         self.rows += chosen.num_rows
-        while self._count >= _ROW_GROUP:
-            self._flush(_ROW_GROUP)
+        self._bytes += chosen.nbytes
+        while count := self._group():
+            self._flush(count)
 
     def close(self) -> int:
         """Ends the file, which has no name yet; returns its size in bytes."""
@@ -164,13 +168,39 @@ class TableWriter:
             self._writer.close()
         self.draft.drop()
 
+    def _group(self) -> int:
+        """Returns how many rows the next row group has, 0 while it is not full.
+
+        That depends on the rows alone, not on the parts in which they come.
+        """
+        count = _ROW_GROUP if self._count >= _ROW_GROUP else 0
+        if self._bytes < _MOST_BYTES:
+            return count
+        total: Any = pc.cumulative_sum(_sizes(pa.concat_tables(self._waiting)))
+        below = int(pc.sum(pc.less(total, _MOST_BYTES), min_count=0).as_py())
+        return min(below + 1, count or self._count) if below < self._count else count
+
     def _flush(self, count: int) -> None:
         rows = pa.concat_tables(self._waiting)
         group = rows.slice(0, count).combine_chunks()
         with self.draft.naming():
             self._writer.write_table(group, row_group_size=_ROW_GROUP)
         self._waiting = [rows.slice(count)]
-        self._count = rows.num_rows - count
+        self._count, self._bytes = rows.num_rows - count, self._waiting[0].nbytes
+
+
+def _sizes(rows: pa.Table) -> pa.ChunkedArray:
+    """Returns the bytes that the texts and lists of each row have."""
+    sizes: Any = pa.chunked_array([pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)])
+    for column in rows.columns:
+        if pa.types.is_string(column.type):
+            one: Any = pc.binary_length(column)
+        elif column.type == _IDS:
+            one = pc.multiply(pc.list_value_length(column), 4)
+        else:
+            continue
+        sizes = pc.add(sizes, pc.fill_null(one, 0).cast(pa.int64()))
+    return sizes
 
 
 def parquet_writer(path: Path, schema: pa.Schema, footer: str) -> pq.ParquetWriter:

@@ -39,6 +39,9 @@ __all__ = ["make", "rows_of"]
 
 # A task takes what a fold has made after so many rows: many files have few.
 _TAKEN = 65_536
+# Bytes of rows that a fold makes before a task takes them: one record can end the intervals of all
+# partitions, and each row repeats its lists.
+_MOST_WAITING = 4 << 20
 _OF_END: dict[str, Literal["open", "midnight"]] = {"open": "open", "midnight": "midnight"}
 
 
@@ -174,14 +177,16 @@ class _Maker:
             bucket=task.bucket,
             state=state,
             tables=tables,
+            most_waiting=_MOST_WAITING,
         )
 
     def added(
         self, fold: Fold | None, origin: str, files: tuple[File, ...], begin: int, end: int | None
     ) -> Iterator[pa.RecordBatch]:
-        """Adds the rows of files from `begin` to before `end`, and yields each batch after that.
+        """Adds the rows of files from `begin` to before `end`, and yields each part after that.
 
-        Without a fold it only yields them.
+        The caller takes the fold's rows once they are `_MOST_WAITING` bytes. Without a fold it only
+        yields the parts.
         """
         for file in files:
             if file.to_us < begin or (end is not None and file.from_us >= end):
@@ -190,9 +195,10 @@ class _Maker:
             try:
                 for batch in batches(file, self.cluster_id, origin):
                     rows = of_time(batch, file, begin, end)
-                    if fold is not None:
-                        fold.add(rows)
-                    yield rows
+                    while rows.num_rows:
+                        taken = rows.num_rows if fold is None else fold.add(rows)
+                        yield rows.slice(0, taken)
+                        rows = rows.slice(taken)
             except FileNotFoundError as error:
                 raise BadFileError(path, "it is gone") from error
             except (pa.ArrowException, OSError, ValueError, Error) as error:
@@ -203,7 +209,7 @@ class _Maker:
     def count(self, stats: Mapping[str, object], rows: int) -> None:
         """Adds a fold's counters to those of the result."""
         counted = {"read": rows, **{k: v for k, v in stats.items() if type(v) is int}}
-        for name in ("memory", "waiting"):  # these do not count change records
+        for name in ("memory", "waiting", "waiting_bytes"):  # these do not count change records
             counted.pop(name, None)
         for name, number in counted.items():
             self._result.rows[name] = self._result.rows.get(name, 0) + number
@@ -364,7 +370,7 @@ class _DayMaker:
             if tells_past and not baseline.is_over:
                 self._note_past(stretch, baseline.states(batch))
             rows += batch.num_rows
-            if rows - taken >= _TAKEN:
+            if rows - taken >= _TAKEN or fold.stats()["waiting_bytes"] > _MOST_WAITING:
                 yield from self._take(fold, stretch, is_whole, is_counted)
                 taken = rows
         with _blaming(stretch):

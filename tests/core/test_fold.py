@@ -534,6 +534,26 @@ def test_a_null_in_a_dictionary_is_refused() -> None:
         Fold("cluster", "session").add(other)
 
 
+def test_a_fold_stops_once_as_many_rows_wait_as_it_may_have() -> None:
+    stops = 0
+    for seed in seeds(50):
+        rows = random_rows(seed)
+        end, left = rows[-1]["observed_at"], as_table(rows)
+        whole, fold = folded(rows, end), Fold("cluster", "session", most_waiting=200)
+        made = Counter[str]()
+        while left.num_rows:
+            before = left.num_rows
+            left = left.slice(fold.add(left))
+            assert left.num_rows < before
+            stops += left.num_rows > 0
+            made.update(f"{name} {row!r}" for name in TABLES for row in take(fold, name))
+        fold.end(end, "open")
+        made.update(f"{name} {row!r}" for name in TABLES for row in take(fold, name))
+        wanted = Counter(f"{name} {row!r}" for name in TABLES for row in take(whole, name))
+        assert made == wanted, seed
+    assert stops > 50
+
+
 def test_a_fold_makes_only_the_tables_that_are_wanted() -> None:
     rows = random_rows(1)
     every = folded(rows, rows[-1]["observed_at"])

@@ -128,3 +128,14 @@ def test_lists_that_claim_a_thousand_times_the_files_size_are_refused(tmp_path: 
         verify(path)
     with pytest.raises(HistoryError, match="more than 1000 times its size"):
         read(tmp_path)
+
+
+def test_texts_that_claim_a_thousand_times_the_files_size_are_refused(tmp_path: Path) -> None:
+    path = record(tmp_path)[1]
+    rows = pq.read_table(path, partitioning=None)
+    row = {**rows.to_pylist()[0], "detail": "x" * 100_000}
+    rewrite(path, pa.Table.from_pylist([row] * 300, schema=rows.schema))
+    with pytest.raises(HistoryError, match="more than 1000 times its size"):
+        verify(path)
+    with pytest.raises(HistoryError, match="more than 1000 times its size"):
+        read(tmp_path)

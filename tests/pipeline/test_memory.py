@@ -67,8 +67,30 @@ def equal(row: Row) -> list[Row]:
     return [row] * 400_000
 
 
+def repeated(row: Row) -> list[Row]:
+    """Rows of intervals that each repeat long lists."""
+    ids = {"kind": "topic_added", "topic": "orders", "partition": 0, "new_isr": [*range(65_000)]}
+    moves = {"kind": "leader_changed", "topic": "orders", "partition": 0}
+    return [{**row, **ids}] + [
+        {**row, **moves, "version": 2 + n, "new_leader": n % 3, "new_leader_epoch": n}
+        for n in range(1500)
+    ]
+
+
+def racks(row: Row) -> list[Row]:
+    """Records that each end the intervals of all partitions."""
+    topic = {"kind": "topic_added", "topic": "orders", "new_leader": 1, "new_isr": [1, 2]}
+    added = [{**row, **topic, "partition": n, "new_replicas": [1, 2]} for n in range(10_000)]
+    moved = {"kind": "broker_changed", "broker": 1, "topic": None}
+    return added + [
+        {**row, **moved, "version": 2 + n, "detail": f"h:1 rack={'ab'[n % 2]}"} for n in range(150)
+    ]
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("hostile", [partitions, lists, zeros, texts, brokers, equal])
+@pytest.mark.parametrize(
+    "hostile", [partitions, lists, zeros, texts, brokers, equal, repeated, racks]
+)
 def test_memory_is_in_proportion_to_the_uncompressed_rows(
     tmp_path: Path, hostile: Callable[[Row], list[Row]]
 ) -> None:

@@ -51,6 +51,17 @@ def test_the_batches_in_which_rows_come_do_not_matter(
     assert file.schema_arrow.remove_metadata() == SCHEMAS["observation"]
 
 
+def test_a_row_group_ends_earlier_if_its_texts_are_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "_ROW_GROUP", 300)
+    monkeypatch.setattr(tables, "_MOST_BYTES", 6 * 130)  # a row has 6 bytes of texts
+    assert written(tmp_path / "a", [500]) == written(tmp_path / "b", [100, 7, 593])
+    file = pq.ParquetFile(tmp_path / "a/x.parquet")
+    groups = [file.metadata.row_group(n).num_rows for n in range(file.num_row_groups)]
+    assert groups == [130] * 7 + [90]
+
+
 def test_a_part_says_what_it_was_made_from_and_has_the_rows_of_each_day(tmp_path: Path) -> None:
     written(tmp_path, [500])
     place = Place(tmp_path)
