@@ -55,6 +55,7 @@ def merge(old: Sequence[Row], new: Sequence[Row], run: str, known: Sequence[str]
 
 
 def write(path: Path, new: Sequence[Row], run: str, known: Sequence[str]) -> None:
-    """Merges rows into the file."""
+    """Merges rows into the file, which has one a line: a run changes only the lines of its rows."""
     rows = merge(load(path), new, run, known)
-    path.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")

@@ -1,5 +1,5 @@
 /*
- * Prints murmur2.txt: what the Java client makes of 10 000 keys. Each line is
+ * Prints murmur2.txt: what the Java client makes of 500 keys. Each line is
  * the hash (signed) and the partition of COUNTS many.
  *
  *     for jar in org.apache.kafka:kafka-clients:4.1.0 org.slf4j:slf4j-api:1.7.36; do
@@ -19,7 +19,7 @@ import org.apache.kafka.clients.producer.internals.BuiltInPartitioner;
 import org.apache.kafka.common.utils.Utils;
 
 public class Murmur2Golden {
-    static final int KEYS = 10_000;
+    static final int KEYS = 500;
     static final int[] COUNTS = {3, 12, 1000};
 
     static byte[] key(int i) throws Exception {

@@ -17,7 +17,7 @@ from bench import build, run
 from bench.build import ROOT
 from bench.figure import ANY, Missing
 from bench.figures import QUICK, Figure, Goal, Job, Scale, all_figures, series
-from bench.results import RESULTS, merge
+from bench.results import RESULTS, load, merge, write
 from bench.run import main, select
 
 KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok"}
@@ -360,3 +360,10 @@ def test_the_next_run_drops_the_rows_of_a_removed_figure() -> None:
         row("gone", 1, "peers"),
         row("a", 2, "bench"),
     ]
+
+
+def test_results_are_written_one_row_a_line(tmp_path: Path) -> None:
+    rows = [row("a", 1, "bench"), row("b", 2, "bench")]
+    write(tmp_path / "r.json", rows, "bench", ["a", "b"])
+    assert load(tmp_path / "r.json") == rows
+    assert len((tmp_path / "r.json").read_text(encoding="utf-8").splitlines()) == 1 + 2 + 1
