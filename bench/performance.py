@@ -13,7 +13,6 @@ from typing import Any
 
 from bench import scale
 from bench.build import ROOT
-from bench.peers import report
 from bench.results import RESULTS, Row, digits, load
 
 PAGE = ROOT / "docs" / "performance.md"
@@ -59,9 +58,43 @@ PEERS = """\
 ## Other clients
 
 `make bench-peers` times other clients beside the cache in one run.
-[How each is measured, and what cannot be compared](../bench/peers/README.md);
-[the same as bars](../bench/report.html). These rows have no goals.
+[How each is measured, and what cannot be compared](../bench/peers/README.md). These rows have no
+goals.
 """
+
+PEER_COLUMNS = (
+    ("lookup, 1 k topics", "leader lookup, random of 1 k topics"),
+    ("10 k", "leader lookup, random of 10 k topics"),
+    ("100 k", "leader lookup, random of 100 k topics"),
+    ("8 hot", "leader lookup, 8 hot of 10 k topics"),
+    ("answer, 100 k partitions", "response -> empty cache, 100 k partitions"),
+    ("same again", "same response again, 100 k partitions"),
+    ("memory", "memory of a cache of 100 k partitions"),
+)
+# Per peer: its title, its name, the label of its lookups and of its answers.
+PEER_ROWS: tuple[tuple[str, str, str | None, str | None], ...] = (
+    ("**rdmeta, C**", "rdmeta", "rdmeta, C", "rdmeta, C"),
+    ("**rdmeta, C, by handle**", "rdmeta", "rdmeta, C, by handle", None),
+    ("librdkafka {}, its read lock taken", "librdkafka", "librdkafka, read lock", "librdkafka"),
+    (
+        "Java, kafka-clients {}, String hashed",
+        "kafka-clients",
+        "Java client, String hashed",
+        "Java client",
+    ),
+    ("Go {} map, no rules", "go", "Go map, no rules", None),
+    ("**rdmeta, Python**", "rdmeta (Python)", "rdmeta, cache.leader", "rdmeta, Python"),
+    ("**rdmeta, Python, by handle**", "rdmeta (Python)", "rdmeta, by handle", None),
+    ("kafka-python {}", "kafka-python", "kafka-python", "kafka-python"),
+    ("aiokafka {}", "aiokafka", "aiokafka", "aiokafka"),
+    (
+        "confluent-kafka {}, `list_topics`",
+        "confluent-kafka",
+        "confluent-kafka, list_topics(topic)",
+        "confluent-kafka, list_topics()",
+    ),
+    ("dict of lists, no rules", "dict", "dict of lists, no rules", None),
+)
 
 # The figures of the README: a row's name, the figure in words, and its reference in words.
 CHOSEN = (
@@ -197,8 +230,36 @@ def page(rows: Sequence[Row], about: Mapping[str, Any], peers: Mapping[str, Any]
         of = [row for row in own if row["group"] == group]
         if of:
             out += [f"## {GROUPS.get(group, group)}", "", *table(of), ""]
-    out += [PEERS, *signatures(theirs), "", report.markdown(theirs, peers)]
+    out += [PEERS, *signatures(theirs), "", peers_table(theirs, peers)]
     return "\n".join(out) + "\n"
+
+
+def plain(amount: float) -> str:
+    """Writes a number with three digits, and a space between thousands."""
+    return digits(amount) if amount < 1000 else f"{float(f'{amount:.3g}'):,.0f}".replace(",", " ")
+
+
+def peers_table(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
+    """Returns the table of the other clients: medians, with the missing ones below."""
+    cells = {(row["peer"], row["label"], row["figure"]): float(row["value"]) for row in rows}
+    lines = ["| | " + " | ".join(title for title, _ in PEER_COLUMNS) + " |", "|---" * 8 + "|"]
+    for title, peer, lookup, answer in PEER_ROWS:
+        if peer not in about["versions"]:
+            continue
+        found = [
+            cells.get((peer, lookup if "lookup" in figure else answer, figure))
+            for _, figure in PEER_COLUMNS
+        ]
+        texts = ["-" if amount is None else plain(amount) for amount in found]
+        lines.append(f"| {title.format(about['versions'][peer])} | {' | '.join(texts)} |")
+    host = about["machine"]
+    lines += [
+        "",
+        "Medians; lookups in ns, answers in ns per partition, memory in bytes per partition.",
+    ]
+    lines[-1] += f" {host['cpu']}, {host['cores']} cores, Python {host['python']}."
+    lines += [f"Missing: {name} ({reason})." for name, reason in about["missing"].items()]
+    return "\n".join(lines)
 
 
 # ---- the README ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Measures every peer in one run, and writes results.json and report.html.
+"""Measures every peer in one run, and writes results.json.
 
 bench/performance.py writes docs/performance.md from results.json.
 
@@ -24,12 +24,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from bench import build, machine, performance, results
-from bench.peers import figures, report
+from bench.peers import figures
 from bench.peers.figures import QUICK, Run, Scale
 from bench.peers.peers import PEERS, Limits, Missing, Peer
 from bench.results import digits
 
-REPORT = build.ROOT / "bench" / "report.html"
 WORKER_SECONDS = 600
 SEED = 1
 
@@ -194,32 +193,32 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--no-install", action="store_true", help="only what is installed")
     parser.add_argument("--turns", type=int, help="processes per peer and size")
     parser.add_argument("--json", type=Path, metavar="PATH", help="results are merged into it")
-    parser.add_argument("--html", type=Path, metavar="PATH", help="the page with bars")
-    parser.add_argument("--again", action="store_true", help="writes the last run's page and table")
+    parser.add_argument("--again", action="store_true", help="writes the last run's tables")
     args = parser.parse_args(argv)
     # A published result is one whole run: a part of one does not replace it.
     part, aside = bool(args.quick or args.only), build.OUT / "peers"
     if part:
         aside.mkdir(parents=True, exist_ok=True)
     args.json = args.json or (aside / "results.json" if part else results.RESULTS)
-    args.html = args.html or (aside / "report.html" if part else REPORT)
     return args
 
 
 def publish(args: argparse.Namespace, console: Console) -> None:
-    """Writes page and table from the files of the last run."""
+    """Writes the tables from the files of the last run."""
     about: dict[str, Any] = json.loads(about_file(args.json).read_text(encoding="utf-8"))
     rows = [
         row
         for row in results.load(args.json)
         if row.get("run") == "peers" and row["measured_at"] == about["machine"]["measured_at"]
     ]
-    args.html.write_text(report.page(rows, about), encoding="utf-8")
     if args.json == results.RESULTS:
         performance.write()
     console.print(table(rows))
     for name, reason in about["missing"].items():
         console.print(f"missing: {name}: {reason}", style="yellow", markup=False)
+    if about["off_cpu"] > 0.1:
+        busy = f"The machine was busy: {about['off_cpu']:.0%} of a process's time went to others."
+        console.print(busy, style="yellow", highlight=False)
 
 
 def about_file(path: Path) -> Path:
@@ -260,10 +259,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         "versions": state.versions,
         "runtimes": runtimes,
         "missing": state.missing,
-        "quick": args.quick,
         "off_cpu": round(state.off_cpu("rdmeta"), 3),
     }
     about_file(args.json).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     publish(args, console)
-    console.print(f"written: {args.json}, {args.html}", highlight=False, markup=False)
+    console.print(f"written: {args.json}", highlight=False, markup=False)
     return 0

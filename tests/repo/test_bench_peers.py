@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import struct
 import subprocess
@@ -17,15 +16,13 @@ from typing import Any
 import pytest
 
 import rdmeta
-from bench import build, machine
-from bench.peers import figures, report
+from bench import build, machine, performance
+from bench.peers import figures
 from bench.peers.figures import QUICK, RANDOM, Line, Scale, known, planned
 from bench.peers.peers import PEERS, Java, Limits, Missing, Peer, complaint, debian
 from bench.peers.run import (
-    REPORT,
     MeasureError,
     State,
-    about_file,
     arguments,
     main,
     served,
@@ -40,11 +37,10 @@ MINE = {"name": "C leader lookup", "run": "bench", "value": 1.0}
 
 @dataclass
 class Quick:
-    """The files of a quick run: its rows, its facts about the peers, and its page."""
+    """The files of a quick run: its rows, and its facts about the peers."""
 
     rows: list[dict[str, Any]]
     about: dict[str, Any]
-    html: str
 
 
 @pytest.fixture(scope="module")
@@ -53,14 +49,12 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     to = tmp_path_factory.mktemp("peers")
     (to / "r.json").write_text(json.dumps([MINE]), encoding="utf-8")
     command = [sys.executable, "-m", "bench.peers", "--quick", "--no-install"]
-    for option, file in (("json", "r.json"), ("html", "r.html")):
-        command += [f"--{option}", str(to / file)]
+    command += ["--json", str(to / "r.json")]
     done = subprocess.run(command, cwd=build.ROOT, capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     return Quick(
         json.loads((to / "r.json").read_text(encoding="utf-8")),
         json.loads((to / "r.peers.json").read_text(encoding="utf-8")),
-        (to / "r.html").read_text(encoding="utf-8"),
     )
 
 
@@ -83,45 +77,19 @@ def test_every_peer_has_its_rows_or_a_reason(quick: Quick, peer: str) -> None:
     if peer in quick.about["missing"]:
         reason = quick.about["missing"][peer]
         assert reason
-        assert f"<td>{peer}</td>" in quick.html
         pytest.skip(f"{peer}: {reason}")
     assert quick.about["versions"][peer]
     has = {row["label"] for row in quick.rows if row.get("peer") == peer}
     assert has == {line.label for _, line, _ in planned(QUICK) if line.peer == peer}
 
 
-@pytest.mark.timeout(300)
-def test_the_page_has_a_bar_for_every_row_and_needs_no_network(quick: Quick) -> None:
-    rows = [row for row in quick.rows if row["run"] == "peers"]
-    bars = re.findall(r'id="(bar-[^"]*)"', quick.html)
-    assert sorted(bars) == sorted(report.slug(row) for row in rows)
-    assert len(set(bars)) == len(rows)
-    assert not re.search(r'<script|<link|<img|src=|@import|href="[^#]', quick.html)
-    assert len(quick.html) < 1_000_000
-
-
-def test_the_ids_of_the_page_are_distinct_and_every_reference_has_its_target() -> None:
-    rows = json.loads(RESULTS.read_text(encoding="utf-8"))
-    about = json.loads(about_file(RESULTS).read_text(encoding="utf-8"))
-    page = report.page([row for row in rows if row["run"] == "peers"], about)
-    ids = re.findall(r'\bid="([^"]*)"', page)
-    assert len(ids) == len(set(ids))
-    referred = set(re.findall(r'\bhref="#([^"]*)"|\burl\(#([^)]*)\)', page))
-    assert referred
-    assert {a or b for a, b in referred} <= set(ids)
-
-
-def test_the_page_and_the_table_contain_missing_peers_with_the_reason() -> None:
+def test_the_table_contains_missing_peers_with_the_reason() -> None:
     about = {
         "machine": machine.describe(),
         "versions": {"rdmeta": "1"},
-        "runtimes": {},
         "missing": {"go": "no <go> here"},
-        "quick": False,
-        "off_cpu": 0.0,
     }
-    assert "no &lt;go&gt; here" in report.page([], about)
-    assert "Missing: go (no <go> here)." in report.markdown([], about)
+    assert "Missing: go (no <go> here)." in performance.peers_table([], about)
 
 
 # ---------------------------------------------------------------- the figures
@@ -150,7 +118,7 @@ def test_a_ratio_is_the_median_of_the_turns_ratios_and_has_no_goal() -> None:
 def test_a_time_of_zero_gives_no_ratio() -> None:
     row = figures.row(RANDOM, LIBRDKAFKA, 1_000, runs([[0.0]], [[1.0]]))
     assert row is not None
-    assert (row["ratio"], report.times(row)) == (None, "")
+    assert row["ratio"] is None
 
 
 def test_a_figure_without_turns_gives_no_row() -> None:
@@ -197,8 +165,8 @@ def test_a_worker_with_useless_output_makes_its_peer_missing(
 @pytest.mark.parametrize("part", [["--quick"], ["--only", "go"]])
 def test_a_partial_run_does_not_overwrite_the_results_of_a_full_one(part: list[str]) -> None:
     whole, args = arguments([]), arguments(part)
-    assert (whole.json, whole.html) == (RESULTS, REPORT)
-    assert args.json.parent == args.html.parent == build.OUT / "peers"
+    assert whole.json == RESULTS
+    assert args.json.parent == build.OUT / "peers"
     assert arguments([*part, "--json", "here"]).json == Path("here")
 
 
