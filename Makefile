@@ -318,7 +318,7 @@ LINT_C := $(C_OWN) $(foreach d,tests/c fuzz,$(call files,$(d),*.c)) $(C_BENCHES)
 found = $(if $($(1)),,$(error $(1) is empty: there is nothing to check))
 
 .PHONY: lint lint-c lint-python
-lint: ## ruff, mypy --strict, stubs as built, C warnings as errors
+lint: ## ruff, mypy --strict, stubs as built, C warnings as errors, generated files
 	@$(MAKE) --no-print-directory lint-c
 	@$(MAKE) --no-print-directory lint-python
 
@@ -340,6 +340,7 @@ lint-python: build
 	$(PY) -m mypy
 	$(PY) -m mypy.stubtest rdmeta._core --concise \
 		--mypy-config-file pyproject.toml --allowlist tools/stubtest.allow
+	$(PY) tools/generated.py --check
 
 # ------------------------------------------------------------- librdmeta
 

@@ -99,67 +99,6 @@ def test_every_goal_of_a_time_has_a_reference() -> None:
             assert one.goal.factor, one.name
 
 
-def test_the_goals_are_those_of_the_project() -> None:
-    goals = {one.name: one.goal.text(one.unit) for one in all_figures(Scale()) if one.goal}
-    lookup, memory = "C leader lookup, ", "memory by RSS, "
-    assert goals[lookup + "random of 1 k topics"] == "<= 1.2 x reference"
-    assert goals[lookup + "random of 1 M topics"] == "<= 1.2 x reference"
-    assert goals[lookup + "8 hot of 10 k topics"] == "<= 1.3 x reference"
-    assert goals[memory + "ids <= 32767, 1 M partitions"] == "<= 40 B/partition"
-    assert goals[memory + "any ids, 1 M partitions"] == "<= 50 B/partition"
-    same = "C same response again, same order, 1 M partitions"
-    assert goals[same] == "<= 1.5 x reference or 4 ns/partition"
-    assert goals["Python t.leader(p)"] == "<= reference + 8 ns"
-    groups = {one.group for one in all_figures(Scale()) if one.goal}
-    assert groups == {"lookup", "apply", "memory", "handle", "churn", "client", "security", "cli"}
-
-
-def test_the_goals_of_the_client_are_those_of_the_project() -> None:
-    client = [one for one in all_figures(Scale()) if one.group == "client" and one.goal]
-    goals = {one.name: one.goal.text(one.unit) for one in client if one.goal}
-    refresh = "Client.refresh, 10 k topics of 10, canned frames"
-    assert goals.pop(refresh) == "<= 1.5 x reference"
-    assert goals.pop(f"{refresh}, beside confluent") == "<= reference / 30"
-    told = "leader killed, Client that is told: lag behind the first broker"
-    assert goals.pop(told) == "<= 0.8 x reference"
-    assert goals.pop(f"{told}, beside aiokafka") == "<= 1.2 x reference"
-    asked = "leader killed, Client that is told: Metadata requests until it knows, beside aiokafka"
-    assert goals.pop(asked) == "<= 2 x reference"
-    created = "topic created -> wait_for_topic(), called then, returns"
-    assert goals.pop(created) == "<= 2 x reference + 120 ms"
-    assert goals.pop("CPU of an idle Client, 10 k topics") == "<= reference"
-    assert goals.pop("threads of an idle Client, 10 k topics") == "<= 1 threads"
-    storm = "Metadata requests, 1 k topics leaderless for 20 s"
-    assert goals.pop(storm) == "<= 1.5 x reference"
-    assert set(goals.values()) == {"<= reference / 10"}  # idle Java, aiokafka, kafka-python
-    assert len(goals) == 3
-
-
-def test_the_goals_on_secured_clusters_are_those_of_the_project() -> None:
-    secured = [one for one in all_figures(Scale()) if one.group == "security" and one.goal]
-    goals = {one.name: one.goal.text(one.unit) for one in secured if one.goal}
-    login = "a new Client to its first answer, SASL_SSL with SCRAM-SHA-512"
-    assert goals.pop(login) == "<= 1.2 x reference"
-    refresh = "Client.refresh over TLS, 10 k topics of 10, canned frames"
-    assert goals.pop(refresh) == "<= 1.3 x reference"
-    raised = [goals.pop(name) for name in list(goals) if name.startswith("until ")]
-    assert raised == ["<= 1.5 x reference"] * 16  # four ways to ask, four cases
-    assert list(goals.values()) == ["<= 0 of 6"] * 3
-
-
-def test_the_goals_of_the_command_and_of_metrics_are_those_of_the_project() -> None:
-    own = [one for one in all_figures(Scale()) if one.group == "cli" and one.goal]
-    assert {one.name: one.goal.text(one.unit) for one in own if one.goal} == {
-        "rdmeta list into a pipe, 3 k topics of 10: the process": "<= 0.6 x reference",
-        "rdmeta list --json, 10 k topics of 10: the process": "<= 1.5 x reference",
-        "rdmeta list --json, 10 k topics of 10: memory at most": "<= 3 x reference",
-        "rdmeta --help": "<= 1.5 x reference",
-        "rdmeta --version": "<= 1.5 x reference",
-        "topic created -> rdmeta wait, started then, has ended": "<= 1.2 x reference",
-        "a Prometheus scrape, 10 k topics of 10": "<= 1.5 x reference",
-    }
-
-
 def test_samples_of_several_processes_are_pooled() -> None:
     runs = [{"a": [1.0], "b": [1.0]}, {"a": [3.0, 5.0], "b": [1.0, 1.0]}]
     row = figure(None).result(runs, judged=True)

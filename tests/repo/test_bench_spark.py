@@ -58,36 +58,6 @@ def java() -> None:
         pytest.skip(str(error))
 
 
-def test_the_rows_have_the_goals_of_the_plan() -> None:
-    goals = {f.name: f.goal.text(f.unit) for f in spark_figures(Scale()) if f.goal is not None}
-    two = "10 M changes of history to intervals, two threads, beside"
-    most = "a Python worker's most memory"
-    assert goals == {
-        "10 M changes of history to silver, local[2]": "<= 1.33333 x reference",
-        "100 M changes of history to silver, local[2]": "<= 1.33333 x reference",
-        f"{most}, 10 M changes": "<= 1.3 x reference",
-        f"{most}, 100 M changes": "<= 1.3 x reference",
-        f"{most}, 10 M changes, beside DuckDB": "<= reference / 10",
-        f"{two} windows": "<= reference / 8",
-        f"{two} duckdb": "<= reference / 4",
-        f"{two} polars": "<= 0.5 x reference",
-        "10 M changes, the time on two executors as a part of that on one": (
-            "<= 1.33333 x reference"
-        ),
-        "one day more on 100": "<= reference / 20",
-        "one day more on 100: rows decoded": "<= reference / 50",
-        "1 k clusters of 50 rows": "<= 2 x reference",
-        "1 k clusters of 50 rows, beside a bare fold": "<= 2 x reference",
-        "100 k files of one row on average": "<= 2 x reference",
-        "100 k files of one row on average, beside a bare fold": "<= 2 x reference",
-        "partition_for of 2 M keys in a job, local[2]": "<= reference / 8",
-        "48 tasks, 120 partitions, 12 brokers, by leader: connections": "<= reference / 10",
-        "1 M changes by the data source, all columns": "<= 4 x reference",
-        "100 k partitions of a live cluster by the data source": "<= 2 x reference",
-        "silver of 10 M changes to gold": "<= 1.5 x reference",
-    }
-
-
 def test_every_job_is_a_part_of_the_program_with_its_options() -> None:
     for figure in spark_figures(Scale()):
         part, *options = figure.job.arguments

@@ -59,11 +59,6 @@ def edit(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new), encoding="utf-8")
 
 
-def test_the_files_made_from_the_table_are_up_to_date() -> None:
-    done = write_from_table(ROOT, "--check")
-    assert done.returncode == 0, f"{done.stdout}run tools/change_table.py"
-
-
 def test_a_new_kind_and_a_new_column_reach_every_file(tree: Path) -> None:
     table = tree / "rdmeta/_change_table.py"
     last = KINDS[-1].name

@@ -11,22 +11,10 @@ from bench import build, performance, results, run, scale
 from bench.figure import Scale
 from bench.figures import all_figures
 from bench.figures_spark import spark_figures
-from bench.performance import PAGE, README, between, made, missed, page, signatures
+from bench.performance import between, missed, page, signatures
 from bench.results import RESULTS
 
 ROWS = results.load(RESULTS)
-
-
-@pytest.mark.parametrize("path", [PAGE, README, scale.PAGE], ids=lambda path: path.name)
-def test_a_document_is_up_to_date_with_the_results(path: Path) -> None:
-    assert path.read_text(encoding="utf-8") == made()[path], "python -m bench.performance"
-
-
-def test_the_page_has_every_row_of_the_bench_once() -> None:
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    for row in ROWS:
-        if row["run"] == "bench":
-            assert sum(line.startswith(f"| {row['name']} |") for line in lines) == 1
 
 
 def test_each_figure_has_been_measured_or_is_missing_for_a_reason() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from hashlib import sha256
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -163,3 +164,29 @@ def test_the_flags_ask_for_no_more_than_the_baseline_of_the_architecture() -> No
     words = [word for line in lines if not line.startswith("#") for word in line.split()]
     assert "-O2" in words
     assert [word for word in words if word.startswith("-m")] == []
+
+
+def test_a_page_that_is_behind_is_named_and_not_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "tools")
+    generated = import_module("generated")
+    monkeypatch.setattr(generated, "ROOT", tmp_path)
+    monkeypatch.setattr(generated, "TOOLS", ())
+    monkeypatch.setattr(generated, "pages", lambda: {tmp_path / "page.md": "new"})
+    assert generated.main(["--check"]) == 1
+    assert capsys.readouterr().out.startswith("page.md is behind\nrun ")
+    assert not (tmp_path / "page.md").exists()
+    assert (generated.main([]), generated.main(["--check"])) == (0, 0)
+
+
+def test_every_file_that_a_page_links_exists() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/**/README.md")]
+    missing = [
+        (page.name, target)
+        for page in pages
+        if not {".venv", ".cache", "build"} & {*page.relative_to(ROOT).parts}
+        for target in re.findall(r"\]\((?!\w+:)([^)#]+)", page.read_text(encoding="utf-8"))
+        if not (page.parent / target).exists()
+    ]
+    assert missing == []

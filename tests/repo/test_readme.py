@@ -78,18 +78,3 @@ def test_the_first_screen_has_a_command_with_its_output() -> None:
         with commands.Terminal(*words) as terminal:
             assert terminal.end() == 0
     assert terminal.text == output
-
-
-def test_the_programs_come_after_an_install_line_with_their_extras() -> None:
-    install = TEXT[: TEXT.index("```python")].splitlines()
-    extras = [re.findall(r"pip install '\.\[(.*?)\]'", line) for line in install]
-    assert ["kafka,cffi"] in extras
-
-
-def test_the_readme_is_short() -> None:
-    assert len(TEXT.splitlines()) < 120
-
-
-def test_every_file_that_the_readme_links_exists() -> None:
-    for target in re.findall(r"\]\(([^)#]+)", TEXT):
-        assert (README.parent / target).exists(), target

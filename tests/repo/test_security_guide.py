@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from rdmeta import config
-from rdmeta._option_values import KINDS as KINDS_OF_VALUES
-from rdmeta._options import MECHANISMS, OPTIONS, Option
+from rdmeta._options import OPTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/security.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -89,13 +88,6 @@ def test_a_properties_file_of_the_security_page_is_accepted(
     assert "SECRET" not in repr(found)
 
 
-def test_the_security_page_has_an_example_of_each_mechanism_and_section() -> None:
-    assert {title for title, _ in examples("python")} == set(KINDS)
-    assert len(examples("properties")) == 2
-    families = {each.partition("-")[0] for each in MECHANISMS}
-    assert {each.partition("-")[0] for _, each in KINDS.values() if each} == families
-
-
 def test_the_token_of_the_page_for_amazon_expires_in_seconds() -> None:
     names: dict[str, Any] = {}
     (code,) = [code for title, code in examples("python") if "Amazon" in title]
@@ -103,35 +95,8 @@ def test_the_token_of_the_page_for_amazon_expires_in_seconds() -> None:
     assert names["token"]("") == ("hidden-eu-west-1", 4e9)
 
 
-def test_the_security_page_names_each_option_of_tls_and_sasl_in_its_table() -> None:
-    table = TEXT.split("## All options", 1)[1]
-    secured = [each for each in OPTIONS if each.area or each.key == "security.protocol"]
-    wanted = {name for each in secured for name in (each.key, each.alias) if name}
-    named = set(re.findall(r"`([a-z_.]+)`", table))
-    assert named == wanted
-
-
-def test_the_security_page_lists_each_option_that_may_be_a_callable() -> None:
-    def takes_a_callable(option: Option) -> bool:
-        try:
-            KINDS_OF_VALUES[option.kind](option, lambda: "")
-        except ValueError:
-            return False
-        return True
-
-    text = re.search(r"A callable returns the secret: (.*?)\. It takes", TEXT, re.S)
-    assert text is not None
-    listed = set(re.findall(r"`([a-z.]+)`", text[1]))
-    assert listed | {"oauth_cb"} == {each.key for each in OPTIONS if takes_a_callable(each)}
-
-
 def test_every_option_that_the_security_page_sets_or_names_is_one() -> None:
     known = {name for each in OPTIONS for name in (each.key, each.alias)}
     named = set(re.findall(r"`((?:ssl|sasl|https|enable)\.[a-z.]+)", TEXT))
     assert named - known <= {"sasl.jaas.config"}
     assert len(named) > 20
-
-
-def test_every_file_that_the_security_page_links_exists() -> None:
-    for target in re.findall(r"\]\(([^)#]+)", TEXT):
-        assert (PAGE.parent / target).exists(), target
