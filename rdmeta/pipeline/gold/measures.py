@@ -1,7 +1,7 @@
 """The measures of gold: columns, keys and SQL.
 
 Each measure is one SELECT over silver and over the views of `sql/prelude.sql`. docs/measures.md
-shows the same text.
+says what they mean.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The queries of docs/measures.md, run over silver as printed, give exactly the files of gold."""
+"""The queries, run over silver as docs/measures.md says, give exactly the files of gold."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fleet import Fleet
-from measures_page import examples, prelude, queries
 from recorded import large_days
 
 from rdmeta import pipeline
-from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.gold.measures import MEASURES, text_of
 
+PAGE = Path(__file__).resolve().parents[3] / "docs/measures.md"
+# What comes before all queries, and the SQL that reads gold.
+FIRST, *EXAMPLES = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
 SEEDS = int(os.environ.get("RDMETA_SEEDS", "1"))
 BEGIN = datetime(2026, 10, 30, 21, tzinfo=timezone.utc)
 BAD = "changes-one.00000000-0000-4000-8000-000000000000.1-2.parquet"
@@ -68,31 +70,32 @@ def differences(folder: Path, statements: str) -> list[str]:
     found = []
     with duckdb.connect() as connection:
         connection.execute(statements)
-        for name, query in queries().items():
-            rows = connection.sql(query).to_arrow_table()
-            schema = MEASURES[name].schema
+        connection.execute(text_of("prelude"))
+        for name, measure in MEASURES.items():
+            rows = connection.sql(text_of(name)).to_arrow_table()
+            schema = measure.schema
             if ordered(rows.select(schema.names).cast(schema)) != ordered(gold(folder, name)):
                 found.append(name)
     return found
 
 
-def test_each_query_of_the_page_gives_exactly_the_files(folder: Path) -> None:
+def test_each_query_gives_exactly_the_files(folder: Path) -> None:
     made(folder)
-    assert differences(folder, prelude()) == []
+    assert differences(folder, FIRST) == []
 
 
 def test_other_settings_give_the_files_that_are_made_with_them(folder: Path) -> None:
     made(folder, min_isr=2, flap_seconds=3600)
-    other = re.sub(r"(?<=min_isr = )NULL(?=::)", "2", prelude())
+    other = re.sub(r"(?<=min_isr = )NULL(?=::)", "2", FIRST)
     other = re.sub(r"(?<=flap_us = )600000000(?=::)", "3600000000", other)
-    assert other != prelude()
+    assert other != FIRST
     assert differences(folder, other) == []
-    assert "risk_hour" in differences(folder, prelude())
+    assert "risk_hour" in differences(folder, FIRST)
 
 
 def test_each_example_of_the_page_runs_over_gold(folder: Path) -> None:
     made(folder)
-    assert examples()
+    assert EXAMPLES
     with duckdb.connect() as connection:
-        for example in examples():
+        for example in EXAMPLES:
             connection.execute(example).fetchall()
