@@ -75,14 +75,8 @@ def _memory(scale: Scale) -> Iterable[Figure]:
 
 def _intervals(scale: Scale) -> Iterable[Figure]:
     name = f"{count(scale.spark_changes)} changes of history to intervals, two threads"
-    # The windows take minutes, so they have one round.
-    others = {
-        "windows": ("Spark's windows, as before", 8, 1),
-        "duckdb": ("DuckDB", 4, scale.spark_rounds),
-        "polars": ("polars", 2, scale.spark_rounds),
-    }
-    for way, (other, times, rounds) in others.items():
-        job = _job("intervals", rounds, peer=way, changes=scale.spark_changes)
+    for way, other, times in (("duckdb", "DuckDB", 4), ("polars", "polars", 2)):
+        job = _job("intervals", scale.spark_rounds, peer=way, changes=scale.spark_changes)
         goal = Goal(factor=1 / times)
         yield _figure(f"{name}, beside {way}", "s", job, ("fold", "peer"), other, goal)
 

@@ -3,7 +3,7 @@
     silver     history to silver: Spark local[2] beside two plain processes, with the start of the
                session and the first job
     memory     the most memory of a Python worker at several sizes, and DuckDB's at one
-    intervals  history to intervals: the fold beside windows of Spark, DuckDB or polars
+    intervals  history to intervals: the fold beside DuckDB or polars
     executors  one and two executors of local-cluster beside one and two plain processes
     day        one day more on 100
     small      many clusters of few rows, or many files of about one row

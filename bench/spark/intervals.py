@@ -1,4 +1,4 @@
-"""Times history to intervals: the fold beside Spark's windows, DuckDB or polars, each alone."""
+"""Times history to intervals: the fold beside DuckDB or polars, each alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from bench.spark.histories import days_of_changes, made_history
 def measure(peer: str, changes: int, rounds: int) -> dict[str, Any]:
     """Returns seconds as fold and peer, and MiB as fold_memory and peer_memory.
 
-    Both must have made the same time, and the same rows unless the peer looks at fewer columns. A
-    peer that is not installed is missing. The error of a peer that fails ends the program.
+    Both must have made the same time and the same rows. A peer that is not installed is missing.
+    The error of a peer that fails ends the program.
     """
     out: dict[str, Any] = {"fold": [], "fold_memory": [], "peer": [], "peer_memory": []}
     with made_history(days_of_changes(changes)) as history:
@@ -34,8 +34,7 @@ def measure(peer: str, changes: int, rounds: int) -> dict[str, Any]:
 
 def compare(peer: str, fold: dict[str, Any], other: dict[str, Any]) -> None:
     """Ends the program if a peer has made something else than the fold."""
-    what = ("us",) if peer == "windows" else ("us", "rows")
-    for each in what:
+    for each in ("us", "rows"):
         if fold[each] != other[each]:
             raise SystemExit(f"{peer} made {other[each]} {each}, the fold {fold[each]}")
 

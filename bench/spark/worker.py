@@ -1,7 +1,7 @@
 """Makes intervals of a history: `python -m bench.spark.worker WAY HISTORY OUT`.
 
-It prints one JSON object: seconds without imports and start-up, the most MiB of this process (of
-windows: without Java), rows, and the microseconds of all intervals. `fold1` has one thread; all
+It prints one JSON object: seconds without imports and start-up, the most MiB of this process, rows,
+and the microseconds of all intervals. `fold1` has one thread; all
 others have two. The queries of DuckDB and polars are for the bench's histories: these have one
 recording of a cluster, which begins at a midnight and ends within the day. No two states in a row
 are equal. The queries make the fold's columns without racks, min ISR and those that a log fills.
@@ -19,7 +19,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from bench.build import ROOT
 from bench.figure import Missing
 from rdmeta._change_table import END_KINDS, WHOLE_KINDS
 
@@ -199,25 +198,9 @@ def _carried(columns: tuple[str, ...], kinds: tuple[str, ...]) -> pl.Expr:
     return pl.col(*columns).gather(last)
 
 
-def by_windows(history: str, out: str) -> float:
-    sys.path.insert(0, str(ROOT / "tests" / "support"))
-    from window_intervals import load, partition_interval
-
-    from bench.spark import sessions
-    from rdmeta import history as recorded
-
-    with sessions.local("local[2]") as session:
-        session.range(1).collect()
-        begin = perf_counter()
-        changes, observed = load(session, recorded.recordings(history))
-        partition_interval(changes, observed).write.parquet(out)
-        return perf_counter() - begin
-
-
 WAYS: dict[str, Callable[[str, str], float]] = {
     "fold": partial(by_fold, 2),
     "fold1": partial(by_fold, 1),
-    "windows": by_windows,
     "duckdb": by_duckdb,
     "polars": by_polars,
 }
@@ -234,7 +217,7 @@ def main(way: str, history: str, out: str) -> None:
         print(json.dumps({"missing": str(reason)}))
         return
     except ModuleNotFoundError as error:
-        if error.name not in ("duckdb", "polars", "pyspark"):
+        if error.name not in ("duckdb", "polars"):
             raise
         print(json.dumps({"missing": f"{error.name} is not installed"}))
         return

@@ -119,30 +119,8 @@ def test_each_way_makes_the_rows_that_the_fold_makes(
     assert rows_of(made_by(way, history, tmp_path / way), names) == fold
 
 
-@ON_SPARK
-@pytest.mark.spark
-@pytest.mark.timeout(400)
-def test_the_windows_make_the_rows_of_the_fold_without_replicas(
-    java: None, history: Path, tmp_path: Path
-) -> None:
-    """The windows begin no period for other replicas or offline replicas."""
-    rows: list[dict[str, Any]] = []
-    for row in rows_of(made_by("fold", history, tmp_path / "fold"), [*COMPARED, *TIMES]):
-        last = rows[-1] if rows else {}
-        goes_on = all(last.get(name) == row[name] for name in COMPARED)
-        if goes_on and last["ended_at"] == row["began_at"]:
-            last["ended_at"] = row["ended_at"]
-        else:
-            rows.append(row)
-    found = intervals.run_way("windows", history)
-    assert (found["rows"], found["us"]) == (
-        len(rows),
-        sum(row["ended_at"] - row["began_at"] for row in rows),
-    )
-
-
 def test_the_bench_refuses_a_peer_that_makes_something_else() -> None:
-    intervals.compare("windows", {"us": 5, "rows": 2}, {"us": 5, "rows": 1})
+    intervals.compare("polars", {"us": 5, "rows": 2}, {"us": 5, "rows": 2})
     with pytest.raises(SystemExit, match="polars made 1 rows, the fold 2"):
         intervals.compare("polars", {"us": 5, "rows": 2}, {"us": 5, "rows": 1})
 
