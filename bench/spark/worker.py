@@ -88,7 +88,7 @@ def by_fold(threads: int, history: str, out: str) -> float:
 
     import rdmeta
     from rdmeta import history as recorded
-    from rdmeta.pipeline.place import Place, commit
+    from rdmeta.pipeline.place import Place
     from rdmeta.pipeline.tables import TableWriter
 
     def one(number: int, recording: recorded.Recording) -> None:
@@ -109,7 +109,7 @@ def by_fold(threads: int, history: str, out: str) -> float:
         fold.end(fold.stats()["last_at"], "open")
         write()
         writer.close()
-        commit([writer.draft])
+        writer.draft.commit()
 
     begin = perf_counter()
     Path(out).mkdir()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any
 
+from rdmeta._atomic import AtomicFile
 from rdmeta.errors import MissingExtraError
 
 try:
@@ -39,21 +38,14 @@ def write(
     not UTF-8 has escapes, as the text of Parquet is UTF-8.
     """
     schema = pa.schema([(name, _TYPES[kind]) for name, kind in columns])
-    part = f"{path}.{os.getpid()}.part"
-    try:
+    with AtomicFile(path) as file:
         with (
-            open(part, "wb") as file,
-            parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+            open(file.path, "wb") as out,
+            parquet.ParquetWriter(out, schema, compression="zstd") as writer,
         ):
             for batch in _batches(schema, rows, group):
                 writer.write_batch(batch)
-        os.replace(part, path)
-    except OSError as error:
-        error.filename, error.filename2 = path, None
-        raise
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(part)
+        file.commit(sync=False)
 
 
 def _batches(schema: Any, rows: Iterable[Sequence[Any]], group: int) -> Iterator[Any]:

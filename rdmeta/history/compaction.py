@@ -9,16 +9,15 @@ import os
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rdmeta._atomic import AtomicFile, leftovers, sync_path
 from rdmeta.history.looking import look
 from rdmeta.history.opening import HistoryFile, rows_in, rows_of_file
 from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
 from rdmeta.history.verification import verify
-from rdmeta.history.writing import sync_directory
 
 __all__ = ["compact"]
 
@@ -75,7 +74,7 @@ def _compacted(files: list[HistoryFile], covered: list[Path]) -> Iterator[Path]:
         if not _has_ended(files[-1]):
             return
         path, footer = _target(files)
-        _remove(path.parent.glob(f".{path.name}.*.tmp"))
+        _remove(leftovers(path))
         _write(path, footer, files)
     except HistoryError as error:
         _log.warning("%s; its recording stays as it is", error)
@@ -114,22 +113,16 @@ def _target(files: list[HistoryFile]) -> tuple[Path, Footer]:
 
 def _write(path: Path, footer: Footer, files: list[HistoryFile]) -> None:
     """Writes one file with all rows; until it is whole and on the disk, it has another name."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     schema = CHANGE_SCHEMA.with_metadata(footer.metadata())
-    try:
-        with open(temporary, "wb") as out:
-            with pq.ParquetWriter(out, schema, compression="zstd") as writer:
-                for rows in _groups(files):
-                    writer.write_table(rows.replace_schema_metadata(schema.metadata))
-            out.flush()
-            os.fsync(out.fileno())
-        verify(path, temporary.read_bytes())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_directory(path.parent)
+    with AtomicFile(path) as file:
+        with (
+            open(file.path, "wb") as out,
+            pq.ParquetWriter(out, schema, compression="zstd") as writer,
+        ):
+            for rows in _groups(files):
+                writer.write_table(rows.replace_schema_metadata(schema.metadata))
+        verify(path, file.path.read_bytes())
+        file.commit()
 
 
 def _groups(files: Iterable[HistoryFile]) -> Iterator[pa.Table]:
@@ -152,7 +145,7 @@ def _remove(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
         folders.add(path.parent)
     for folder in folders:
-        sync_directory(folder)
+        sync_path(folder)
 
 
 @contextlib.contextmanager

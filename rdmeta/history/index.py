@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
+from rdmeta._atomic import AtomicFile
 from rdmeta.history.opening import HistoryFile, described
 from rdmeta.history.schema import HistoryError
 
@@ -85,14 +84,10 @@ class Index:
         """Writes the index if it has changed; a directory where that fails keeps the old one."""
         if not self._is_new and self._kept.keys() == self._entries.keys():
             return
-        temporary = self._path.with_name(f"{NAME}.{uuid4().hex}.tmp")
         content = json.dumps({"format": _FORMAT, "files": self._kept}, separators=(",", ":"))
-        try:
-            temporary.write_text(content, encoding="utf-8")
-            os.replace(temporary, self._path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
+        with contextlib.suppress(OSError), AtomicFile(self._path) as file:
+            file.path.write_text(content, encoding="utf-8")
+            file.commit(sync=False)
 
 
 def _entries(path: Path) -> dict[str, Any]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from pathlib import Path
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["sync_directory", "write_whole"]
+from rdmeta._atomic import AtomicFile, sync_path
+
+__all__ = ["write_whole"]
 
 
 def write_whole(path: Path, table: pa.Table) -> None:
@@ -19,18 +18,10 @@ def write_whole(path: Path, table: pa.Table) -> None:
     Makes the directories of `path` that are missing. Raises OSError; then `path` is as it was.
     """
     _make_directory(path.parent)
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    try:
-        with open(temporary, "wb") as file:
-            pq.write_table(table, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_directory(path.parent)
+    with AtomicFile(path) as file:
+        with open(file.path, "wb") as out:
+            pq.write_table(table, out)
+        file.commit()
 
 
 def _make_directory(directory: Path) -> None:
@@ -38,13 +29,4 @@ def _make_directory(directory: Path) -> None:
     if not directory.is_dir():
         _make_directory(directory.parent)
         directory.mkdir(exist_ok=True)
-        sync_directory(directory.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Syncs a directory, so that a rename in it is on the disk."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_path(directory.parent)

@@ -8,13 +8,14 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rdmeta._atomic import is_leftover
 from rdmeta.history import index
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import INPUT, LAYOUT, MANIFEST, SILVER, read_layout
 from rdmeta.pipeline.manifest import Kept, read_digests, read_manifest
-from rdmeta.pipeline.place import Place, is_leftover
+from rdmeta.pipeline.place import Place
 
 __all__ = ["Fault", "check", "kept"]
 

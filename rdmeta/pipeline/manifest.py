@@ -19,9 +19,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
+from rdmeta._atomic import commit
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import MANIFEST, MANIFEST_PARTS, cluster_folder
-from rdmeta.pipeline.place import Place, commit
+from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.work import MadeMonth
 
 __all__ = ["Kept", "MadeDay", "Manifest", "read_digests", "read_manifest", "write_manifest"]

@@ -1,9 +1,7 @@
 """A folder of files, on this machine or in an object store, and how a file comes into it whole.
 
-On this machine a writer makes a file under the name `.NAME.HEX.tmp`, syncs it, renames it and syncs
-the folder. No glob for Parquet matches that name, also not those of DuckDB and polars, which match
-names with a dot. For an object store a writer makes a file on the local disk and uploads it in one
-call. An exception between two calls would close the stream, and leave a cut object.
+On this machine `rdmeta._atomic` says how. For an object store a writer makes a file on the local
+disk and uploads it.
 """
 
 from __future__ import annotations
@@ -14,34 +12,27 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from types import TracebackType
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import pyarrow as pa
 from pyarrow import fs
 
+from rdmeta._atomic import AtomicFile
 from rdmeta.pipeline.errors import PipelineError
 
 __all__ = [
-    "Draft",
     "Entry",
     "Place",
     "as_text",
-    "commit",
     "is_failing",
-    "is_leftover",
     "is_text",
     "is_uri",
 ]
 
-_LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
-_AT_A_TIME = 8
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Names that Hadoop has for a scheme of pyarrow.
 _SAME = {"s3a": "s3", "s3n": "s3"}
@@ -51,11 +42,6 @@ _KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "vie
 def is_uri(where: str) -> bool:
     """Returns whether this names a place by a URI, such as s3://bucket/folder."""
     return _URI.match(where) is not None
-
-
-def is_leftover(name: str) -> bool:
-    """Returns whether a file of that name is the unfinished file of a writer."""
-    return _LEFTOVER.fullmatch(name) is not None
 
 
 def is_failing(error: OSError) -> bool:
@@ -195,9 +181,13 @@ class Place:
             return pa.OSFile(self.path(name), "rb")
         return self._store.open_input_file(self.path(name))
 
-    def draft(self, name: str) -> Draft:
+    def draft(self, name: str) -> AtomicFile:
         """Returns a new file that takes the name `name` when its writer commits it."""
-        return Draft(self, name)
+        if not self.is_local:
+            return Upload(self, name)
+        final = Path(self.path(name))
+        final.parent.mkdir(parents=True, exist_ok=True)
+        return AtomicFile(final, self.shown(name))
 
     def put(self, name: str, content: bytes) -> None:
         """Writes a whole file with this content; raises OSError, and then the old one stays."""
@@ -294,93 +284,27 @@ def _raise_unless_missing(error: OSError) -> None:
         raise error
 
 
-class Draft:
-    """A file that no reader sees before `commit()`.
+class Upload(AtomicFile):
+    """A file that comes into an object store in one call, from the local disk.
 
-    The writer writes to `path`, a file of this machine, and closes it before the commit. Without a
-    commit the end of the `with` block removes the file.
+    An exception between two calls would close the stream, and leave a cut object.
     """
 
     def __init__(self, place: Place, name: str) -> None:
-        self._place, self._name = place, name
-        if place.is_local:
-            final = Path(place.path(name))
-            final.parent.mkdir(parents=True, exist_ok=True)
-            self.path = final.with_name(f".{final.name}.{uuid4().hex}.tmp")
-        else:
-            descriptor, path = tempfile.mkstemp(prefix="rdmeta-", suffix=".tmp")
-            os.close(descriptor)
-            self.path = Path(path)
+        super().__init__(name, place.shown(name))
+        self._place, self._target = place, name
+        descriptor, path = tempfile.mkstemp(prefix="rdmeta-", suffix=".tmp")
+        os.close(descriptor)
+        self.path = Path(path)
 
-    def commit(self) -> None:
-        """Syncs the file and gives it its name, or uploads it; raises OSError."""
-        commit([self])
+    def sync(self) -> None:
+        """Does nothing: the store keeps what has arrived."""
 
-    def drop(self) -> None:
-        """Removes the file if it was not committed."""
-        with contextlib.suppress(OSError):
+    def name_it(self) -> None:
+        """Uploads the file, and removes it here."""
+        with self.naming():
+            self._place._upload(self.path, self._target)
             self.path.unlink()
 
-    def __enter__(self) -> Draft:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.drop()
-        if isinstance(error, OSError):
-            with self.naming():
-                raise error
-
-    @contextlib.contextmanager
-    def naming(self) -> Iterator[None]:
-        """Gives an OSError of the block, such as that of a full disk, the name of the file."""
-        try:
-            yield
-        except OSError as error:
-            if error.filename is not None or error.errno is None:
-                raise
-            reason = os.strerror(error.errno)
-            raise OSError(error.errno, reason, self._place.shown(self._name)) from error
-
-    def _sync(self) -> None:
-        if self._place.is_local:
-            with self.naming():
-                _sync_path(self.path)
-
-    def _name_it(self) -> None:
-        with self.naming():
-            if self._place.is_local:
-                os.replace(self.path, self._place.path(self._name))
-            else:
-                self._place._upload(self.path, self._name)
-                self.path.unlink()
-
-    def _sync_folder(self) -> None:
-        if self._place.is_local:
-            with self.naming():
-                _sync_path(self.path.parent)
-
-
-def commit(drafts: Sequence[Draft]) -> None:
-    """Gives each file its name, in this order, once all are synced; then syncs their folders.
-
-    A disk syncs several files at a time in less time than one after the other. Raises OSError; then
-    some files may have their names.
-    """
-    with ThreadPoolExecutor(min(len(drafts), _AT_A_TIME)) as pool:
-        list(pool.map(Draft._sync, drafts))
-        for draft in drafts:
-            draft._name_it()
-        list(pool.map(Draft._sync_folder, drafts))
-
-
-def _sync_path(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    def sync_folder(self) -> None:
+        """Does nothing: a store has no folders."""

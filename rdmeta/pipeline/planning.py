@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from rdmeta._atomic import is_leftover
 from rdmeta._html import html_table
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.adopting import days_of_parts
@@ -31,7 +32,7 @@ from rdmeta.pipeline.layout import (
     table_file,
 )
 from rdmeta.pipeline.manifest import MadeDay, Manifest, read_manifest
-from rdmeta.pipeline.place import Entry, Place, is_leftover
+from rdmeta.pipeline.place import Entry, Place
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
 __all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from rdmeta._atomic import is_leftover
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.bronze import copied
 from rdmeta.pipeline.checking import kept
@@ -18,7 +19,7 @@ from rdmeta.pipeline.inputs import Input, read_inputs, write_inputs
 from rdmeta.pipeline.layout import GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manifest
-from rdmeta.pipeline.place import Place, is_leftover
+from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
 from rdmeta.pipeline.processes import made_by_processes
 from rdmeta.pipeline.tables import made_from

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from rdmeta.pipeline.place import Draft, Place
+from rdmeta._atomic import AtomicFile
+from rdmeta.pipeline.place import Place
 
 __all__ = [
     "OF_FOLD",
@@ -125,7 +126,7 @@ class TableWriter:
     def __init__(self, place: Place, name: str, table: str, footer: str) -> None:
         schema = SCHEMAS[table]
         self.name, self.rows = name, 0
-        self.draft: Draft = place.draft(name)
+        self.draft: AtomicFile = place.draft(name)
         self._schema = schema
         self._waiting: list[Any] = []
         self._days: dict[str, int] = {}

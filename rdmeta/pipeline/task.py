@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from rdmeta._atomic import commit
 from rdmeta._core import Fold
 from rdmeta.errors import Error
 from rdmeta.pipeline import elections, lock
@@ -22,7 +23,7 @@ from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, d
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
-from rdmeta.pipeline.place import Place, commit, is_failing
+from rdmeta.pipeline.place import Place, is_failing
 from rdmeta.pipeline.reading import batches, of_time
 from rdmeta.pipeline.tables import (
     OF_FOLD,

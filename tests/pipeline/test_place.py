@@ -15,8 +15,9 @@ from typing import NoReturn
 import pyarrow as pa
 import pytest
 
+from rdmeta._atomic import is_leftover
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.place import Entry, Place, is_leftover
+from rdmeta.pipeline.place import Entry, Place
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from rdmeta._atomic import commit
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.days import begin_of, digest_of
 from rdmeta.pipeline.errors import LockedError, PipelineError
@@ -32,7 +33,7 @@ from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, table_file
-from rdmeta.pipeline.place import Place, commit
+from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.tables import SCHEMAS, parquet_writer
 from rdmeta.pipeline.work import MadeFile, MadeMonth, MonthTask, Result, tables_of
 

@@ -18,11 +18,11 @@ from gold_tables import gold_of, same, silver_of
 from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
+from rdmeta._atomic import AtomicFile
 from rdmeta.history import Recorder
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import gold_file
 from rdmeta.pipeline.lock import NAME as LOCK
-from rdmeta.pipeline.place import Draft
 
 UTC = timezone.utc
 
@@ -260,9 +260,9 @@ def test_a_run_killed_after_some_renames_of_gold_is_made_whole_by_the_next(
     made(source, out)
     cluster_day(source, "one", 2)
     made(source, whole)
-    left, name_it = [renames], Draft._name_it
+    left, name_it = [renames], AtomicFile.name_it
 
-    def counted(draft: Draft) -> None:
+    def counted(draft: AtomicFile) -> None:
         if "/gold/" in str(draft.path):
             if left[0] == 0:
                 raise KilledError
@@ -270,8 +270,8 @@ def test_a_run_killed_after_some_renames_of_gold_is_made_whole_by_the_next(
         name_it(draft)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Draft, "_name_it", counted)
-        patch.setattr(Draft, "drop", lambda draft: None)
+        patch.setattr(AtomicFile, "name_it", counted)
+        patch.setattr(AtomicFile, "drop", lambda draft: None)
         patch.setattr("rdmeta.pipeline.running.write_manifest", raising_killed)
         with pytest.raises(KilledError):
             made(source, out)
