@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rdmeta.errors import RequestTimedOutError, error_name, from_code
+from rdmeta.errors import RequestTimedOutError, code_of, error_name, from_code
 from rdmeta.model import topic_fault
 
 if TYPE_CHECKING:
@@ -34,17 +34,13 @@ if TYPE_CHECKING:
     from rdmeta.model import Partition, Topic
 
 # The codes that state() returns.
-NOT_CACHED = -100
-WAITING = -101
-STALE = -102
-UNKNOWN_TOPIC = -103
-DENIED = -105
-INVALID = -106
+NOT_CACHED, WAITING, STALE = map(code_of, ("NOT_CACHED", "WAITING", "STALE"))
+UNKNOWN_TOPIC, DENIED, INVALID = map(code_of, ("UNKNOWN_TOPIC", "DENIED", "INVALID"))
 NO_LEADER = -1
 NOTHING_KNOWN = (NOT_CACHED, WAITING, UNKNOWN_TOPIC)
 # Kafka's codes.
-LEADER_NOT_AVAILABLE = 5
-INVALID_TOPIC = 17
+LEADER_NOT_AVAILABLE = code_of("LEADER_NOT_AVAILABLE")
+INVALID_TOPIC = code_of("INVALID_TOPIC_EXCEPTION")
 # The longest time between two looks at a file, in seconds, whatever its readers do.
 LOOK_S = 0.05
 

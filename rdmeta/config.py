@@ -26,7 +26,7 @@ from rdmeta._security_settings import SaslSettings, TlsSettings
 from rdmeta.address import parse_bootstrap
 from rdmeta.errors import ConfigError
 
-__all__ = ["Config", "load", "masked", "parse", "secret_keys"]
+__all__ = ["Config", "is_option", "load", "masked", "parse", "secret_keys"]
 
 _log = logging.getLogger(__name__)
 
@@ -298,13 +298,22 @@ def _check_other(key: object, ignored: list[str], problems: list[str]) -> None:
     """Adds a key that is not an option of the client to one of the lists."""
     if not isinstance(key, str):
         problems.append(f"an option's name is str, not {type(key).__name__}")
-    elif key in NOT_NEEDED or key.removeprefix("topic.") in NOT_NEEDED:
+    elif _is_not_needed(key):
         ignored.append(key)
     elif key in REFUSED:
         problems.append(f"{key}: {REFUSED[key].reason}")
     else:
         nearest = _nearest(key) if len(problems) < _MOST_PROBLEMS else ""
         problems.append(f"unknown option {shown(key)}{nearest}")
+
+
+def _is_not_needed(key: str) -> bool:
+    return key in NOT_NEEDED or key.removeprefix("topic.") in NOT_NEEDED
+
+
+def is_option(key: str) -> bool:
+    """Returns whether a client knows an option of that name, also one that it refuses."""
+    return any(key in table for table in (_BY_KEY, REFUSED, JAVA_KEYS)) or _is_not_needed(key)
 
 
 def _nearest(key: str) -> str:

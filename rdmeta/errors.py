@@ -124,6 +124,8 @@ class MalformedError(Error):
 class UnsupportedVersionError(Error):
     """A version that cannot express the request, or that only one of the two sides supports."""
 
+    api_key: int | None = None  # that of Kafka's API, if the two sides have no version in common
+
 
 class TransportError(Error):
     """A connection could not be made, broke, or returned an answer out of order."""
@@ -376,6 +378,14 @@ _CLASSES: dict[int, type[Error]] = {
     58: AuthenticationError,
     100: UnknownTopicError,
 }
+
+
+_CODES = {name: code for code, (name, _) in {**ERRORS, **LOCAL_ERRORS}.items()}
+
+
+def code_of(name: str) -> int:
+    """Returns the code of a name in the tables, Kafka's or local."""
+    return _CODES[name]
 
 
 def error_name(code: int) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from rdmeta.client.blocking import Client
 from rdmeta.errors import RequestTimedOutError
 
-__all__ = ["asking_every", "wait_for_first"]
+__all__ = ["INTERVAL", "asking_every", "wait_for_first"]
 
-_INTERVAL = "topic.metadata.refresh.interval.ms"
+INTERVAL = "topic.metadata.refresh.interval.ms"
 _MAX_AGE = "metadata.max.age.ms"
 
 
@@ -20,7 +20,7 @@ def asking_every(conf: Mapping[str, str], every: float, max_age: float) -> dict[
 
     An answer counts as true for `max_age` seconds, unless `conf` has another limit.
     """
-    return {_MAX_AGE: _ms(max_age), **conf, _INTERVAL: _ms(every)}
+    return {_MAX_AGE: _ms(max_age), **conf, INTERVAL: _ms(every)}
 
 
 def _ms(seconds: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from rdmeta.cli.answers import INTERVAL, asking_every
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import Messages
 from rdmeta.client.blocking import Client
@@ -12,12 +13,10 @@ from rdmeta.model import ALL
 
 __all__ = ["following", "interval_of", "show_log"]
 
-_INTERVAL = "topic.metadata.refresh.interval.ms"
-_MAX_AGE = "metadata.max.age.ms"
 # Brokers do not say that an ISR has changed, so the client asks often. It asks at once, and again
 # and again, for what lacks a leader or is not there.
-_NAMED_MS, _ALL_MS = "1000", "2000"
-_DEFAULT_MAX_AGE_MS = "900000"
+_NAMED_S, _ALL_S = 1, 2
+_MAX_AGE_S = 900
 
 
 def following(target: Target, topics: Sequence[str], *, sticky: bool = False) -> Client:
@@ -35,10 +34,9 @@ def interval_of(target: Target, topics: Sequence[str]) -> float:
 
 
 def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
-    if _INTERVAL in target.conf:
+    if INTERVAL in target.conf:
         return target.conf
-    interval = _NAMED_MS if topics else _ALL_MS
-    return {_MAX_AGE: _DEFAULT_MAX_AGE_MS, **target.conf, _INTERVAL: interval}
+    return asking_every(target.conf, _NAMED_S if topics else _ALL_S, _MAX_AGE_S)
 
 
 def show_log(messages: Messages, write: Callable[[str], None] | None = None) -> None:

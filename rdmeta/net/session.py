@@ -262,9 +262,11 @@ class Session:
                 return version
         spoken = f"versions {theirs[0]}-{theirs[1]}" if theirs else "no version"
         api = _NAMES.get(api_key, f"API {api_key}")
-        raise UnsupportedVersionError(
+        error = UnsupportedVersionError(
             f"the broker speaks {spoken} of {api}, this client speaks {lowest}-{highest}"
         )
+        error.api_key = api_key
+        raise error
 
     def request(self, api_key: int, version: int, body: bytes) -> int:
         """Queues a request and returns its correlation id; raises Error before the handshake.

@@ -38,6 +38,7 @@ __all__ = [
     "choose_parts",
     "cluster_folder",
     "gold_file",
+    "parts_of_rows",
     "period_of",
     "read_layout",
     "state_file",
@@ -107,7 +108,12 @@ def choose_parts(rows_of_days: Iterable[int]) -> Parts:
     rows = list(rows_of_days) or [0]
     if sum(rows) < _SMALL_DAY * len(rows):
         return Parts("month", 1)
-    return Parts("day", -(-max(rows) // _PART_ROWS))
+    return Parts("day", parts_of_rows(max(rows)))
+
+
+def parts_of_rows(rows: int) -> int:
+    """Returns in how many parts, by the topic, a day of so many rows is cut."""
+    return max(1, -(-rows // _PART_ROWS))
 
 
 def read_layout(out: Place) -> dict[str, Parts]:

@@ -175,12 +175,7 @@ def _check_client(options: Options) -> None:
         config.parse(options.client)
         return
     for name in options.client:
-        try:
-            config.parse({name: ""}, servers=False)
-            is_known = True
-        except ConfigError as error:
-            is_known = not str(error).startswith("unknown option")
-        if is_known:
+        if config.is_option(name):
             raise ConfigError(
                 f"option {name}: it belongs to a client, and the source is {options.source};"
                 " expected bootstrap.servers beside it"

@@ -16,21 +16,17 @@ import pyarrow as pa
 
 from rdmeta.errors import ConfigError
 from rdmeta.pipeline.days import DAY_US, Day, begin_of, day_at, days_of
-from rdmeta.pipeline.layout import SILVER, cluster_folder
+from rdmeta.pipeline.layout import SILVER, cluster_folder, parts_of_rows
 from rdmeta.pipeline.manifest import read_manifest
 from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.task import rows_of
 from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
-from rdmeta.spark.source.files import Part, packed
+from rdmeta.spark.source.files import ROW_BYTES, Part, packed
 from rdmeta.spark.source.recorded import chosen_clusters, recordings
 from rdmeta.spark.source.slices import Slice
 from rdmeta.spark.source.wanted import Wanted, chosen
 
 __all__ = ["parts_of_silver", "slices_of_days"]
-
-_ROW_BYTES = 96
-# The pipeline cuts a day of more rows than this into parts, by the topic.
-_PART_ROWS = 10_000_000
 
 
 class TasksSlice(Slice):
@@ -67,7 +63,7 @@ def slices_of_days(place: Place, table: str, wanted: Wanted) -> list[Slice]:
     tasks = [
         task for chain in _chains(place, table, wanted) for task in _tasks(place, table, chain)
     ]
-    packs = packed(tasks, lambda task: task.rows * _ROW_BYTES // task.buckets)
+    packs = packed(tasks, lambda task: task.rows * ROW_BYTES // task.buckets)
     return [TasksSlice(table, pack, wanted) for pack in packs]
 
 
@@ -95,7 +91,7 @@ def _chains(place: Place, table: str, wanted: Wanted) -> Iterator[_Chain]:
 
 
 def _tasks(place: Place, table: str, chain: _Chain) -> Iterator[Task]:
-    buckets = max(1, -(-chain.rows // len(chain.days) // _PART_ROWS))
+    buckets = parts_of_rows(-(-chain.rows // len(chain.days)))
     period = Period(chain.days[0].day, chain.days)
     for bucket in range(buckets):
         if table in tables_of(bucket):
