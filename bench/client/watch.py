@@ -89,7 +89,7 @@ class Watcher:
                     raise SystemExit(f"{self.name} did not connect within {PATIENCE} s")
             if self.ready == node:
                 return
-            if time.monotonic() > end:
+            if self.ready is None or self.ready < 0 or time.monotonic() > end:
                 raise SystemExit(f"{self.name} sees leader {self.ready}, not {node}")
             time.sleep(0.5)
             self.connect(node, port)

@@ -40,7 +40,7 @@ def watcher() -> Iterator[Watcher]:
     """Yields a connected subject that sees its leaders at known times."""
     watcher = Watcher("scripted", [sys.executable, "-c", SUBJECT])
     watcher.connect(1, 9092)
-    watcher.connected(1)
+    watcher.connected(1, 9092)
     yield watcher
     watcher.end()
 
@@ -68,16 +68,24 @@ def test_a_leader_that_is_not_seen_in_time_counts_as_the_whole_time(watcher: Wat
     assert out["it"] == [500.0, 500.0]
 
 
-def test_a_subject_that_knows_another_leader_is_an_error(watcher: Watcher) -> None:
+def test_a_subject_that_knows_another_leader_is_asked_again(watcher: Watcher) -> None:
+    watcher.connected(2, 9092)
+    assert watcher.ready == 2
+
+
+def test_a_subject_that_goes_on_to_know_another_leader_is_an_error(
+    watcher: Watcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench.client.watch.PATIENCE", -1)
     with pytest.raises(SystemExit, match="scripted sees leader 1, not 2"):
-        watcher.connected(2)
+        watcher.connected(2, 9092)
 
 
 def test_a_subject_that_ends_is_an_error() -> None:
     watcher = Watcher("ended", [sys.executable, "-c", "import sys; sys.stdin.readline()"])
     watcher.connect(1, 9092)
     with pytest.raises(SystemExit, match="ended"):
-        watcher.connected(1)
+        watcher.connected(1, 9092)
     watcher.end()
 
 
