@@ -253,11 +253,8 @@ def peers_table(rows: Sequence[Row], about: Mapping[str, Any]) -> str:
         texts = ["-" if amount is None else plain(amount) for amount in found]
         lines.append(f"| {title.format(about['versions'][peer])} | {' | '.join(texts)} |")
     host = about["machine"]
-    lines += [
-        "",
-        "Medians; lookups in ns, answers in ns per partition, memory in bytes per partition.",
-    ]
-    lines[-1] += f" {host['cpu']}, {host['cores']} cores, Python {host['python']}."
+    units = "Medians; lookups in ns, answers in ns per partition, memory in bytes per partition."
+    lines += ["", f"{units} {host['cpu']}, {host['cores']} cores, Python {host['python']}."]
     lines += [f"Missing: {name} ({reason})." for name, reason in about["missing"].items()]
     return "\n".join(lines)
 

@@ -54,7 +54,7 @@ PAUSE = 1.0
 
 TIMEOUT = 10.0
 LINES_SHOWN = 6
-# What the demo asks of each table.
+# The demo runs one query for each table, and shows its rows.
 QUERIES = {
     "silver/v1/partition_interval": (
         "SELECT leader, leader_epoch, isr, began_at, us, began_by, ended_by"

@@ -1,10 +1,10 @@
 """Makes intervals of a history: `python -m bench.spark.worker WAY HISTORY OUT`.
 
 It prints one JSON object: seconds without imports and start-up, the most MiB of this process, rows,
-and the microseconds of all intervals. `fold1` has one thread; all
-others have two. The queries of DuckDB and polars are for the bench's histories: these have one
-recording of a cluster, which begins at a midnight and ends within the day. No two states in a row
-are equal. The queries make the fold's columns without racks, min ISR and those that a log fills.
+and the microseconds of all intervals. `fold1` has one thread; all others have two. The queries of
+DuckDB and polars are for the bench's histories: these have one recording of a cluster, which begins
+at a midnight and ends within the day. No two states in a row are equal. The queries make the fold's
+columns without racks, min ISR and those that a log fills.
 """
 
 from __future__ import annotations

@@ -426,14 +426,7 @@ static rdmeta_err_t take(rdmeta_fold_t *f, const reader_t *r, int64_t i) {
 
 /* Returns whether more rows wait than the fold may have. */
 static int is_full(const rdmeta_fold_t *f) {
-        uint64_t size = 0;
-        int i;
-
-        if (!f->most_waiting)
-                return 0;
-        for (i = 0; i < RDMETA_FOLD_TABLES; i++)
-                size += rdmeta_fold_out_size(&f->out[i]);
-        return size > f->most_waiting;
+        return f->most_waiting && rdmeta_fold_waiting(f) > f->most_waiting;
 }
 
 rdmeta_err_t rdmeta_fold_take_batch(rdmeta_fold_t *f,

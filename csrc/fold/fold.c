@@ -260,10 +260,9 @@ void rdmeta_fold_stats(const rdmeta_fold_t *f, rdmeta_fold_stats_t *out) {
         out->bytes   = f->bytes + f->words.bytes;
         out->partial = f->partial;
         out->last_at = f->clock;
-        for (i = 0; i < RDMETA_FOLD_TABLES; i++) {
+        for (i = 0; i < RDMETA_FOLD_TABLES; i++)
                 out->waiting += f->out[i].rows;
-                out->waiting_bytes += rdmeta_fold_out_size(&f->out[i]);
-        }
+        out->waiting_bytes = rdmeta_fold_waiting(f);
 }
 
 const char *rdmeta_fold_error(const rdmeta_fold_t *f) {

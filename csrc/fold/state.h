@@ -235,6 +235,16 @@ struct rdmeta_fold {
         char labels[]; /* cluster id, origin: UTF-8 */
 };
 
+/* Returns about how many bytes the rows that wait for take() have. */
+RDMETA_INLINE uint64_t rdmeta_fold_waiting(const rdmeta_fold_t *f) {
+        uint64_t size = 0;
+        int i;
+
+        for (i = 0; i < RDMETA_FOLD_TABLES; i++)
+                size += rdmeta_fold_out_size(&f->out[i]);
+        return size;
+}
+
 /* Allocates memory of the state, which stats count. NULL: no memory. */
 RDMETA_INLINE void *rdmeta_fold_alloc(rdmeta_fold_t *f, size_t size) {
         void *p = rdmeta_alloc(&f->allocator, size);

@@ -323,20 +323,21 @@ static rdmeta_err_t rewind_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
         return RDMETA_OK;
 }
 
-rdmeta_err_t rdmeta_merge_risen(const rdmeta_cols_t *old, rdmeta_builder_t *s,
-                                const rdmeta_rewind_t *before,
+/* Copies the clocks of rows, out of any set; those of rows that the answer
+ * raises end if `risen`. Returns 0 or NO_MEMORY. */
+static rdmeta_err_t copy_clocks(const rdmeta_cols_t *old, rdmeta_builder_t *s,
+                                const rdmeta_rewind_t *before, int risen,
                                 rdmeta_rewind_t *after) {
         rdmeta_rewind_row_t *rows;
         uint32_t i, n, at = 0;
         int32_t *ids;
 
-        memset(after, 0, sizeof(*after));
         if (!before || !before->count)
                 return RDMETA_OK;
         rows = rewind_scratch(old, s, &ids);
         if (!rows)
                 return RDMETA_ERR_NO_MEMORY;
-        n = pick_rows(old, s, RISEN, NULL, ids);
+        n = risen ? pick_rows(old, s, RISEN, NULL, ids) : 0;
         for (i = 0; i < before->count; i++) {
                 while (at < n && ids[at] < before->rows[i].id)
                         at++;
@@ -347,6 +348,13 @@ rdmeta_err_t rdmeta_merge_risen(const rdmeta_cols_t *old, rdmeta_builder_t *s,
         }
         after->rows = rows;
         return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_merge_risen(const rdmeta_cols_t *old, rdmeta_builder_t *s,
+                                const rdmeta_rewind_t *before,
+                                rdmeta_rewind_t *after) {
+        memset(after, 0, sizeof(*after));
+        return copy_clocks(old, s, before, 1, after);
 }
 
 /* Merges one partition that both have, where the answer is not older: keeps the
@@ -535,29 +543,6 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
-/* Keeps the clocks of rows through an answer that says nothing of them. Returns
- * 0 or NO_MEMORY. */
-static rdmeta_err_t keep_clocks(const rdmeta_cols_t *old, rdmeta_builder_t *s,
-                                const rdmeta_rewind_t *before,
-                                rdmeta_rewind_t *after) {
-        rdmeta_rewind_row_t *rows;
-        int32_t *ids;
-        uint32_t i;
-
-        if (!before || !before->count)
-                return RDMETA_OK;
-        rows = rewind_scratch(old, s, &ids);
-        if (!rows)
-                return RDMETA_ERR_NO_MEMORY;
-        for (i = 0; i < before->count; i++) {
-                rows[i]        = before->rows[i];
-                rows[i].in_set = 0;
-        }
-        after->rows  = rows;
-        after->count = before->count;
-        return RDMETA_OK;
-}
-
 /* Merges a topic with another id: it was made again, or the answer has one of
  * its past ids. */
 static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
@@ -576,7 +561,8 @@ static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
                 out->rewind.past = past;
                 if (!rewind_count(&out->rewind, before, in)) {
                         keep_back(out);
-                        return keep_clocks(cols, s, in->rewind, &out->rewind);
+                        return copy_clocks(cols, s, in->rewind, 0,
+                                           &out->rewind);
                 }
                 memset(&out->rewind, 0, sizeof(out->rewind));
         }

@@ -337,8 +337,8 @@ cdef class Fold:
         `bad_details` counts brokers and configurations that were not understood. `clocks_back`
         counts records with a time before the latest so far. `partial` says whether something was
         not understood; rows have it, too. `waiting` is the number of rows for take(), of about
-        `waiting_bytes` bytes, `memory`
-        the bytes of the state. `last_at` is the latest time, a datetime; None: there is no record.
+        `waiting_bytes` bytes; `memory` is the bytes of the state. `last_at` is the latest time, a
+        datetime; None: there is no record.
         """
         cdef rdmeta_fold_stats_t s
         cdef int32_t i

@@ -174,12 +174,12 @@ class TableWriter:
 
         That depends on the rows alone, not on the parts in which they come.
         """
-        count = _ROW_GROUP if self._count >= _ROW_GROUP else 0
-        if self._bytes < _MOST_BYTES:
-            return count
-        total: Any = pc.cumulative_sum(_sizes(pa.concat_tables(self._waiting)))
-        below = int(pc.sum(pc.less(total, _MOST_BYTES), min_count=0).as_py())
-        return min(below + 1, count or self._count) if below < self._count else count
+        if self._bytes >= _MOST_BYTES:
+            total: Any = pc.cumulative_sum(_sizes(pa.concat_tables(self._waiting)))
+            below = int(pc.sum(pc.less(total, _MOST_BYTES), min_count=0).as_py())
+            if below < self._count:
+                return min(below + 1, _ROW_GROUP)
+        return _ROW_GROUP if self._count >= _ROW_GROUP else 0
 
     def _flush(self, count: int) -> None:
         rows = pa.concat_tables(self._waiting)

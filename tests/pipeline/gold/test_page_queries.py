@@ -21,7 +21,7 @@ from rdmeta import pipeline
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/measures.md"
-# What comes before all queries, and the SQL that reads gold.
+# The page shows these first: the SQL that every query needs, and the SQL that reads gold.
 FIRST, *EXAMPLES = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.S | re.M)
 SEEDS = int(os.environ.get("RDMETA_SEEDS", "1"))
 BEGIN = datetime(2026, 10, 30, 21, tzinfo=timezone.utc)
