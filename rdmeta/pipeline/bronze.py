@@ -32,8 +32,8 @@ def copied(out: Place, copy: Copy) -> Input:
     if verified.sha256 != source.sha256:
         raise BadFileError(source.path, "it has changed since it was looked at")
     out.put(copy.name, content)
-    entry = next(each for each in out.files(copy.name.rpartition("/")[0]) if each.name == copy.name)
-    return replace(source, place=out.where, name=copy.name, mtime_ns=entry.mtime_ns)
+    mtime_ns = out.mtime_ns(copy.name)
+    return replace(source, place=out.where, name=copy.name, mtime_ns=mtime_ns)
 
 
 def _content(source: Input) -> bytes:

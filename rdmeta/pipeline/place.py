@@ -165,6 +165,12 @@ class Place:
                 name = info.path[len(self._root) :].lstrip("/")
                 yield Entry(name, info.size, info.mtime_ns or 0)
 
+    def mtime_ns(self, name: str) -> int:
+        """Returns the time of a file that is there, as `files` has it; raises OSError."""
+        if self._store is None:
+            return os.stat(self.path(name)).st_mtime_ns
+        return self._info(self.path(name)).mtime_ns or 0
+
     def read(self, name: str) -> bytes | None:
         """Returns a file's bytes, None if the file is not there; raises OSError."""
         try:

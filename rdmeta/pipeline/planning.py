@@ -6,8 +6,9 @@ A plan reads names, sizes and footers, and writes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -82,18 +83,17 @@ class Copy:
 class Plan:
     """The steps of a run.
 
-    `unchanged` counts the parts of tables that stay as they are. `files` are all inputs with their
-    states, `manifest` is the one that is there, and `days` are those that the next one will have.
-    `leftovers` are unfinished files of a run that died. `months` are those of gold that differ
-    from silver, or will once the tasks are done; `gold` are those whose files are in place, by
-    chosen cluster. `is_news` says that a file has another state than
-    in OUT/input.parquet.
+    `unchanged_silver` are the parts of its tables that stay as they are. `files` are all inputs
+    with their states, `manifest` is the one that is there, and `days` are those that the next one
+    will have. `leftovers` are unfinished files of a run that died. `gold` are the months whose
+    files are in place, by chosen cluster, and `aside` what was set aside, by cluster and month.
+    `is_news` says that a file has another state than in OUT/input.parquet.
     """
 
     options: Options
     copies: tuple[Copy, ...]
     tasks: tuple[Task, ...]
-    unchanged: tuple[str, ...]
+    unchanged_silver: tuple[str, ...]
     files: tuple[Input, ...]
     parts: Mapping[str, Parts]
     days: Mapping[str, Mapping[str, MadeDay]]
@@ -102,9 +102,65 @@ class Plan:
     manifest: Manifest
     is_marked: bool
     leftovers: tuple[str, ...]
-    months: tuple[MonthTask, ...]
     gold: Mapping[str, Mapping[str, MadeMonth]]
+    aside: Aside
     is_news: bool
+
+    def gold_after(
+        self,
+        digest: Callable[[str], str | None],
+        rows: Callable[[str], int],
+        gold: Mapping[str, Mapping[str, MadeMonth]] | None = None,
+    ) -> tuple[MonthTask, ...]:
+        """Returns the months of gold that differ from silver, whose parts have these digests.
+
+        `month_tasks` explains `digest` and `rows`. `gold` are the months in place, if not the
+        manifest tells them.
+        """
+        made = self.gold if gold is None else gold
+        return tuple(
+            task
+            for cluster_id in self.gold
+            for task in month_tasks(
+                self.options.out,
+                cluster_id,
+                self.days.get(cluster_id, {}),
+                self.parts[cluster_id],
+                self.options.settings,
+                digest,
+                made.get(cluster_id, {}),
+                self.aside.get(cluster_id, {}),
+                rows,
+            )
+        )
+
+    @cached_property
+    def months(self) -> tuple[MonthTask, ...]:
+        """The months of gold that differ from silver, or will once the tasks are done."""
+        before = self.manifest.files
+        will_be = {
+            name
+            for task in self.tasks
+            for period in task.periods
+            for name in files_of_period(task.cluster_id, period.name, self.parts[task.cluster_id])
+        }
+
+        def digest(name: str) -> str | None:
+            return None if name in will_be or name not in before else before[name].sha256
+
+        return self.gold_after(digest, lambda name: before[name].rows if name in before else 0)
+
+    @property
+    def unchanged(self) -> tuple[str, ...]:
+        """The parts of tables, and files of measures, that stay as they are."""
+        stale = {(month.cluster_id, month.month) for month in self.months}
+        return self.unchanged_silver + tuple(
+            name
+            for cluster_id, months in self.gold.items()
+            for month in sorted(months)
+            if (cluster_id, month) not in stale
+            for name in names_of_month(cluster_id, month)
+        )
 
     @property
     def steps(self) -> list[dict[str, Any]]:
@@ -280,8 +336,6 @@ class _Planner:
         days = {c: dict(made) for c, made in self._before.items()}
         made_days: dict[str, tuple[Day, ...]] = {}
         tasks: list[Task] = []
-        months: list[MonthTask] = []
-        gold: dict[str, Mapping[str, MadeMonth]] = {}
         if self._options.silver:
             for cluster_id, found in self._by_cluster(recordings, names):
                 self._choose(cluster_id, found)
@@ -290,12 +344,8 @@ class _Planner:
                 wanted, days[cluster_id] = self._merged(cluster_id, now)
                 tasks += self._tasks(cluster_id, wanted)
         files = () if self._options.is_gold_alone else tuple(self._states(recordings, copies))
-        if self._options.gold:
-            aside = aside_of(files or self._known.values())
-            for cluster_id, _ in self._by_cluster(recordings, names):
-                gold[cluster_id] = self._whole_months(cluster_id)
-                there = days.get(cluster_id, {})
-                months += self._months(cluster_id, there, tasks, aside, gold[cluster_id])
+        has_gold = self._options.gold
+        chosen = [c for c, _ in self._by_cluster(recordings, names)] if has_gold else []
         present = {c for c, made in days.items() if made} | {r.cluster_id for r in recordings}
         return Plan(
             self._options,
@@ -310,8 +360,8 @@ class _Planner:
             self._manifest,
             self._is_marked,
             tuple(name for name in self._there if is_leftover(name.rpartition("/")[2])),
-            tuple(months),
-            gold,
+            {cluster_id: self._whole_months(cluster_id) for cluster_id in chosen},
+            aside_of(files or self._known.values()) if has_gold else {},
             any(self._known.get((each.place, each.name)) != each for each in files),
         )
 
@@ -513,44 +563,6 @@ class _Planner:
             if name not in self._manifest.files or self._is_lost(name):
                 return f"{name} is not the file that was made"
         return "the run before did not end well" if self._is_marked else None
-
-    def _months(
-        self,
-        cluster_id: str,
-        days: Iterable[str],
-        tasks: Sequence[Task],
-        aside: Aside,
-        made: Mapping[str, MadeMonth],
-    ) -> Iterator[MonthTask]:
-        """Yields the months of gold that differ, or will once the tasks are done."""
-        will_be = {
-            name
-            for task in tasks
-            if task.cluster_id == cluster_id
-            for period in task.periods
-            for name in files_of_period(cluster_id, period.name, self._parts[cluster_id])
-        }
-        before = self._manifest.files
-
-        def digest(name: str) -> str | None:
-            return None if name in will_be or name not in before else before[name].sha256
-
-        stale = set()
-        for task in month_tasks(
-            self._out.where,
-            cluster_id,
-            days,
-            self._parts[cluster_id],
-            self._options.settings,
-            digest,
-            made,
-            aside.get(cluster_id, {}),
-            lambda name: before[name].rows if name in before else 0,
-        ):
-            stale.add(task.month)
-            yield task
-        for month in sorted(made.keys() - stale):
-            self._unchanged += names_of_month(cluster_id, month)
 
     def _whole_months(self, cluster_id: str) -> Mapping[str, MadeMonth]:
         """Returns the months of gold whose files are all in place."""

@@ -14,8 +14,8 @@ from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.bronze import copied
 from rdmeta.pipeline.checking import kept
 from rdmeta.pipeline.errors import BadFileError
-from rdmeta.pipeline.gold.months import aside_of, month_tasks, months_of_footers, names_of_month
-from rdmeta.pipeline.inputs import Input, read_inputs, write_inputs
+from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
+from rdmeta.pipeline.inputs import Input, write_inputs
 from rdmeta.pipeline.layout import GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manifest
@@ -253,27 +253,12 @@ class _Runner:
 
     def _make_gold(self) -> None:
         """Makes the months of gold that differ from silver as it is now."""
-        plan, out = self._plan, self._out
-        made = plan.gold
+        gold = None
         if not self._trusted:  # files may be newer than the manifest
-            made = months_of_footers(out, [each.name for each in out.files(GOLD)])
-        files = read_inputs(out).values() if plan.options.is_gold_alone else plan.files
-        aside = aside_of(files)
-        tasks: list[MonthTask] = []
-        for cluster_id in plan.gold:
-            tasks += month_tasks(
-                out.where,
-                cluster_id,
-                plan.days.get(cluster_id, {}),
-                plan.parts[cluster_id],
-                plan.options.settings,
-                self._digest,
-                made.get(cluster_id, {}),
-                aside.get(cluster_id, {}),
-                self._rows,
-            )
-        if not self._trusted:
-            self._months.update({c: dict(months) for c, months in made.items()})
+            names = [each.name for each in self._out.files(GOLD)]
+            gold = months_of_footers(self._out, names)
+            self._months.update({c: dict(months) for c, months in gold.items()})
+        tasks = self._plan.gold_after(self._digest, self._rows, gold)
         if tasks:
             self._run_gold(tasks)
 
