@@ -19,13 +19,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rdmeta.history import arranging
-from rdmeta.history.listing import has_history_name, listed
 from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError, microseconds, moment
 from rdmeta.pipeline.layout import INPUT
-from rdmeta.pipeline.place import Entry, Place, as_text, is_text
+from rdmeta.pipeline.listing import entries
+from rdmeta.pipeline.place import Entry, Place
 
-__all__ = ["Input", "Recording", "arrange", "look", "read_inputs", "sha256_of", "write_inputs"]
+__all__ = [
+    "Input",
+    "Recording",
+    "arrange",
+    "input_of",
+    "look",
+    "read_inputs",
+    "sha256_of",
+    "write_inputs",
+]
 
 _CHUNK = 8 << 20
 
@@ -119,10 +128,9 @@ class Recording:
 def look(place: Place, known: Mapping[tuple[str, str], Input], below: str = "") -> Iterator[Input]:
     """Yields each history file of a place; `known` are those of the last run, by place and name.
 
-    Names that begin with "." or "_", and names that do not end in ".parquet", are passed over. A
-    file that cannot be read is quarantined. Raises OSError if an object store does not answer.
+    A file that cannot be read is quarantined. Raises OSError if an object store does not answer.
     """
-    for entry, reason in _listed(place, below):
+    for entry, reason in entries(place, below):
         if reason is not None:
             bare = Input(place.where, entry.name, 0, 0, "", "quarantined", reason)
             yield _named(bare)
@@ -137,21 +145,6 @@ def look(place: Place, known: Mapping[tuple[str, str], Input], below: str = "") 
             yield before if is_good else replace(before, state="good", reason=None)
         else:
             yield _inspected(place, entry)
-
-
-def _listed(place: Place, below: str) -> Iterator[tuple[Entry, str | None]]:
-    """Yields the files of a place that may be history, with a reason for one that cannot be."""
-    if not place.is_local:
-        found = (each for each in place.files(below) if has_history_name(each.name))
-        yield from ((each, None) for each in found)
-        return
-    top = Path(place.path(below))
-    for path, stamp, reason in listed(top) if top.is_dir() else ():
-        name = f"{below}/{path}" if below else path
-        if not is_text(name):
-            name, reason = as_text(name), "its path is not UTF-8: rename it"
-        size, mtime_ns = (stamp.size, stamp.mtime_ns) if stamp else (0, 0)
-        yield Entry(name, size, mtime_ns), reason
 
 
 def sha256_of(stream: Any) -> str:
@@ -176,6 +169,11 @@ def _inspected(place: Place, entry: Entry) -> Input:
     except OSError as error:
         reason = f"cannot be read: {error}"
     return replace(bare, sha256=digest, state="quarantined", reason=reason)
+
+
+def input_of(place: Place, name: str, file: HistoryFile, digest: str) -> Input:
+    """Returns a file of a place that has been opened already."""
+    return _described(_named(Input(place.where, name, file.bytes, 0, "")), digest, file)
 
 
 def _named(bare: Input) -> Input:

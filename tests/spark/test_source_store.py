@@ -1,4 +1,4 @@
-"""A stream of a history in an object store opens each footer once, and each row comes once."""
+"""Reads and streams of a history in an object store open a footer once; each row comes once."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ import pyarrow.fs
 import pytest
 from history_files import record
 from moto.server import ThreadedMotoServer
+from recorded import cluster_day
+from source_reads import read, sorted_rows
 from stream_plans import Stream
 
 from rdmeta import history
 from rdmeta.history import HistoryError
+from rdmeta.pipeline import listing
 from rdmeta.pipeline.place import Place
-from rdmeta.spark.source import feed
 from rdmeta.spark.source.feed import DataLossError
 
 
@@ -38,17 +40,40 @@ def uri(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     server.stop()
 
 
-def test_a_stream_of_a_store_has_each_row_once(
-    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def footers_opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns a list that gets the name of each object whose footer is read."""
     opened: list[str] = []
-    real = feed._opened
+    real = listing._opened
 
     def noted(place: Place, entry: Any) -> Any:
         opened.append(entry.name)
         return real(place, entry)
 
-    monkeypatch.setattr(feed, "_opened", noted)
+    monkeypatch.setattr(listing, "_opened", noted)
+    return opened
+
+
+def test_a_read_of_a_store_opens_only_footers_of_the_cluster_and_of_the_day(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for cluster in ("one", "two"):
+        for day in (1, 2, 3):
+            cluster_day(tmp_path, cluster, day)
+    pyarrow.fs.copy_files(str(tmp_path), uri)
+    opened = footers_opened(monkeypatch)
+    local, stored = (
+        read(path=where, cluster="two", since="2026-11-02T12:00") for where in (str(tmp_path), uri)
+    )
+    assert sorted_rows(local) == sorted_rows(stored) != []
+    assert {name.partition("/")[0] for name in opened} == {"cluster=two"}
+    assert {name.split("/")[1] for name in opened} == {"day=2026-11-02", "day=2026-11-03"}
+    assert len(opened) == len(set(opened)) == 4
+
+
+def test_a_stream_of_a_store_has_each_row_once(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = footers_opened(monkeypatch)
     record(tmp_path, "one", changes=3)
     pyarrow.fs.copy_files(str(tmp_path), uri)
     stream = Stream({"path": uri, "maxRowsPerTrigger": "4"})

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
-from pathlib import Path
-from typing import NamedTuple
 
 from rdmeta._escaping import escaped
-from rdmeta.history import look
-from rdmeta.history.arranging import arrange
-from rdmeta.history.listing import Quarantined, bad, has_history_name, listed
 from rdmeta.history.listing import Wanted as WantedFiles
-from rdmeta.history.opening import HistoryFile, opened_source
+from rdmeta.history.opening import HistoryFile
 from rdmeta.history.schema import FileName, HistoryError, microseconds
-from rdmeta.pipeline.place import Entry, Place
+from rdmeta.pipeline.listing import Lister, Seen, name_of, shown
+from rdmeta.pipeline.place import Place
 from rdmeta.spark.source.offsets import Key, Offset, Position
-from rdmeta.spark.source.recorded import cluster_of, history_place
+from rdmeta.spark.source.recorded import history_place
 from rdmeta.spark.source.wanted import Wanted
 
 __all__ = ["Chain", "DataLossError", "Feed", "Piece"]
@@ -76,13 +71,6 @@ class Chain:
         return Position(version, rows, self.is_over and rows >= self.rows)
 
 
-class _Seen(NamedTuple):
-    """The files in a folder that count, and paths with a fault."""
-
-    files: list[HistoryFile]
-    faults: list[Quarantined]
-
-
 class Feed:
     """Looks at a folder of recordings, again and again.
 
@@ -98,8 +86,7 @@ class Feed:
         self._wanted = wanted
         self._fails_on_loss = fails_on_loss
         self._told: set[str] = set()
-        # An object store has no index: the footers are known by name, size and time.
-        self._known: dict[Entry, HistoryFile | HistoryError] = {}
+        self._lister = Lister()
 
     def chains(self, start: Offset) -> list[Chain]:
         """Returns the recordings as they are now, oldest first.
@@ -120,7 +107,7 @@ class Feed:
         place = history_place(Place(self.where))
         seen = self._seen(place, Wanted(clusters=frozenset(key[:1])), key[1])
         faults = [each for each in seen.faults if each.session == key[1]]
-        self._check_faults(place, _Seen(seen.files, faults), {})
+        self._check_faults(place, Seen(seen.files, faults), {})
         return next((chain for chain in self._chains(place, seen) if chain.key == key), None)
 
     def lose(self, key: Key, problem: str) -> None:
@@ -134,7 +121,7 @@ class Feed:
             self._told.add(text)
             _log.warning("%s; the stream goes on without these rows", escaped(text))
 
-    def _check_faults(self, place: Place, seen: _Seen, ended: dict[str, Key]) -> None:
+    def _check_faults(self, place: Place, seen: Seen, ended: dict[str, Key]) -> None:
         """Raises HistoryError for the first fault, but for those of recordings that are read."""
         left = [each for each in seen.faults if each.session is None or each.session not in ended]
         for session in sorted({each.session for each in left if each.session is not None}):
@@ -153,8 +140,7 @@ class Feed:
                 )
                 left = [each for each in left if each.session != session]
         for fault in left:
-            path = str(fault.path) if place.is_local else place.shown(str(fault.path))
-            raise HistoryError(f"{path}: {fault.reason}; move it elsewhere")
+            raise HistoryError(f"{shown(place, fault)}: {fault.reason}; move it elsewhere")
 
     def _check_gone(self, start: Offset, there: dict[Key, Chain]) -> None:
         for key, position in start.positions.items():
@@ -173,72 +159,26 @@ class Feed:
 
     # ---- what lies in the folder ----------------------------------------------------------------
 
-    def _seen(self, place: Place, wanted: Wanted, session: str | None) -> _Seen:
-        """Returns what is wanted; it opens no file whose name or folder cannot match."""
+    def _seen(self, place: Place, wanted: Wanted, session: str | None) -> Seen:
         limits = WantedFiles(None, session, wanted.since, wanted.until)
-        if not place.is_local:
-            return _of_clusters(self._stored(place, limits, wanted.clusters), wanted)
-        root = Path(place.path())
-        ids = _ids((each.path for each in listed(root)), wanted.clusters)
-        seen = _Seen([], [])
-        for each in [None] if ids is None else sorted(ids):
-            found = look(root, **limits._replace(cluster_id=each)._asdict())
-            seen = _Seen(seen.files + found.files, seen.faults + found.quarantined)
-        return _of_clusters(seen, wanted)
+        return _of_clusters(self._lister.seen(place, limits, wanted.clusters), wanted)
 
-    def _stored(self, place: Place, limits: WantedFiles, clusters: frozenset[str] | None) -> _Seen:
-        """Returns what an object store has; it opens only the footers of new files."""
-        entries = [each for each in place.files() if has_history_name(each.name)]
-        ids = _ids((each.name for each in entries), clusters)
-        every = [limits] if ids is None else [limits._replace(cluster_id=each) for each in ids]
-        known: dict[Entry, HistoryFile | HistoryError] = {}
-        for entry in entries:
-            if any(each.has_name(entry.name) for each in every):
-                found = self._known.get(entry) or _opened(place, entry)
-                if found is not None:
-                    known[entry] = found
-        self._known = known
-        good = [each for each in known.values() if isinstance(each, HistoryFile)]
-        faults = [
-            bad(Path(), entry.name, str(each).removeprefix(f"{entry.name}: "))
-            for entry, each in known.items()
-            if isinstance(each, HistoryError)
-        ]
-
-        def is_same(one: HistoryFile, other: HistoryFile) -> bool:
-            return _digest(place, one) == _digest(place, other)
-
-        arranged = arrange(good, is_same, faults)
-        aside = [Quarantined(f.path, f.session, f.cluster_id, why) for f, why in arranged.aside]
-        return _Seen(arranged.files, faults + aside)
-
-    def _chains(self, place: Place, seen: _Seen) -> Iterator[Chain]:
+    def _chains(self, place: Place, seen: Seen) -> Iterator[Chain]:
         now_us = time.time_ns() // 1000
-        root = Path(place.path()) if place.is_local else Path()
         for key, group in groupby(seen.files, key=lambda each: (each.cluster_id, each.session)):
             files = list(group)
-            pieces = tuple(_pieces(root, files))
+            pieces = tuple(_pieces(place, files))
             last = files[-1]
             is_over = last.ended_by is not None or now_us - pieces[-1].to_us > _OVER
             yield Chain(key, microseconds(files[0].observed_from), pieces, is_over)
 
 
-def _ids(names: Iterable[str], clusters: frozenset[str] | None) -> frozenset[str] | None:
-    """Returns the clusters if all are ids that files have in their names, else None: look at all.
-
-    A cluster may also be given by the name that the recorder noted in footers.
-    """
-    if clusters is None:
-        return None
-    return clusters if clusters <= {cluster_of(each) for each in names} else None
-
-
-def _of_clusters(seen: _Seen, wanted: Wanted) -> _Seen:
+def _of_clusters(seen: Seen, wanted: Wanted) -> Seen:
     """Returns the files and faults of the wanted clusters, and the faults of no cluster."""
     if wanted.clusters is None:
         return seen
     names = {each.cluster_id: each.name for each in seen.files}
-    return _Seen(
+    return Seen(
         [f for f in seen.files if not wanted.clusters.isdisjoint((f.cluster_id, f.name or ""))],
         [
             each
@@ -249,11 +189,11 @@ def _of_clusters(seen: _Seen, wanted: Wanted) -> _Seen:
     )
 
 
-def _pieces(root: Path, files: Iterable[HistoryFile]) -> Iterator[Piece]:
+def _pieces(place: Place, files: Iterable[HistoryFile]) -> Iterator[Piece]:
     begin = 0
     for file in files:
         times = microseconds(file.observed_from), microseconds(file.observed_to)
-        name = str(file.path.relative_to(root))
+        name = name_of(place, file)
         yield Piece(name, file.bytes, begin, file.rows, file.until, *times)
         begin += file.rows
 
@@ -266,18 +206,3 @@ def _hole(versions: Iterable[tuple[int, int]]) -> tuple[int, int] | None:
             return reached, since
         reached = max(reached, until)
     return None
-
-
-def _opened(place: Place, entry: Entry) -> HistoryFile | HistoryError | None:
-    """Returns an object's footer, or its fault; None if it is gone."""
-    try:
-        with place.opened(entry.name) as stream:
-            return opened_source(Path(entry.name), stream, entry.size)
-    except FileNotFoundError:
-        return None
-    except HistoryError as error:
-        return error
-
-
-def _digest(place: Place, file: HistoryFile) -> bytes:
-    return hashlib.sha256(place.read(str(file.path)) or b"").digest()

@@ -5,24 +5,20 @@ The folder is one of `rdmeta record`, or an OUT of `rdmeta pipeline`, whose copi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 from rdmeta.errors import ConfigError
-from rdmeta.history import look as look_at_folder
-from rdmeta.history.listing import listed
-from rdmeta.history.opening import HistoryFile
-from rdmeta.history.schema import FileName, HistoryError, microseconds
-from rdmeta.pipeline.inputs import Input, Recording, arrange, look
-from rdmeta.pipeline.layout import LAYOUT, cluster_folder
+from rdmeta.history.listing import Wanted as WantedFiles
+from rdmeta.history.schema import HistoryError
+from rdmeta.pipeline.inputs import Recording, arrange, input_of
+from rdmeta.pipeline.layout import LAYOUT
+from rdmeta.pipeline.listing import Lister, cluster_of, entries, name_of, shown
 from rdmeta.pipeline.place import Place
 from rdmeta.spark.source.files import Part
 from rdmeta.spark.source.wanted import Wanted
 
 __all__ = [
     "chosen_clusters",
-    "cluster_of",
     "history_place",
     "is_pipeline",
     "parts_of_changes",
@@ -55,8 +51,23 @@ def recordings(place: Place, wanted: Wanted) -> list[Recording]:
     file that is damaged or foreign, or rests on one that is.
     """
     place = history_place(place)
-    found = _local(place, wanted) if place.is_local else _stored(place, wanted)
-    return [each for each in found if wanted.has(each.from_us, each.to_us)]
+    lister = Lister()
+    ids = {cluster_of(each.name) for each, _ in entries(place)} - {""}
+    if not ids:
+        raise ConfigError(f"option path = {place.where!r}: there are no history files")
+    names: dict[str, str] = {}
+    if wanted.clusters is not None and not wanted.clusters <= ids:
+        files = lister.seen(place, WantedFiles()).files
+        names = {each.cluster_id: each.name for each in files if each.name is not None}
+    clusters = frozenset(chosen_clusters(place, wanted, ids, names))
+    limits = WantedFiles(None, None, wanted.since, wanted.until)
+    seen = lister.seen(place, limits, None if clusters == ids else clusters)
+    for fault in seen.faults:
+        raise HistoryError(f"{shown(place, fault)}: {fault.reason}; {_ADVICE}")
+    # A name stands for the digest, which nothing here needs.
+    named = [(name_of(place, file), file) for file in seen.files]
+    made, _ = arrange(input_of(place, name, file, name) for name, file in named)
+    return [each for each in made if wanted.has(each.from_us, each.to_us)]
 
 
 def history_place(place: Place) -> Place:
@@ -96,85 +107,3 @@ def chosen_clusters(
         if wanted.clusters is None or not wanted.clusters.isdisjoint((each, names.get(each)))
         if wanted.cluster_ids is None or each in wanted.cluster_ids
     ]
-
-
-# ---- a folder of this machine -------------------------------------------------------------------
-
-
-def _local(place: Place, wanted: Wanted) -> list[Recording]:
-    root = Path(place.path())
-    ids = {cluster_of(each.path) for each in listed(root)} - {""}
-    if not ids:
-        raise ConfigError(f"option path = {place.where!r}: there are no history files")
-    names: dict[str, str] = {}
-    if wanted.clusters is not None and not wanted.clusters <= ids:
-        files = look_at_folder(root).files
-        names = {each.cluster_id: each.name for each in files if each.name is not None}
-    clusters = chosen_clusters(place, wanted, ids, names)
-    found: list[HistoryFile] = []
-    for cluster_id in [None] if set(clusters) == ids else clusters:
-        seen = look_at_folder(root, cluster_id=cluster_id, since=wanted.since, until=wanted.until)
-        for fault in seen.quarantined:
-            raise HistoryError(f"{fault.path}: {fault.reason}; {_ADVICE}")
-        found += seen.files
-    return _arranged(_input(place, root, file) for file in found)
-
-
-def cluster_of(path: str) -> str:
-    """Returns the cluster that a file's name tells, "" for another name."""
-    try:
-        return FileName.parse(os.path.basename(path)).cluster_id
-    except HistoryError:
-        return ""
-
-
-def _input(place: Place, root: Path, file: HistoryFile) -> Input:
-    name = str(file.path.relative_to(root))
-    return Input(
-        place.where,
-        name,
-        file.bytes,
-        0,
-        name,  # it stands for the digest, which nothing here needs
-        cluster_id=file.cluster_id,
-        origin=file.session,
-        from_version=file.since,
-        to_version=file.until,
-        from_us=microseconds(file.observed_from),
-        to_us=microseconds(file.observed_to),
-        rows=file.rows,
-        continues=file.continues,
-        ended_by=file.ended_by,
-        label=file.name,
-        longest_gap_us=file.longest_gap_us,
-        unknown_columns=" ".join(file.unknown_columns),
-        compacted=file.compacted,
-    )
-
-
-# ---- an object store ----------------------------------------------------------------------------
-
-
-def _stored(place: Place, wanted: Wanted) -> list[Recording]:
-    below = ""
-    if wanted.cluster_ids is not None and len(wanted.cluster_ids) == 1:
-        below = cluster_folder(next(iter(wanted.cluster_ids)))
-    found = list(look(place, {}, below))
-    for each in found:
-        if each.state == "quarantined":
-            raise HistoryError(f"{each.path}: {each.reason}; {_ADVICE}")
-    names = {each.cluster_id or "": each.label for each in found if each.label is not None}
-    ids = {each.cluster_id or "" for each in found}
-    if not ids:
-        raise ConfigError(f"option path = {place.where!r}: there are no history files")
-    clusters = chosen_clusters(place, wanted, ids, names)
-    return _arranged(each for each in found if each.cluster_id in clusters)
-
-
-def _arranged(inputs: Iterable[Input]) -> list[Recording]:
-    """Returns the recordings of whole files; raises HistoryError for one that rests on nothing."""
-    made, states = arrange(inputs)
-    for each in states:
-        if each.state == "set aside":
-            raise HistoryError(f"{each.path}: {each.reason}; {_ADVICE}")
-    return made
