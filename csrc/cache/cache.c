@@ -184,25 +184,14 @@ static void topics_destroy(rdmeta_cache_t *c) {
         }
 }
 
-/* Returns 1 in the child of a fork that came in the middle of a write. */
-static int is_torn(rdmeta_cache_t *c) {
-        int whole = 1;
-
-        if (rdmeta_notify_forked(&c->notify)) {
-                whole = rdmeta_notify_turn(&c->notify);
-                rdmeta_notify_turn_end(&c->notify);
-        }
-        return !whole;
-}
-
-/* Frees a cache. A torn one cannot be taken apart: its memory goes with the
- * process. */
+/* Frees a cache. If its lock is lost, a write may be half done: the memory goes
+ * with the process. */
 static void cache_destroy(rdmeta_ref_t *references) {
         rdmeta_cache_t *c = RDMETA_CONTAINER(references, rdmeta_cache_t,
                                              references);
         rdmeta_allocator_t allocator;
 
-        if (is_torn(c))
+        if (rdmeta_lock_check(&c->notify.lock))
                 return;
         allocator = c->conf.allocator;
         rdmeta_changelog_destroy(&c->changelog);
@@ -278,14 +267,11 @@ static uint64_t stats_bytes(const rdmeta_cache_t *c) {
                rdmeta_live_images_bytes(c);
 }
 
-/* Reads only numbers in a torn cache, and walks no list there. Counts anew what
- * a write may have left half done. */
 void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
-        const int whole = rdmeta_notify_turn(&c->notify);
-
+        memset(out, 0, sizeof(*out));
+        if (rdmeta_notify_lock(&c->notify))
+                return;
         *out = c->stats;
-        if (!whole)
-                rdmeta_stats_recount(c, out);
         out->version = rdmeta_notify_version(&c->notify);
         out->retained = rdmeta_deadlines_count(&c->deadlines,
                                                RDMETA_DEADLINES_RETAINED);
@@ -295,12 +281,10 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
                 rdmeta_deadlines_count(&c->deadlines, RDMETA_DEADLINES_HINT);
         out->bytes = stats_bytes(c);
         out->bytes_ring   = rdmeta_changelog_bytes(&c->changelog);
-        out->bytes_free   = whole ? rdmeta_memory_spare(&c->blocks) +
-                                          rdmeta_slab_spare(&c->entry_slab)
-                                  : 0;
+        out->bytes_free   = rdmeta_memory_spare(&c->blocks) +
+                          rdmeta_slab_spare(&c->entry_slab);
         out->bytes_limbo  = c->epochs.limbo_bytes;
-        out->bytes_images = whole ? rdmeta_live_images_bytes_all(c)
-                                  : rdmeta_live_images_bytes(c);
+        out->bytes_images = rdmeta_live_images_bytes_all(c);
         out->images       = (int32_t)c->epochs.images.count;
         out->ring_records = c->changelog.item_tail - c->changelog.item_head;
         out->ring_floor   = c->changelog.floor;
@@ -310,5 +294,5 @@ void rdmeta_cache_stats(rdmeta_cache_t *c, rdmeta_stats_t *out) {
         out->watches = (int32_t)rdmeta_notify_watches(&c->notify);
         out->handles = (int32_t)c->handles.tree.count;
         out->reasons = c->reasons.count;
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_unlock(&c->notify);
 }

@@ -29,9 +29,5 @@ void rdmeta_copied_add(rdmeta_copied_t *copied, const char *name, size_t len,
 }
 
 void rdmeta_copied_free(rdmeta_cache_t *c, rdmeta_copied_t *copied) {
-        if (!copied->rows)
-                return;
-        rdmeta_notify_lock(&c->notify);
-        rdmeta_free(&c->conf.allocator, copied->rows, copied->size);
-        rdmeta_notify_unlock(&c->notify);
+        rdmeta_notify_free(&c->notify, copied->rows, copied->size);
 }

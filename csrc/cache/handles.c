@@ -73,10 +73,9 @@ const char *rdmeta_handles_check(rdmeta_cache_t *c) {
 
 /* ---- life -------------------------------------------------------------- */
 
-/* Returns a handle without references, in the tree if `whole` is 1. In a torn
- * cache (`whole` 0) no writer will ever store to it. NULL: no memory. */
+/* Returns a handle without references, in the tree. NULL: no memory. */
 static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
-                                   size_t len, int whole) {
+                                   size_t len) {
         const size_t size = sizeof(rdmeta_handle_t) + len;
         rdmeta_handle_t *h =
                 (rdmeta_handle_t *)rdmeta_alloc(&c->conf.allocator, size);
@@ -91,8 +90,7 @@ static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
         rdmeta_ref_take(&c->references);
         atomic_init(&h->references, 0);
         atomic_init(&h->topic, rdmeta_table_find(rdmeta_names(c), topic, len));
-        if (whole)
-                rdmeta_avl_insert(&c->handles.tree, &h->node);
+        rdmeta_avl_insert(&c->handles.tree, &h->node);
         c->handles.bytes += size;
         return h;
 }
@@ -100,19 +98,16 @@ static rdmeta_handle_t *handle_new(rdmeta_cache_t *c, const char *topic,
 rdmeta_handle_t *rdmeta_resolve(rdmeta_cache_t *c, const char *topic,
                                 size_t len) {
         const rdmeta_str_t name = {topic, len};
-        rdmeta_handle_t *h      = NULL;
-        int whole;
+        rdmeta_handle_t *h;
 
-        if (len - 1 >= RDMETA_NAME_MAX)
+        if (len - 1 >= RDMETA_NAME_MAX || rdmeta_notify_lock(&c->notify))
                 return NULL;
-        whole = rdmeta_notify_turn(&c->notify);
-        if (whole)
-                h = handle_find(&c->handles, name);
+        h = handle_find(&c->handles, name);
         if (!h)
-                h = handle_new(c, topic, len, whole);
+                h = handle_new(c, topic, len);
         if (h)
                 rdmeta_handle_ref(h);
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_unlock(&c->notify);
         return h;
 }
 
@@ -122,15 +117,14 @@ rdmeta_handle_t *rdmeta_handle_ref(rdmeta_handle_t *h) {
 }
 
 /* Drops a reference, and frees the handle if it was the last one. Returns 1 if
- * it was. The caller has the turn (store/notify.h). */
-static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h, int whole) {
+ * it was. The caller has the lock. */
+static int handle_end(rdmeta_cache_t *c, rdmeta_handle_t *h) {
         const size_t size = sizeof(*h) + h->len;
 
         if (atomic_fetch_sub_explicit(&h->references, 1,
                                       memory_order_acq_rel) != 1)
                 return 0;
-        if (whole)
-                rdmeta_avl_remove(&c->handles.tree, &h->node);
+        rdmeta_avl_remove(&c->handles.tree, &h->node);
         c->handles.bytes -= size;
         rdmeta_free(&c->conf.allocator, h, size);
         return 1;
@@ -149,9 +143,11 @@ void rdmeta_handle_release(rdmeta_handle_t *h) {
                             &h->references, &count, count - 1,
                             memory_order_release, memory_order_relaxed))
                         return;
-        c    = h->cache;
-        last = handle_end(c, h, rdmeta_notify_turn(&c->notify));
-        rdmeta_notify_turn_end(&c->notify);
+        c = h->cache;
+        if (rdmeta_notify_lock(&c->notify))
+                return;
+        last = handle_end(c, h);
+        rdmeta_notify_unlock(&c->notify);
         if (last)
                 rdmeta_ref_drop(&c->references);
 }

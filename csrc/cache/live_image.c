@@ -134,8 +134,10 @@ static size_t live_bytes(const rdmeta_live_image_t *h) {
 }
 
 static void pin_drop(rdmeta_cache_t *c, rdmeta_table_pin_t *pin) {
-        rdmeta_table_t *t = pin->table;
+        rdmeta_table_t *t = pin ? pin->table : NULL;
 
+        if (!pin)
+                return;
         rdmeta_table_pin_destroy(pin);
         if (t->pins.count || t == rdmeta_names(c) || t == rdmeta_ids(c))
                 return;
@@ -143,40 +145,26 @@ static void pin_drop(rdmeta_cache_t *c, rdmeta_table_pin_t *pin) {
         rdmeta_epoch_large(&c->epochs, &t->large);
 }
 
-static void pins_drop(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
-        rdmeta_table_pin_t *pins[2] = {h->names, h->ids};
-        int i;
-
-        for (i = 0; i < 2; i++)
-                if (pins[i] && whole)
-                        pin_drop(c, pins[i]);
-                else if (pins[i])
-                        rdmeta_table_pin_free(pins[i]);
-}
-
-/* Frees an image that is in no list, with all that only it has. `whole`: 0: the
- * cache is torn. */
-static void live_free(rdmeta_cache_t *c, rdmeta_live_image_t *h, int whole) {
+/* Frees an image that is in no list, with all that only it has. */
+static void live_free(rdmeta_cache_t *c, rdmeta_live_image_t *h) {
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
         rdmeta_live_image_order_t *order    = atomic_load_explicit(
                 &h->order, memory_order_relaxed);
 
-        pins_drop(c, h, whole);
+        pin_drop(c, h->names);
+        pin_drop(c, h->ids);
         rdmeta_brokers_destroy(allocator, h->image.brokers);
         rdmeta_free(allocator, order, order ? order->size : 0);
         rdmeta_free(allocator, h, sizeof(*h));
 }
 
 /* Fills in what an image says of itself: version, times, counts. */
-static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
+static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now) {
         rdmeta_image_info_t *about = &h->image.about;
         const rdmeta_cache_t *c    = h->cache;
-        rdmeta_stats_t stats       = c->stats;
         const uint64_t retained    = rdmeta_deadlines_count(
                 &c->deadlines, RDMETA_DEADLINES_RETAINED);
 
-        if (!whole)
-                rdmeta_stats_recount(c, &stats);
         h->shared_deadline = atomic_load_explicit(&c->root.shared_deadline,
                                                   memory_order_relaxed);
         h->shared_provenance      = rdmeta_view_shared_provenance(&c->root);
@@ -186,10 +174,10 @@ static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
         about->taken_wall_us      = now.wall_us;
         about->max_age_us         = c->conf.max_age_us;
         about->shared_deadline_us = rdmeta_all_deadline(c);
-        about->topics             = stats.topics;
-        about->partitions         = stats.partitions;
+        about->topics             = c->stats.topics;
+        about->partitions         = c->stats.partitions;
         about->erased             = c->erased;
-        about->negatives          = stats.negatives;
+        about->negatives          = c->stats.negatives;
         if (about->negatives > retained)
                 about->negatives -= retained;
         else
@@ -199,11 +187,7 @@ static void live_about(rdmeta_live_image_t *h, rdmeta_time_t now, int whole) {
 
 /* Returns an image that is not in the list of images yet. NULL: no memory. */
 static rdmeta_live_image_t *live_new(rdmeta_cache_t *c, rdmeta_time_t now,
-                                     const rdmeta_image_ops_t *ops,
-                                     int whole) {
-        rdmeta_table_pin_t *(*pin)(rdmeta_slot_page_pool_t *,
-                                   rdmeta_table_t *) =
-                whole ? rdmeta_table_pin_new : rdmeta_table_pin_alone;
+                                     const rdmeta_image_ops_t *ops) {
         const rdmeta_allocator_t *allocator = &c->conf.allocator;
         rdmeta_live_image_t *h =
                 (rdmeta_live_image_t *)rdmeta_alloc(allocator, sizeof(*h));
@@ -213,13 +197,15 @@ static rdmeta_live_image_t *live_new(rdmeta_cache_t *c, rdmeta_time_t now,
         memset(h, 0, sizeof(*h));
         rdmeta_image_init(&h->image, ops);
         h->cache         = c;
-        h->names         = pin(&c->live_images.names, rdmeta_names(c));
-        h->ids           = pin(&c->live_images.ids, rdmeta_ids(c));
+        h->names         = rdmeta_table_pin_new(&c->live_images.names,
+                                                rdmeta_names(c));
+        h->ids           = rdmeta_table_pin_new(&c->live_images.ids,
+                                                rdmeta_ids(c));
         h->image.brokers = rdmeta_brokers_copy(allocator,
                                                rdmeta_table_brokers(c));
-        live_about(h, now, whole);
+        live_about(h, now);
         if (!h->names || !h->ids || !h->image.brokers) {
-                live_free(c, h, whole);
+                live_free(c, h);
                 return NULL;
         }
         return h;
@@ -233,40 +219,40 @@ static int live_list(rdmeta_cache_t *c, rdmeta_live_image_t *h) {
         if (!rdmeta_live_images_reserve(c, 0))
                 return 1;
         rdmeta_epoch_image_remove(&c->epochs, &h->epoch_image);
-        live_free(c, h, 1);
+        live_free(c, h);
         rdmeta_live_images_trim(c);
         return 0;
 }
 
 rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
                                        const rdmeta_image_ops_t *ops) {
-        const int whole        = rdmeta_notify_turn(&c->notify);
-        rdmeta_live_image_t *h = live_new(c, now, ops, whole);
+        rdmeta_live_image_t *h;
 
-        if (h && whole && !live_list(c, h))
+        if (rdmeta_notify_lock(&c->notify))
+                return NULL;
+        h = live_new(c, now, ops);
+        if (h && !live_list(c, h))
                 h = NULL;
         if (h) {
                 c->live_images.bytes += live_bytes(h);
                 rdmeta_ref_take(&c->references);
         }
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_unlock(&c->notify);
         return h ? &h->image : NULL;
 }
 
 void rdmeta_live_image_destroy(rdmeta_image_t *image) {
         rdmeta_live_image_t *h = (rdmeta_live_image_t *)(void *)image;
         rdmeta_cache_t *c      = h->cache;
-        const int whole        = rdmeta_notify_turn(&c->notify);
 
+        if (rdmeta_notify_lock(&c->notify))
+                return;
         c->live_images.bytes -= live_bytes(h);
-        if (whole)
-                rdmeta_epoch_image_remove(&c->epochs, &h->epoch_image);
-        live_free(c, h, whole);
-        if (whole) {
-                rdmeta_live_images_trim(c);
-                rdmeta_epoch_collect(&c->epochs);
-        }
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_epoch_image_remove(&c->epochs, &h->epoch_image);
+        live_free(c, h);
+        rdmeta_live_images_trim(c);
+        rdmeta_epoch_collect(&c->epochs);
+        rdmeta_notify_unlock(&c->notify);
         rdmeta_ref_drop(&c->references);
 }
 
@@ -276,10 +262,13 @@ void rdmeta_live_image_info(const rdmeta_image_t *image,
                 (const rdmeta_live_image_t *)(const void *)image;
         size_t names, ids;
 
-        rdmeta_notify_turn(&h->cache->notify);
+        if (rdmeta_notify_lock(&h->cache->notify)) {
+                out->bytes = 0;
+                return;
+        }
         names      = h->names->count - h->names->uncopied;
         ids        = h->ids->count - h->ids->uncopied;
         out->bytes = live_bytes(h) + h->epoch_image.kept_bytes +
                      names * h->names->pool->size + ids * h->ids->pool->size;
-        rdmeta_notify_turn_end(&h->cache->notify);
+        rdmeta_notify_unlock(&h->cache->notify);
 }

@@ -25,10 +25,7 @@
  * changes before it begins. It frees the unused ones after it.
  *
  * Threads: taking an image and dropping it are writes, under the lock. Reading
- * it takes no lock, except to allocate memory. In a fork's child whose cache is
- * torn (state.h) nothing changes. So an image that is taken there has pins that
- * are in no list and never get a page. When an image goes there, its copied
- * pages and kept blocks stay, because other images may have them, too.
+ * it takes no lock, except to allocate memory.
  */
 #ifndef RDMETA_CACHE_LIVE_IMAGE_H
 #define RDMETA_CACHE_LIVE_IMAGE_H
@@ -86,7 +83,8 @@ size_t rdmeta_live_images_bytes_all(const rdmeta_cache_t *c);
 /* ---- life ---------------------------------------------------------------- */
 
 /* Takes an image of the cache, whose functions are `ops`. Takes the lock. For
- * rdmeta_cache_image() (live_image_read.c). NULL: no memory. */
+ * rdmeta_cache_image() (live_image_read.c). NULL: no memory, or the lock is
+ * lost. */
 rdmeta_image_t *rdmeta_live_image_take(rdmeta_cache_t *c, rdmeta_time_t now,
                                        const rdmeta_image_ops_t *ops);
 /* Frees an image, for `ops`. Takes the lock. */

@@ -151,21 +151,11 @@ static rdmeta_err_t live_find_id(const rdmeta_image_t *image,
 /* ---- in the order of names ----------------------------------------------- */
 
 static void *live_alloc(rdmeta_image_t *image, size_t size) {
-        rdmeta_cache_t *c = live(image)->cache;
-        void *p;
-
-        rdmeta_notify_turn(&c->notify);
-        p = rdmeta_alloc(&c->conf.allocator, size);
-        rdmeta_notify_turn_end(&c->notify);
-        return p;
+        return rdmeta_notify_alloc(&live(image)->cache->notify, size);
 }
 
 static void live_give(rdmeta_image_t *image, void *p, size_t size) {
-        rdmeta_cache_t *c = live(image)->cache;
-
-        rdmeta_notify_turn(&c->notify);
-        rdmeta_free(&c->conf.allocator, p, size);
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_free(&live(image)->cache->notify, p, size);
 }
 
 enum { PREFETCH = 16 };
@@ -206,7 +196,7 @@ static rdmeta_err_t order_make(rdmeta_live_image_t *h,
 
         items = (rdmeta_sort_item_t *)live_alloc(&h->image, items_size);
         if (!items)
-                return RDMETA_ERR_NO_MEMORY;
+                return rdmeta_notify_missing(&h->cache->notify);
         n     = live_collect(h, items);
         size  = sizeof(*order) + n * sizeof(order->topics[0]);
         order = (rdmeta_live_image_order_t *)live_alloc(&h->image, size);

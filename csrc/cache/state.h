@@ -29,12 +29,9 @@
  * One mutex (in notify) serialises writers. A writer drops it before it calls a
  * watch.
  *
- * After a fork, the child's cache may be torn: a thread that the child does
- * not have was in the middle of a write (store/notify.h). The data that
- * readers see is never torn: root, tables, blocks, brokers. In such a child it
- * never changes again. So readers, images and handles there use that data
- * alone and are in no list. They free only their own memory when they go. No
- * call there touches lists, trees or slabs.
+ * After a fork the child's cache is whole, and may not be written to. If the
+ * lock is lost (base/lock.h), only lookups are left: the data that readers see
+ * (root, tables, blocks, brokers) is whole at every moment of a write.
  */
 #ifndef RDMETA_CACHE_STATE_H
 #define RDMETA_CACHE_STATE_H
@@ -174,30 +171,6 @@ RDMETA_INLINE int64_t rdmeta_all_deadline(const rdmeta_cache_t *c) {
                        ? atomic_load_explicit(&c->root.shared_deadline,
                                               memory_order_relaxed)
                        : INT64_MIN + 2;
-}
-
-/* Counts topics, partitions and negatives into *out from the name table. It
- * reads only what readers see, so the cache may be torn. */
-static inline void rdmeta_stats_recount(const rdmeta_cache_t *c,
-                                        rdmeta_stats_t *out) {
-        const rdmeta_table_t *names = rdmeta_names(c);
-        uint32_t k;
-
-        out->topics = out->partitions = out->negatives = 0;
-        for (k = 0; k <= names->mask; k++) {
-                const rdmeta_topic_t *t = rdmeta_slot_topic(
-                        atomic_load_explicit(&names->slots[k],
-                                             memory_order_acquire));
-                if (!t || t == &rdmeta_tombstone.topic ||
-                    t->state == RDMETA_TOPIC_WAIT)
-                        continue;
-                if (t->state == RDMETA_TOPIC_VALID) {
-                        out->topics++;
-                        out->partitions += rdmeta_topic_count(t);
-                } else {
-                        out->negatives++;
-                }
-        }
 }
 
 #endif /* RDMETA_CACHE_STATE_H */

@@ -122,7 +122,8 @@ typedef struct rdmeta_time {
 
 /** The source of memory. Give both functions or neither; with neither it is
  *  the C library. Any thread may call them, one thread at a time per cache. A
- *  fork's child may call them too, and the fork may have interrupted a call.
+ *  fork's child may call them too: fork() waits until no thread is in a call,
+ *  so a call must not wait for the thread that forks.
  *  free() gets the `size` that alloc() was asked for. */
 typedef struct rdmeta_allocator {
         void *(*alloc)(void *opaque, size_t size);
@@ -170,9 +171,7 @@ RDMETA_API rdmeta_cache_t *rdmeta_cache_ref(rdmeta_cache_t *cache);
 
 /** Drops a reference; the last one frees the cache. Each reader, image and
  *  handle has a reference of its own. A watch has none: destroy every watch
- *  before, and let every waiter return before. In the child of a fork that
- *  interrupted a write it frees nothing: that memory goes with the process.
- *  Threads: any. */
+ *  before, and let every waiter return before. Threads: any. */
 RDMETA_API void rdmeta_cache_unref(rdmeta_cache_t *cache);
 
 /* ------------------------------------------------------------------------
@@ -453,8 +452,8 @@ typedef struct rdmeta_stats {
         uint64_t topics_moved; /**< moved so that memory could be freed */
         uint64_t reserved[2];
 } rdmeta_stats_t;
-/** Fills `out`. Cannot fail. Threads: any; takes the writers' lock for a
- *  moment. */
+/** Fills `out`. Cannot fail, but writes zeros in a child that can only look up
+ *  (rdmeta_reader.h). Threads: any; takes the writers' lock for a moment. */
 RDMETA_API void rdmeta_cache_stats(rdmeta_cache_t *cache,
                                    rdmeta_stats_t *out);
 

@@ -87,11 +87,10 @@ typedef int32_t (*rdmeta_change_visit_t)(void *opaque,
 /**
  * Visits what changed after version `since`, oldest first. *until is the
  * version that the records reach: pass it as `since` next time. *resync is 1
- * if older records are no longer kept, and in the child of a fork that
- * interrupted a write. Then nothing is visited, and the caller must read the
- * state anew as of *until. No lock is held during visits. A visit that returns
- * other than 0 ends the call, which returns that value. Errors: NO_MEMORY.
- * Threads: any.
+ * if older records are no longer kept. Then nothing is visited, and the caller
+ * must read the state anew as of *until. No lock is held during visits. A visit
+ * that returns other than 0 ends the call, which returns that value. Errors:
+ * NO_MEMORY, FORKED. Threads: any.
  */
 RDMETA_API rdmeta_err_t rdmeta_cache_changes(rdmeta_cache_t *cache,
                                              uint64_t since,

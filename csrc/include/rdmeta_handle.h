@@ -20,8 +20,8 @@ typedef struct rdmeta_handle rdmeta_handle_t;
 
 /**
  * Returns the handle of a name, with one more reference. A name has the same
- * handle each time, except that a fork's child may get another. NULL: no
- * memory, or an impossible name (empty, above 32 767 bytes). Copies `topic`;
+ * handle each time. NULL: no memory, an impossible name (empty, above 32 767
+ * bytes), or a child that can only look up (rdmeta_reader.h). Copies `topic`;
  * the handle has a reference on the cache. Threads: any; takes the writers'
  * lock.
  */

@@ -6,8 +6,7 @@
  * image of a cache shares the cache's blocks. So taking one copies nothing, and
  * keeping one costs what has changed since. Names in flight are not part of it:
  * such a topic is NOT_CACHED in the image. In a fork's child an image can be
- * taken, read, saved and compared, whatever was going on at the fork
- * (rdmeta_reader.h).
+ * taken, read, saved and compared (rdmeta_reader.h).
  *
  * Threads: any, for every call here unless its comment says otherwise.
  */
@@ -26,8 +25,9 @@ struct rdmeta_change;
 
 /**
  * Returns an image of `cache` as it is now, for rdmeta_image_unref(). NULL: no
- * memory. The image has a reference on the cache. `now` becomes the time of its
- * taking in rdmeta_image_info(). The call copies no topic.
+ * memory, or a child that can only look up (rdmeta_reader.h). The image has a
+ * reference on the cache. `now` becomes the time of its taking in
+ * rdmeta_image_info(). The call copies no topic.
  * Threads: any; takes the writers' lock for a moment.
  */
 RDMETA_API rdmeta_image_t *rdmeta_cache_image(rdmeta_cache_t *cache,
@@ -238,9 +238,10 @@ typedef struct rdmeta_attach_stats {
 /** Fills `out`. Cannot fail, and does not look. Threads: any. */
 RDMETA_API void rdmeta_attach_stats(const rdmeta_attach_t *attach,
                                     rdmeta_attach_stats_t *out);
-/** Looks at the path, and returns the newest good image: a new reference, never
- *  NULL. `now` also updates the difference between the two clocks, in case one
- *  was set. Works in a fork's child. Threads: any. */
+/** Looks at the path, and returns the newest good image: a new reference. NULL
+ *  only in a child that can only look up (rdmeta_reader.h). `now` also updates
+ *  the difference between the two clocks, in case one was set. Works in a
+ *  fork's child. Threads: any. */
 RDMETA_API rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *attach,
                                                rdmeta_time_t now);
 

@@ -11,10 +11,12 @@
  * to that thread. Several threads may use several readers of one cache at once,
  * beside any writer.
  *
- * Every call works in a fork's child, whatever other threads were doing at the
- * fork. The child reads the state of the cache at the fork. If the fork
- * interrupted a write, it reads each topic as it was either before or after
- * that write.
+ * Every call works in the child of fork(), whatever other threads were doing.
+ * The child has the state of each cache at the fork, and cannot write to it.
+ * fork() lets writes end, and other writes begin after it. It waits for 2 s at
+ * most. If a write took longer, or if the child was made without the handlers
+ * of fork(), as by clone() or _Fork(), the child can only look up: calls that
+ * allocate or free return FORKED or NULL there, or do nothing.
  */
 #ifndef RDMETA_READER_H
 #define RDMETA_READER_H

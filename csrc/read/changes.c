@@ -126,36 +126,24 @@ static rdmeta_err_t feed(rdmeta_cache_t *c, uint64_t since, int whole,
                          uint64_t *until, int32_t *resync) {
         rdmeta_err_t err = RDMETA_OK;
         feed_t f;
-        int intact;
 
         memset(&f, 0, sizeof(f));
-        f.c    = c;
-        intact = rdmeta_notify_turn(&c->notify);
-        rdmeta_notify_turn_end(&c->notify);
-        if (!intact) { /* the changelog may be torn */
-                *until  = rdmeta_notify_version(&c->notify);
-                *resync = since != *until;
-                return RDMETA_OK;
-        }
+        f.c      = c;
         f.reader = rdmeta_reader_new(c, 0);
         if (!f.reader)
-                return RDMETA_ERR_NO_MEMORY;
+                return rdmeta_notify_missing(&c->notify);
         rdmeta_reader_enter(f.reader);
-        rdmeta_notify_turn(&c->notify);
+        rdmeta_notify_lock(&c->notify);
         *until  = rdmeta_notify_version(&c->notify);
         *resync = since < c->changelog.floor || since > *until;
         if (!*resync)
                 err = feed_copy(&f, &c->changelog,
                                 feed_first(&c->changelog, since));
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_unlock(&c->notify);
         if (!err && !*resync)
                 err = feed_visit(&f, whole, visit, opaque);
         rdmeta_reader_leave(f.reader);
-        if (f.memory) {
-                rdmeta_notify_turn(&c->notify);
-                rdmeta_free(&c->conf.allocator, f.memory, f.size);
-                rdmeta_notify_turn_end(&c->notify);
-        }
+        rdmeta_notify_free(&c->notify, f.memory, f.size);
         rdmeta_reader_destroy(f.reader);
         return err;
 }

@@ -2,17 +2,15 @@
 #include "read/follow.h"
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "image/file_open.h"
-#include "store/notify.h"
 
-#include <pthread.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 struct rdmeta_attach {
         rdmeta_attach_head_t head;
-        pthread_mutex_t lock;
+        rdmeta_lock_t lock;
         _Atomic int32_t references;
         rdmeta_image_t *image; /* of the last good file */
         /* The caller's wall clock minus its monotonic clock, when both were
@@ -21,35 +19,12 @@ struct rdmeta_attach {
         int64_t system_offset_us;
         int64_t look_us; /* the least time between two looks of a reader */
         int32_t flags;
-        pid_t pid;          /* the process whose threads may hold the lock */
-        _Atomic pid_t turn; /* among the threads of a fork's child */
         _Atomic uint64_t looks, errors;
         _Atomic int32_t error; /* of the last look */
         rdmeta_allocator_t allocator;
         size_t size; /* of this allocation */
         char path[];
 };
-
-/* Takes the lock and returns 1. Returns 0 in a fork's child if a thread of the
- * parent held the lock at the fork: then it stays locked. Threads of the child
- * take turns, or they would take each other for that thread. */
-static int attach_lock(rdmeta_attach_t *a) {
-        if (getpid() == a->pid) {
-                pthread_mutex_lock(&a->lock);
-                return 1;
-        }
-        rdmeta_turn_take(&a->turn);
-        if (!pthread_mutex_trylock(&a->lock))
-                return 1;
-        rdmeta_turn_end(&a->turn);
-        return 0;
-}
-
-static void attach_unlock(rdmeta_attach_t *a) {
-        pthread_mutex_unlock(&a->lock);
-        if (getpid() != a->pid)
-                rdmeta_turn_end(&a->turn);
-}
 
 /* ---- clocks ------------------------------------------------------------ */
 
@@ -154,8 +129,7 @@ static void attach_count_look(rdmeta_attach_t *a) {
 
 /* Looks and returns the current image, for rdmeta_image_unref(). The caller has
  * the lock. Sets *replaced to the former image, or NULL: the caller unrefs it
- * without the lock. A fork may come at any point, and its child reads without
- * the lock. So a->image always leads to a live image. */
+ * without the lock. */
 static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us,
                                       rdmeta_image_t **replaced) {
         rdmeta_image_t *image = NULL;
@@ -174,7 +148,7 @@ static rdmeta_image_t *attach_current(rdmeta_attach_t *a, int64_t mono_us,
 
 void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
         rdmeta_attach_t *a    = r->attach;
-        rdmeta_image_t *image = NULL, *replaced = NULL, *old = r->image;
+        rdmeta_image_t *replaced, *old = r->image;
 
         r->next_look_us   = rdmeta_deadlines_after(mono_us, a->look_us);
         r->missed_look_us = INT64_MIN;
@@ -182,17 +156,12 @@ void rdmeta_attach_look(rdmeta_reader_t *r, int64_t mono_us) {
         attach_count_look(a);
         if (!attach_is_new(a, old))
                 return;
-        if (attach_lock(a)) {
-                image      = attach_current(a, mono_us, &replaced);
-                r->changes = rdmeta_attach_changes(a);
-                attach_unlock(a);
-                rdmeta_image_unref(replaced);
-        } else {
-                image = attach_open(a, old, mono_us);
-        }
-        if (!image)
-                return;
-        r->image = image;
+        if (rdmeta_lock_take(&a->lock))
+                return; /* the reader stays with its image */
+        r->image   = attach_current(a, mono_us, &replaced);
+        r->changes = rdmeta_attach_changes(a);
+        rdmeta_lock_give(&a->lock);
+        rdmeta_image_unref(replaced);
         rdmeta_image_unref(old);
 }
 
@@ -213,18 +182,16 @@ rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
         a = (rdmeta_attach_t *)rdmeta_alloc(allocator, size);
         if (a)
                 memset(a, 0, size);
-        if (!a || pthread_mutex_init(&a->lock, NULL)) {
+        if (!a || rdmeta_lock_init(&a->lock)) {
                 rdmeta_free(allocator, a, size);
                 rdmeta_image_unref(image);
                 return RDMETA_ERR_NO_MEMORY;
         }
         atomic_init(&a->references, 1);
-        atomic_init(&a->turn, 0);
         attach_clocks(a, now);
         a->image   = image;
         a->look_us = look_us > 0 ? look_us : 20000;
         a->flags   = flags;
-        a->pid     = getpid();
         a->size    = size;
         if (allocator)
                 a->allocator = *allocator;
@@ -247,7 +214,7 @@ void rdmeta_attach_destroy(rdmeta_attach_t *a) {
                 return;
         allocator = a->allocator;
         rdmeta_image_unref(a->image);
-        pthread_mutex_destroy(&a->lock);
+        rdmeta_lock_destroy(&a->lock);
         rdmeta_free(&allocator, a, a->size);
 }
 
@@ -261,27 +228,25 @@ void rdmeta_attach_stats(const rdmeta_attach_t *a,
 }
 
 rdmeta_image_t *rdmeta_attach_image(rdmeta_attach_t *a, rdmeta_time_t now) {
-        rdmeta_image_t *image = NULL, *replaced;
+        rdmeta_image_t *image, *replaced;
 
+        if (rdmeta_lock_take(&a->lock))
+                return NULL;
         attach_count_look(a);
-        if (!attach_lock(a)) { /* no thread may change the attach any more */
-                if (attach_is_new(a, a->image))
-                        image = attach_open(a, a->image, now.mono_us);
-                return image ? image : rdmeta_image_ref(a->image);
-        }
         attach_clocks(a, now);
         image = attach_current(a, now.mono_us, &replaced);
-        attach_unlock(a);
+        rdmeta_lock_give(&a->lock);
         rdmeta_image_unref(replaced);
         return image;
 }
 
 rdmeta_image_t *rdmeta_attach_take_image(rdmeta_attach_t *a) {
-        const int locked      = attach_lock(a);
-        rdmeta_image_t *image = rdmeta_image_ref(a->image);
+        rdmeta_image_t *image;
 
-        if (locked)
-                attach_unlock(a);
         atomic_fetch_add_explicit(&a->references, 1, memory_order_relaxed);
+        if (rdmeta_lock_take(&a->lock))
+                return NULL;
+        image = rdmeta_image_ref(a->image);
+        rdmeta_lock_give(&a->lock);
         return image;
 }

@@ -46,8 +46,8 @@ rdmeta_err_t rdmeta_attach_make(const rdmeta_allocator_t *allocator,
                                 const char *path, int32_t flags,
                                 int64_t look_us, rdmeta_time_t now,
                                 rdmeta_attach_t **out);
-/* Returns the last good image, without a look, for rdmeta_image_unref(); takes
- * a reference to `a`, for rdmeta_attach_destroy(). */
+/* Returns the last good image, without a look, for rdmeta_image_unref(); NULL:
+ * the lock is lost. Takes a reference to `a`, for rdmeta_attach_destroy(). */
 rdmeta_image_t *rdmeta_attach_take_image(rdmeta_attach_t *a);
 /* Looks for a new file at the time `mono_us`, and changes to it. The reader has
  * handed out no memory since it entered. */

@@ -22,24 +22,16 @@ typedef struct count {
 /* ---- memory of the cache or the image ------------------------------------ */
 
 static void *reader_alloc(rdmeta_reader_t *r, size_t size) {
-        void *p;
-
         if (r->image)
                 return r->image->ops->alloc(r->image, size);
-        rdmeta_notify_turn(&r->cache->notify);
-        p = rdmeta_alloc(&r->cache->conf.allocator, size);
-        rdmeta_notify_turn_end(&r->cache->notify);
-        return p;
+        return rdmeta_notify_alloc(&r->cache->notify, size);
 }
 
 static void reader_free(rdmeta_reader_t *r, void *p, size_t size) {
-        if (r->image) {
+        if (r->image)
                 r->image->ops->free(r->image, p, size);
-                return;
-        }
-        rdmeta_notify_turn(&r->cache->notify);
-        rdmeta_free(&r->cache->conf.allocator, p, size);
-        rdmeta_notify_turn_end(&r->cache->notify);
+        else
+                rdmeta_notify_free(&r->cache->notify, p, size);
 }
 
 /* ---- the table of brokers ------------------------------------------------ */
@@ -115,7 +107,9 @@ static rdmeta_err_t table_begin(count_t *c) {
         while (n < 4 * (size_t)known->count)
                 n *= 2;
         if (table_make(c, n))
-                return RDMETA_ERR_NO_MEMORY;
+                return c->r->image
+                               ? RDMETA_ERR_NO_MEMORY
+                               : rdmeta_notify_missing(&c->r->cache->notify);
         for (i = 0; i < known->count; i++)
                 broker_at(c, known->rows[i].id);
         return RDMETA_OK;

@@ -22,21 +22,19 @@ static rdmeta_reader_t *reader_make(void *memory, int32_t flags) {
 
 rdmeta_reader_t *rdmeta_reader_new(rdmeta_cache_t *c, int32_t flags) {
         rdmeta_reader_t *r = NULL;
-        const int whole    = rdmeta_notify_turn(&c->notify);
-        void *memory       = rdmeta_alloc(&c->conf.allocator, READER_SIZE);
+        void *memory;
 
+        if (rdmeta_notify_lock(&c->notify))
+                return NULL;
+        memory = rdmeta_alloc(&c->conf.allocator, READER_SIZE);
         if (memory) {
                 r        = reader_make(memory, flags);
                 r->root  = &c->root;
                 r->cache = c;
-                if (whole)
-                        rdmeta_epoch_add(&c->epochs, &r->reading,
-                                         r->stale_ok);
-                else
-                        rdmeta_reading_alone(&r->reading);
+                rdmeta_epoch_add(&c->epochs, &r->reading, r->stale_ok);
                 rdmeta_cache_ref(c);
         }
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_unlock(&c->notify);
         return r;
 }
 
@@ -54,7 +52,8 @@ rdmeta_reader_t *rdmeta_image_reader(rdmeta_image_t *image, int32_t flags) {
 
 rdmeta_reader_t *rdmeta_attach_reader(rdmeta_attach_t *a, int32_t flags) {
         rdmeta_image_t *image = rdmeta_attach_take_image(a);
-        rdmeta_reader_t *r    = rdmeta_image_reader(image, flags);
+        rdmeta_reader_t *r    = image ? rdmeta_image_reader(image, flags)
+                                      : NULL;
 
         rdmeta_image_unref(image); /* the reader has its own reference */
         if (!r) {
@@ -80,10 +79,11 @@ void rdmeta_reader_destroy(rdmeta_reader_t *r) {
                 return;
         }
         c = r->cache;
-        if (rdmeta_notify_turn(&c->notify))
-                rdmeta_epoch_remove(&c->epochs, &r->reading);
+        if (rdmeta_notify_lock(&c->notify))
+                return;
+        rdmeta_epoch_remove(&c->epochs, &r->reading);
         rdmeta_free(&c->conf.allocator, r->memory, READER_SIZE);
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_unlock(&c->notify);
         rdmeta_cache_unref(c);
 }
 

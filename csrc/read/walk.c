@@ -83,21 +83,6 @@ static rdmeta_err_t image_walk(rdmeta_image_t *image,
         return err;
 }
 
-/* Walks over a cache that is torn, in a fork's child, by an image of it. */
-static rdmeta_err_t torn_walk(rdmeta_cache_t *c, const rdmeta_str_t *prefix,
-                              int32_t which, int64_t mono_us,
-                              rdmeta_topic_visit_t visit, void *opaque) {
-        const rdmeta_time_t now = {mono_us, 0};
-        rdmeta_image_t *image   = rdmeta_cache_image(c, now);
-        rdmeta_err_t err;
-
-        if (!image)
-                return RDMETA_ERR_NO_MEMORY;
-        err = image_walk(image, prefix, which, mono_us, visit, opaque);
-        rdmeta_image_unref(image); /* a child frees no blocks */
-        return err;
-}
-
 /* Collects the blocks under the lock and visits them without it. The reader,
  * which entered before, keeps them from being freed. */
 rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
@@ -119,10 +104,10 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
                 return err;
         }
         rdmeta_reading_enter(&r->reading);
-        if (!rdmeta_notify_turn(&c->notify)) {
-                rdmeta_notify_turn_end(&c->notify);
+        err = rdmeta_notify_lock(&c->notify);
+        if (err) {
                 rdmeta_reading_leave(&r->reading);
-                return torn_walk(c, &key, which, mono_us, visit, opaque);
+                return err;
         }
         err = rdmeta_tree_make(c);
         if (!err) {
@@ -134,14 +119,10 @@ rdmeta_err_t rdmeta_reader_walk(rdmeta_reader_t *r, const char *prefix,
         }
         if (!err)
                 walk_collect(c, &key, which, mono_us, topics);
-        rdmeta_notify_turn_end(&c->notify);
+        rdmeta_notify_unlock(&c->notify);
         for (i = 0; i < n && !err; i++)
                 err = visit(opaque, topics[i]);
         rdmeta_reading_leave(&r->reading);
-        if (topics) {
-                rdmeta_notify_turn(&c->notify);
-                rdmeta_free(&c->conf.allocator, topics, size);
-                rdmeta_notify_turn_end(&c->notify);
-        }
+        rdmeta_notify_free(&c->notify, topics, size);
         return err;
 }

@@ -177,8 +177,8 @@ size_t rdmeta_table_pin_size(const rdmeta_table_pin_t *pin) {
         return sizeof(*pin) + pin->count * sizeof(pin->pages[0]);
 }
 
-rdmeta_table_pin_t *rdmeta_table_pin_alone(rdmeta_slot_page_pool_t *pool,
-                                           rdmeta_table_t *table) {
+rdmeta_table_pin_t *rdmeta_table_pin_new(rdmeta_slot_page_pool_t *pool,
+                                         rdmeta_table_t *table) {
         const size_t n    = (size_t)table->mask / RDMETA_SLOTS_PER_PAGE + 1;
         const size_t size = sizeof(rdmeta_table_pin_t) + n * sizeof(void *);
         rdmeta_table_pin_t *pin = (rdmeta_table_pin_t *)rdmeta_alloc(
@@ -190,20 +190,8 @@ rdmeta_table_pin_t *rdmeta_table_pin_alone(rdmeta_slot_page_pool_t *pool,
         pin->table = table;
         pin->pool  = pool;
         pin->count = pin->uncopied = n;
+        rdmeta_tailq_push_back(&table->pins, &pin->node);
         return pin;
-}
-
-rdmeta_table_pin_t *rdmeta_table_pin_new(rdmeta_slot_page_pool_t *pool,
-                                         rdmeta_table_t *table) {
-        rdmeta_table_pin_t *pin = rdmeta_table_pin_alone(pool, table);
-
-        if (pin)
-                rdmeta_tailq_push_back(&table->pins, &pin->node);
-        return pin;
-}
-
-void rdmeta_table_pin_free(rdmeta_table_pin_t *pin) {
-        rdmeta_free(pin->pool->allocator, pin, rdmeta_table_pin_size(pin));
 }
 
 void rdmeta_table_pin_destroy(rdmeta_table_pin_t *pin) {
@@ -219,7 +207,7 @@ void rdmeta_table_pin_destroy(rdmeta_table_pin_t *pin) {
                 if (--page->pins == 0)
                         page_give(pin->pool, page);
         }
-        rdmeta_table_pin_free(pin);
+        rdmeta_free(pin->pool->allocator, pin, rdmeta_table_pin_size(pin));
 }
 
 /* Copies the deadlines and provenances of a page's blocks. The blocks lie all

@@ -251,15 +251,9 @@ void rdmeta_slot_page_pool_trim(rdmeta_slot_page_pool_t *pool, size_t n);
  * NULL: no memory. */
 rdmeta_table_pin_t *rdmeta_table_pin_new(rdmeta_slot_page_pool_t *pool,
                                          rdmeta_table_t *table);
-/* Returns a pin of a table that no writer changes any more, for
- * rdmeta_table_pin_free(). It is in no list. NULL: no memory. */
-rdmeta_table_pin_t *rdmeta_table_pin_alone(rdmeta_slot_page_pool_t *pool,
-                                           rdmeta_table_t *table);
 /* Frees the pin and gives its pages back to the pool. The caller retires the
  * table. */
 void rdmeta_table_pin_destroy(rdmeta_table_pin_t *pin);
-/* Frees only the pin's memory. Pool and list stay as they are. */
-void rdmeta_table_pin_free(rdmeta_table_pin_t *pin);
 /* Returns the pin's size in bytes. */
 size_t rdmeta_table_pin_size(const rdmeta_table_pin_t *pin);
 

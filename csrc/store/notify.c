@@ -3,8 +3,6 @@
 
 #include "base/tmpabuf.h"
 
-#include <errno.h>
-#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,15 +55,13 @@ static int rdmeta_notify_cond_init(pthread_cond_t *cond) {
 rdmeta_err_t rdmeta_notify_init(rdmeta_notify_t *w,
                                 const rdmeta_allocator_t *allocator,
                                 rdmeta_notify_changed_t changed, void *opaque) {
-        if (pthread_mutex_init(&w->lock, NULL))
+        if (rdmeta_lock_init(&w->lock))
                 return RDMETA_ERR_NO_MEMORY;
         if (rdmeta_notify_cond_init(&w->idle)) {
-                pthread_mutex_destroy(&w->lock);
+                rdmeta_lock_destroy(&w->lock);
                 return RDMETA_ERR_NO_MEMORY;
         }
         atomic_init(&w->version, 0);
-        atomic_init(&w->turn, 0);
-        w->whole = 1;
         rdmeta_tailq_init(&w->waiters);
         rdmeta_tailq_init(&w->watches);
         rdmeta_tailq_init(&w->due);
@@ -79,55 +75,40 @@ rdmeta_err_t rdmeta_notify_init(rdmeta_notify_t *w,
 void rdmeta_notify_destroy(rdmeta_notify_t *w) {
         /* In a fork's child, destroying a condition variable may wait for the
          * parent's threads. */
-        if (rdmeta_notify_forked(w))
-                return;
-        pthread_cond_destroy(&w->idle);
-        pthread_mutex_destroy(&w->lock);
+        if (!rdmeta_notify_forked(w))
+                pthread_cond_destroy(&w->idle);
+        rdmeta_lock_destroy(&w->lock);
 }
 
 int rdmeta_notify_forked(const rdmeta_notify_t *w) {
         return getpid() != w->pid;
 }
 
-void rdmeta_notify_lock(rdmeta_notify_t *w) {
-        pthread_mutex_lock(&w->lock);
+rdmeta_err_t rdmeta_notify_lock(rdmeta_notify_t *w) {
+        return rdmeta_lock_take(&w->lock);
 }
 
-void rdmeta_turn_take(_Atomic pid_t *turn) {
-        const pid_t own = getpid();
-        pid_t taken_by  = 0;
+void *rdmeta_notify_alloc(rdmeta_notify_t *w, size_t size) {
+        void *p;
 
-        while (!atomic_compare_exchange_weak_explicit(turn, &taken_by, own,
-                                                      memory_order_acquire,
-                                                      memory_order_relaxed))
-                if (taken_by == own) {
-                        taken_by = 0;
-                        sched_yield();
-                }
+        if (rdmeta_notify_lock(w))
+                return NULL;
+        p = rdmeta_alloc(w->allocator, size);
+        rdmeta_notify_unlock(w);
+        return p;
 }
 
-void rdmeta_turn_end(_Atomic pid_t *turn) {
-        atomic_store_explicit(turn, 0, memory_order_release);
-}
-
-int rdmeta_notify_turn(rdmeta_notify_t *w) {
-        if (!rdmeta_notify_forked(w)) {
-                rdmeta_notify_lock(w);
-                return 1;
-        }
-        rdmeta_turn_take(&w->turn);
-        w->whole = !pthread_mutex_trylock(&w->lock);
-        return w->whole;
-}
-
-void rdmeta_notify_turn_end(rdmeta_notify_t *w) {
-        if (!rdmeta_notify_forked(w)) {
-                rdmeta_notify_unlock(w);
+void rdmeta_notify_free(rdmeta_notify_t *w, void *p, size_t size) {
+        if (!p || rdmeta_notify_lock(w))
                 return;
-        }
-        if (w->whole)
-                pthread_mutex_unlock(&w->lock);
-        rdmeta_turn_end(&w->turn);
+        rdmeta_free(w->allocator, p, size);
+        rdmeta_notify_unlock(w);
+}
+
+rdmeta_err_t rdmeta_notify_missing(const rdmeta_notify_t *w) {
+        const rdmeta_err_t err = rdmeta_lock_check(&w->lock);
+
+        return err ? err : RDMETA_ERR_NO_MEMORY;
 }
 
 /* ---- which waiters and watches a change concerns -------------------- */
@@ -228,8 +209,10 @@ static int rdmeta_notify_sleep(rdmeta_notify_t *w, rdmeta_waiter_t *waiter,
         rdmeta_tailq_push_back(&w->waiters, &waiter->node);
         while (!waiter->woken && !waiter->interrupted && !failed)
                 failed = timeout_us < 0
-                             ? pthread_cond_wait(&waiter->cond, &w->lock)
-                             : pthread_cond_timedwait(&waiter->cond, &w->lock,
+                             ? pthread_cond_wait(&waiter->cond,
+                                                 &w->lock.mutex)
+                             : pthread_cond_timedwait(&waiter->cond,
+                                                      &w->lock.mutex,
                                                       &deadline);
         rdmeta_tailq_remove(&w->waiters, &waiter->node);
         pthread_cond_destroy(&waiter->cond);
@@ -254,7 +237,7 @@ uint64_t rdmeta_notify_until(rdmeta_notify_t *w, uint64_t since,
         else
                 version = 0;
         /* Watches that are due are called by the thread that queued them. */
-        pthread_mutex_unlock(&w->lock);
+        rdmeta_lock_give(&w->lock);
         return version;
 }
 
@@ -272,34 +255,41 @@ void rdmeta_notify_interrupt(rdmeta_notify_t *w) {
                 waiter->interrupted = 1;
                 pthread_cond_signal(&waiter->cond);
         }
-        pthread_mutex_unlock(&w->lock);
+        rdmeta_lock_give(&w->lock);
 }
 
 /* ---- watches -------------------------------------------------------- */
 
 /* Calls a watch that was just taken off the queue. Drops the lock for the call
- * and takes it again. */
-static void rdmeta_notify_call(rdmeta_notify_t *w, rdmeta_watch_t *watch) {
+ * and takes it again. Returns 0 in a child that fn made by a fork, which has
+ * not taken it: only the parent goes on. */
+static int rdmeta_notify_call(rdmeta_notify_t *w, rdmeta_watch_t *watch) {
         const uint64_t version = rdmeta_notify_version(w);
 
         watch->due = 0;
         watch->running++;
-        pthread_mutex_unlock(&w->lock);
+        rdmeta_lock_give(&w->lock);
         watch->fn(watch->opaque, version);
-        pthread_mutex_lock(&w->lock);
+        if (rdmeta_notify_forked(w))
+                return 0;
+        rdmeta_notify_lock(w);
         watch->running--;
         if (watch->destroyed && !watch->running)
                 pthread_cond_broadcast(&w->idle);
+        return 1;
 }
 
 void rdmeta_notify_unlock(rdmeta_notify_t *w) {
         size_t n = w->due.count;
         rdmeta_tailq_node_t *node;
 
+        if (n && rdmeta_notify_forked(w))
+                n = 0;
         while (n-- && (node = rdmeta_tailq_pop_front(&w->due)))
-                rdmeta_notify_call(
-                    w, RDMETA_CONTAINER(node, rdmeta_watch_t, due_node));
-        pthread_mutex_unlock(&w->lock);
+                if (!rdmeta_notify_call(
+                        w, RDMETA_CONTAINER(node, rdmeta_watch_t, due_node)))
+                        return;
+        rdmeta_lock_give(&w->lock);
 }
 
 /* Returns a new watch, in one allocation with its strings and their bytes.
@@ -346,7 +336,7 @@ static rdmeta_watch_t *rdmeta_notify_watch(rdmeta_notify_t *w,
                 watch->answers = answers;
                 rdmeta_tailq_push_back(&w->watches, &watch->node);
         }
-        pthread_mutex_unlock(&w->lock);
+        rdmeta_lock_give(&w->lock);
         return watch;
 }
 
@@ -368,20 +358,14 @@ rdmeta_watch_t *rdmeta_notify_watch_answers(rdmeta_notify_t *w,
 void rdmeta_notify_watch_destroy(rdmeta_watch_t *watch) {
         rdmeta_notify_t *w = watch ? watch->notify : NULL;
 
-        if (!watch)
+        if (!watch || rdmeta_notify_lock(w))
                 return;
-        if (rdmeta_notify_forked(w)) {
-                /* No thread walks the lists here, and they may be torn. */
-                rdmeta_free(w->allocator, watch, watch->size);
-                return;
-        }
-        rdmeta_notify_lock(w);
         rdmeta_tailq_remove(&w->watches, &watch->node);
         if (watch->due)
                 rdmeta_tailq_remove(&w->due, &watch->due_node);
         watch->destroyed = 1;
-        while (watch->running)
-                pthread_cond_wait(&w->idle, &w->lock);
+        while (watch->running && !rdmeta_notify_forked(w))
+                pthread_cond_wait(&w->idle, &w->lock.mutex);
         rdmeta_free(w->allocator, watch, watch->size);
-        pthread_mutex_unlock(&w->lock);
+        rdmeta_lock_give(&w->lock);
 }

@@ -28,22 +28,18 @@
  * begins. A call may write to the cache; it then runs watches itself, perhaps
  * the same one. Calls of one watch by two writers may overlap.
  *
- * In a fork's child the lock may be held by a thread that does not exist there.
- * The fork came in the middle of that thread's write, whose data stays *torn*.
- * So no call here waits for the lock in the child: waits return 0, and a watch
- * is only freed. The child's threads that only read take turns, with a word of
- * their own. The thread that has the turn tests whether the lock is free.
+ * A fork's child can take the lock (base/lock.h), but waits return 0 there, and
+ * the parent calls the watches that are due.
  */
 #ifndef RDMETA_STORE_NOTIFY_H
 #define RDMETA_STORE_NOTIFY_H
 
 #include "base/alloc.h"
+#include "base/lock.h"
 #include "base/tailq.h"
 #include "rdmeta.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
-#include <sys/types.h>
 
 /* Returns 1 if `topic` has changed, or was removed, after version `since`. The
  * caller has the lock. The function takes no lock and calls nothing of this
@@ -52,15 +48,13 @@ typedef int (*rdmeta_notify_changed_t)(void *opaque, const rdmeta_str_t *topic,
                                        uint64_t since);
 
 typedef struct rdmeta_notify {
-        pthread_mutex_t lock;
+        rdmeta_lock_t lock;
         uint64_t _Atomic version; /* stored under the lock, read without */
         rdmeta_tailq_t waiters;
         rdmeta_tailq_t watches;
         rdmeta_tailq_t due;  /* the watches to be called */
         pthread_cond_t idle; /* the last call of a destroyed watch returned */
         pid_t pid;           /* the process that made this */
-        _Atomic pid_t turn;  /* in a fork's child; see rdmeta_turn_take() */
-        int whole;           /* the thread that has the turn has the lock too */
         const rdmeta_allocator_t *allocator;
         rdmeta_notify_changed_t changed;
         void *opaque;
@@ -72,34 +66,25 @@ rdmeta_err_t rdmeta_notify_init(rdmeta_notify_t *w,
                                 const rdmeta_allocator_t *allocator,
                                 rdmeta_notify_changed_t changed, void *opaque);
 /* Destroys. There must be no waiter and no watch, and the lock must be free. In
- * a fork's child it does nothing, so there may be any. */
+ * a fork's child there may be any. */
 void rdmeta_notify_destroy(rdmeta_notify_t *w);
 
 /* Returns 1 in a fork's child of the process that made `w`. It makes a system
- * call: callers call it before rdmeta_notify_lock(), and not in a loop. */
+ * call: writers call it before rdmeta_notify_lock(), and not in a loop. */
 int rdmeta_notify_forked(const rdmeta_notify_t *w);
 
-/* Begins a turn, which one thread at a time has, for a caller that only reads.
- * Takes the lock, or the word that replaces it in a fork's child. Returns 1 if
- * the caller has the lock. Returns 0 in a fork's child whose data is torn: it
- * stays torn, and the caller must not look at data that only writers use. The
- * caller may allocate in either case. */
-int rdmeta_notify_turn(rdmeta_notify_t *w);
-/* Ends a turn. Calls the watches that are due, but in a fork's child it leaves
- * them to the parent. */
-void rdmeta_notify_turn_end(rdmeta_notify_t *w);
-
-/* Take and end a turn among the threads of a fork's child, where a lock may be
- * held for good. The word is 0 at first, and then the process whose thread has
- * the turn. So a turn that a parent's thread has at a fork does not count in
- * the child. */
-void rdmeta_turn_take(_Atomic pid_t *turn);
-void rdmeta_turn_end(_Atomic pid_t *turn);
-
-/* Takes the lock, which is not recursive. */
-void rdmeta_notify_lock(rdmeta_notify_t *w);
-/* Unlocks, then calls the watches that are due. */
+/* Takes the lock, which is not recursive. RDMETA_ERR_FORKED: it is lost
+ * (base/lock.h). The process that made `w` never loses it. */
+rdmeta_err_t rdmeta_notify_lock(rdmeta_notify_t *w);
+/* Unlocks, then calls the watches that are due, but not in a fork's child. */
 void rdmeta_notify_unlock(rdmeta_notify_t *w);
+
+/* Allocate and free under the lock. NULL: no memory, or the lock is lost. Where
+ * it is lost, nothing is freed: the memory goes with the process. */
+void *rdmeta_notify_alloc(rdmeta_notify_t *w, size_t size);
+void rdmeta_notify_free(rdmeta_notify_t *w, void *p, size_t size);
+/* Returns why rdmeta_notify_alloc() returned NULL: FORKED or NO_MEMORY. */
+rdmeta_err_t rdmeta_notify_missing(const rdmeta_notify_t *w);
 
 /* Returns the version. Any thread, with or without the lock. */
 static inline uint64_t rdmeta_notify_version(const rdmeta_notify_t *w) {

@@ -70,6 +70,8 @@ cdef class Attached(Reading):
         self.read_clocks(&now)
         with nogil:
             image = rdmeta_attach_image(self.attach, now)
+        if image is NULL:
+            raise not_made(self)
         return image
 
     cdef int look_info(self, rdmeta_image_info_t *info) except -1:
@@ -245,11 +247,7 @@ cdef class Attached(Reading):
         return _waits.Ticker(self, loop, wake)
 
     def _generation(self):
-        """Returns a value that differs from state to state, after a check for a new file.
-
-        The number of states that were read would not do: after a fork in the middle of a check, the
-        child does not count them.
-        """
+        """Returns a value that differs from state to state, after a check for a new file."""
         cdef rdmeta_image_info_t info
         self.look_info(&info)
         return self.session_of(&info), info.version, info.said_mono_us

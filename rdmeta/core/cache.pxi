@@ -92,12 +92,16 @@ cdef class MetadataCache(Reading):
         self.read_clocks(&now)
         with nogil:
             image = rdmeta_cache_image(self.cache, now)
+        if image is NULL:
+            raise not_made(self)
         return image_of(image)
 
     cdef int read_stats(self, rdmeta_stats_t *out) except -1:
-        """Reads the statistics of C; waits for a writer without the GIL."""
+        """Reads the statistics of C; waits for a writer without the GIL. ForkedError."""
         with nogil:
             rdmeta_cache_stats(self.cache, out)
+        if out.bytes == 0:
+            raise not_made(self)
         return 0
 
     def __reduce__(self):
@@ -185,8 +189,7 @@ cdef class MetadataCache(Reading):
         With `whole`, each topic_added and topic_recreated is followed by a record of that kind per
         partition, with its state at that version. So the records alone tell every state.
         If records after `since` are no longer kept, `.resync` is True and there are no records: the
-        caller must read the state anew. This is so for every call in the child of a fork that
-        interrupted a write. TypeError, ValueError; MemoryError.
+        caller must read the state anew. TypeError, ValueError; MemoryError.
         """
         cdef uint64_t start = unsigned(since, "since")
         cdef ChangeTable found = no_records(self.session_name)

@@ -35,7 +35,7 @@ cdef class TopicHandle:
         with nogil:  # a writer may hold the lock that rdmeta_resolve() takes
             self.handle = rdmeta_resolve(cache, name.data, name.len)
         if self.handle is NULL:
-            raise MemoryError
+            raise not_made(self.source)
         return 0
 
     cdef int32_t leader_or_code(self, rdmeta_reader_t *reader, int32_t partition,

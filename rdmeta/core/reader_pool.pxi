@@ -19,6 +19,15 @@ cdef object METHOD = type(str.join)
 cdef object GIVEN = object()
 
 
+cdef object not_made(Readers source):
+    """Returns the exception for what C could not make: MemoryError, or ForkedError in a child."""
+    if getpid() == source.pid:
+        return MemoryError()
+    return from_code(RDMETA_ERR_FORKED, "this child can only look up: it was made without fork"
+                     " handlers, or a write took more than 2 s; make a new MetadataCache, or"
+                     " attach() anew")
+
+
 cdef int own_methods(PyTypeObject *cls, object base) except -1:
     """Copies the methods of a base class into the dict of a derived class.
 
@@ -123,14 +132,16 @@ cdef class Readers:
         return 0
 
     cdef rdmeta_reader_t *take(self, bint allow_stale) except NULL:
-        """Returns a reader for the caller alone, to be given back with give(). MemoryError."""
+        """Returns a reader for the caller alone, to be given back with give(). MemoryError,
+        ForkedError.
+        """
         cdef rdmeta_reader_t *reader
         if self.pooled[allow_stale]:
             self.pooled[allow_stale] -= 1
             return self.pool[allow_stale][self.pooled[allow_stale]]
         reader = self.make(RDMETA_ALLOW_STALE if allow_stale else 0)
         if reader is NULL:
-            raise MemoryError
+            raise not_made(self)
         return reader
 
     cdef rdmeta_reader_t *take_brokers(self) except NULL:

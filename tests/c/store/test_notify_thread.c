@@ -244,9 +244,8 @@ static void test_the_longest_timeouts_do_not_end_at_once(void) {
         fixture_destroy(&w);
 }
 
-/* ---- the lock, fork ------------------------------------------------- */
+/* ---- fork ----------------------------------------------------------- */
 
-/* The lock was held at the fork, so the child can never take it. */
 static void in_the_child(fixture_t *w, rdmeta_watch_t *watch) {
         watch_log_t x = {0};
 
@@ -257,32 +256,49 @@ static void in_the_child(fixture_t *w, rdmeta_watch_t *watch) {
         CHECK(rdmeta_notify_until(&w->notify, 0, names, 1, FOREVER) == 0);
         rdmeta_notify_interrupt(&w->notify);
         CHECK(!rdmeta_notify_watch_new(&w->notify, NULL, 0, log_call, &x));
+        CHECK(!rdmeta_notify_lock(&w->notify));
+        rdmeta_notify_unlock(&w->notify); /* leaves the watch to the parent */
         rdmeta_notify_watch_destroy(watch);
-        CHECK(!w->heap.blocks);
+        CHECK(w->heap.blocks == 1); /* the watch whose call made the fork */
         rdmeta_notify_destroy(&w->notify);
         _Exit(0);
 }
 
-static void test_a_forks_child_neither_locks_nor_waits(void) {
-        rdmeta_watch_t *watch;
-        watch_log_t x = {0};
-        int status;
-        fixture_t w;
-        pid_t pid;
+typedef struct forking {
+        fixture_t *fixture;
+        rdmeta_watch_t *due;
+} forking_t;
 
-        fixture_init(&w);
-        fixture_write(&w, 1);
-        watch = rdmeta_notify_watch_new(&w.notify, names, 2, log_call, &x);
-        CHECK(!rdmeta_notify_forked(&w.notify));
-        rdmeta_notify_lock(&w.notify);
-        pid = fork();
-        CHECK(pid >= 0);
+/* Forks while one watch is called and another is due. */
+static void fork_now(void *opaque, uint64_t version) {
+        forking_t *x = opaque;
+        pid_t pid    = fork();
+        int status;
+
+        CHECK(pid >= 0 && version == 1);
         if (!pid)
-                in_the_child(&w, watch);
+                in_the_child(x->fixture, x->due);
         CHECK(waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-        rdmeta_notify_unlock(&w.notify);
-        rdmeta_notify_watch_destroy(watch);
+}
+
+static void test_a_forks_child_neither_waits_nor_calls_watches(void) {
+        forking_t forking;
+        rdmeta_watch_t *first;
+        watch_log_t x = {0};
+        fixture_t w;
+
+        fixture_init(&w);
+        forking.fixture = &w;
+        first = rdmeta_notify_watch_new(&w.notify, NULL, 0, fork_now,
+                                        &forking);
+        forking.due = rdmeta_notify_watch_new(&w.notify, names, 2, log_call,
+                                              &x);
+        CHECK(first && forking.due);
+        fixture_write(&w, 1);
+        CHECK(atomic_load(&x.calls) == 1);
+        rdmeta_notify_watch_destroy(first);
+        rdmeta_notify_watch_destroy(forking.due);
         fixture_destroy(&w);
 }
 
@@ -295,6 +311,6 @@ int main(void) {
         RUN(test_an_interrupt_makes_every_wait_return_0);
         RUN(test_no_wake_up_is_lost_one_change_at_a_time);
         RUN(test_no_wake_up_is_lost_among_many_changes);
-        RUN(test_a_forks_child_neither_locks_nor_waits);
+        RUN(test_a_forks_child_neither_waits_nor_calls_watches);
         return 0;
 }
