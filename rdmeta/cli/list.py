@@ -108,7 +108,7 @@ def command(
 
     --urp, --leaderless, --offline, --nonpreferred, --under-min-isr, --at-min-isr and --if-down
     choose partitions; if several are given, one of them is enough. On KRaft the controller is the
-    leader of the quorum (DescribeQuorum), and - if no broker names it.
+    leader of the quorum (DescribeQuorum), and - if no broker names it. A file does not know it.
     """
     names, patterns = named_topics(topics)
     given = [flag for flag, is_given in flags.items() if is_given]
@@ -129,8 +129,7 @@ def command(
             show = show._replace(controller=True)
         states, code = _ask(where, show, fail)
     else:
-        reading = _opened(where, image, show)
-        states, code = [State(None, reading, controller=reading.controller)], FINE
+        states, code = [State(None, _opened(where, image, show))], FINE
     code = max([code, *(chosen.missing(state, where.messages) for state in states)])
     if output.form == "json":
         if where.clusters is not None or any(state.error is None for state in states):
@@ -321,7 +320,8 @@ def _broker_table(states: Sequence[State], show: Show) -> Table:
     def rows(state: State) -> Iterator[Row]:
         controller = state.controller
         for each in show.chosen.brokers_of(state):
-            yield each.id, each.host, each.port, each.rack, each.id == controller
+            leads = None if controller is None else each.id == controller
+            yield each.id, each.host, each.port, each.rack, leads
 
     return _table(states, columns, rows)
 

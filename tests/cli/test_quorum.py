@@ -131,6 +131,7 @@ def test_list_shows_the_quorums_leader_and_not_metadatas_controller(brokers: Bro
     brokers[1].answers[DESCRIBE_QUORUM] = answering({}, leader=-1)
     (found,) = commands.checked_json(commands.run(*words, "--json").out)["clusters"]
     assert found["controller"] is None
+    assert commands.run(*words, "--table", "brokers").out.splitlines()[1].endswith("\t-")
     del brokers[1].ranges[DESCRIBE_QUORUM]  # Metadata names the controller of ZooKeeper
     (found,) = commands.checked_json(commands.run(*words, "--json").out)["clusters"]
     assert found["controller"] == 1
