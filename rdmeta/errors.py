@@ -200,9 +200,11 @@ class MissingExtraError(Error, ImportError):
 
 
 def install_advice(*extras: str) -> str:
-    """Returns the command that installs extras, in a source checkout that of the checkout."""
-    if os.path.isfile(os.path.join(os.path.dirname(__file__), "..", "setup.py")):
-        return f"pip install -e '.[{','.join(extras)}]'"
+    """Returns the command that installs extras; for a source checkout it names that."""
+    tree = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if os.path.isfile(os.path.join(tree, "setup.py")):
+        where = "." if os.path.samefile(tree, os.curdir) else tree
+        return f"pip install -e '{where}[{','.join(extras)}]'"
     return f"pip install 'rdmeta[{','.join(extras)}]'"
 
 

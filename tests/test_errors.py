@@ -120,6 +120,13 @@ def test_a_missing_extra_names_the_command_that_installs_it() -> None:
     assert "pip install -e '.[kafka,cffi]'" in str(error)
 
 
+def test_the_command_of_a_checkout_works_in_any_directory(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert errors.install_advice("cli") == f"pip install -e '{Path(__file__).parents[1]}[cli]'"
+
+
 @pytest.mark.parametrize("extra", ["arrow", "pipeline", "spark"])
 def test_an_installed_rdmeta_names_itself(extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "__file__", "/nowhere/site-packages/rdmeta/errors.py")

@@ -64,7 +64,8 @@ def find_spark(master: str | None = None) -> None:
     try:
         from pyspark.util import is_remote_only
     except ImportError as error:
-        raise MissingExtraError.of("rdmeta.spark", "spark") from error
+        extra = "connect" if is_served(master) else "spark"
+        raise MissingExtraError.of("rdmeta.spark", extra) from error
     if is_served(master):
         return
     if is_remote_only():

@@ -54,7 +54,7 @@ def test_a_missing_package_names_the_extra(tmp_path: Path) -> None:
         url = f"sc://127.0.0.1:{server.getsockname()[1]}"
         for missing, master, extra in (
             ("grpc", url, ".[connect]"),
-            ("pyspark", url, ".[spark]"),
+            ("pyspark", url, ".[connect]"),
             ("pyspark.core", "local[2]", ".[spark]"),
         ):
             program = f"import sys; sys.modules[{missing!r}] = None; import rdmeta.spark\n"
