@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterator
 from datetime import datetime
 from enum import Enum, IntFlag
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from rdmeta._html import arrow_html, html_table
 
@@ -253,8 +253,15 @@ class Change(NamedTuple):
 
 
 class Arrow(Protocol):
-    """A table that can be exported to Arrow any number of times, without pyarrow."""
+    """A table that can be exported to Arrow any number of times, without pyarrow.
 
+    The other methods are those of a cache's tables: they need the packages of their names.
+    """
+
+    @property
+    def schema(self) -> Any: ...
+    def to_pandas(self) -> Any: ...
+    def to_polars(self) -> Any: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 

@@ -209,6 +209,10 @@ cdef class Reading(Readers):
         except Error as error:
             raise KeyError(topic) from error
 
+    def get(self, topic, default=None):
+        """Returns a valid topic as a Topic, and `default` without one. TypeError."""
+        return self.topic(topic, default)
+
     def keys(self):
         """Returns the names of the valid topics: so dict(cache) works."""
         return self.names()

@@ -456,6 +456,8 @@ def test_a_table_converts_and_shows_its_schema(cache: MetadataCache) -> None:
     assert list(table.to_pandas()["partition"]) == [0, 1]
     assert table.to_polars()["partition"].to_list() == [0, 1]
     assert table.schema.names[:3] == ["topic", "topic_id", "partition"]
+    changes = cache.changes(0).to_arrow()
+    assert list(changes.to_pandas()) == list(changes.to_polars().columns) == changes.schema.names
 
 
 def html(shown: Any) -> str:
@@ -485,5 +487,7 @@ def test_a_cache_is_a_mapping_of_names_to_topics(cache: MetadataCache) -> None:
         assert dict(reading) == dict(reading.items()) == {"orders": reading["orders"]}
         assert list(reading.keys()) == list(reading) == ["orders"]
         assert reading.values() == reading.topics()
+        assert reading.get("orders") == reading["orders"]
+        assert (reading.get("nope"), reading.get("nope", 7)) == (None, 7)
         with pytest.raises(KeyError, match="nope"):
             reading["nope"]
