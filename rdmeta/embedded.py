@@ -45,6 +45,7 @@ _RELEASES = {
     "topic_delete": "2.15",
     "set_controller_id": "2.16",
 }
+_METADATA = 3
 _ALL_BROKERS = -1
 _MOST_BROKERS = 1000
 # A cluster needs one file descriptor per broker and these: librdkafka's pipes, some connections.
@@ -386,6 +387,7 @@ class EmbeddedCluster:
         `set_topic_error`.
         """
         codes = _library()[0].new("int[]", list(errors))
+        self._check_pushed(api_key)
         self._command("push_request_errors_array", api_key, len(errors), codes)
 
     def track_requests(self) -> None:
@@ -420,6 +422,12 @@ class EmbeddedCluster:
         self._check_open()
         if os.getpid() != self._pid:
             raise Error(f"this embedded cluster belongs to process {self._pid}: use it there")
+
+    def _check_pushed(self, api_key: int) -> None:
+        """Raises Error if answers of this API would ignore errors that are pushed."""
+        if api_key == _METADATA and _function("topic_delete") is None:
+            what = "push_errors() of Metadata needs confluent-kafka"
+            raise Error(f"{what} {_RELEASES['topic_delete']} or newer: upgrade it")
 
     def _of_partition(self, name: str, topic: str, partition: int, *arguments: int) -> None:
         """Runs a command about one partition; raises NoSuchPartitionError."""
@@ -474,7 +482,10 @@ class EmbeddedBroker:
         return f"<EmbeddedBroker {self.id} of {self._cluster!r}>"
 
     def down(self) -> None:
-        """Closes the broker's connections and port; it leaves the broker list but stays leader."""
+        """Closes the broker's connections and port; it leaves the broker list but stays leader.
+
+        It stays in the list, too, with a confluent-kafka before 2.10.
+        """
         self._cluster._command("broker_set_down", self.id)
 
     def up(self) -> None:
@@ -513,6 +524,7 @@ class EmbeddedBroker:
         ffi = _library()[0]
         milliseconds = round(delay * 1000)
         pairs = [ffi.cast("int", n) for code in errors for n in (code, milliseconds)]
+        self._cluster._check_pushed(api_key)
         self._cluster._command(
             "broker_push_request_error_rtts", self.id, api_key, len(errors), *pairs
         )
