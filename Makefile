@@ -115,8 +115,8 @@ OLDER_SPARK := 4.2.0
 	@$(PY) -m pip install -q --no-deps --target $@.part pyspark==$*
 	@mv $@.part $@
 
-# The lower bounds of pyproject.toml. An older confluent-kafka has no id of a cluster, and
-# the runner of click 8.1 mixes stdout and stderr.
+# The lower bounds of pyproject.toml. An older confluent-kafka has no id of a cluster and lists
+# brokers that are down, and the runner of click 8.1 mixes stdout and stderr.
 build/oldest/.made: constraints-oldest.txt | $(PY)
 	@rm -rf $(@D)
 	@$(PY) -m pip install -q --no-deps --target $(@D) -r $<
@@ -125,12 +125,12 @@ build/oldest/.made: constraints-oldest.txt | $(PY)
 .PHONY: oldest
 oldest: build build/oldest/.made ## tests of what users bring, with the oldest packages
 	PYTHONPATH=$(CURDIR)/build/oldest:$(CURDIR) $(PY) -m pytest \
-		-k "not gives_what_confluent_kafka_gives[cluster and not could_not_keep" tests/metrics \
+		-k "not gives_what_confluent_kafka_gives[cluster and not could_not_keep and not that_go_and_come" \
+		tests/metrics tests/test_embedded.py tests/test_ffi.py tests/net/test_sasl.py \
 		tests/cli/test_app.py tests/cli/test_completion.py tests/cli/test_output.py \
 		tests/cli/test_image_command.py tests/cli/test_watch.py tests/compat/test_confluent.py \
-		tests/core/test_arrow_tables.py tests/core/test_fold.py \
-		tests/history/test_verification.py tests/pipeline/test_run.py \
-		tests/pipeline/test_tables.py tests/pipeline/gold
+		tests/core/test_arrow_tables.py tests/core/test_fold.py tests/history \
+		tests/pipeline/test_run.py tests/pipeline/test_tables.py tests/pipeline/gold
 
 pytest: build ## Python tests; PYTEST_ARGS=: some of them
 	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),tools/run-pytest $(PY))
