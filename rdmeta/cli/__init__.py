@@ -37,6 +37,11 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     code = run(sys.argv[1:])
+    if "rdmeta.pipeline.place" in sys.modules:
+        from rdmeta.pipeline.place import is_asking
+
+        if is_asking():
+            os._exit(code)
     if "duckdb" not in sys.modules:  # DuckDB prints all that the exit does not free
         gc.freeze()  # the exit does not search for garbage either
     sys.exit(code)

@@ -15,7 +15,7 @@ from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import INPUT, LAYOUT, MANIFEST, SILVER, read_layout
 from rdmeta.pipeline.manifest import Kept, read_digests, read_manifest
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.place import Place, contacted
 
 __all__ = ["Fault", "check", "kept"]
 
@@ -36,8 +36,7 @@ def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
     An object store gets `timeout` seconds for its first answer. Raises PipelineError if the folder
     has no manifest, or is of another version; and OSError.
     """
-    place = Place(out)
-    place.contact(timeout)
+    place = contacted(out, timeout)
     read_layout(place)
     parts = read_digests(place)
     if parts is None:

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
+from threading import enumerate as enumerate_threads
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ __all__ = [
     "Entry",
     "Place",
     "as_text",
+    "contacted",
+    "is_asking",
     "is_failing",
     "is_text",
     "is_uri",
@@ -36,6 +39,7 @@ __all__ = [
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Names that Hadoop has for a scheme of pyarrow.
 _SAME = {"s3a": "s3", "s3n": "s3"}
+_ASKING = "rdmeta asks a store"
 _KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
@@ -99,42 +103,6 @@ class Place:
     def is_local(self) -> bool:
         """Whether the folder is one of this machine's file system."""
         return self._store is None
-
-    def contact(self, timeout: float) -> None:
-        """Asks an object store for the folder, so that one without an answer ends a run soon.
-
-        A signal, such as that of Ctrl-C, ends the wait: pyarrow's own calls pass over signals.
-        Raises PipelineError after `timeout` seconds and for what a store's library raises, such as
-        for credentials; ValueError for what is no such number; and OSError.
-        """
-        if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
-            raise ValueError(
-                f"timeout must be a number of seconds above 0 and below 1e9, not {timeout!r}"
-            )
-        if self._store is None:
-            return
-        done: SimpleQueue[Exception | None] = SimpleQueue()
-
-        def ask() -> None:
-            try:
-                self._info(self._root)
-                done.put(None)
-            except Exception as error:
-                done.put(error)
-
-        Thread(target=ask, daemon=True).start()
-        try:
-            error = done.get(timeout=timeout)
-        except Empty:
-            raise PipelineError(
-                f"{self.where}: the store did not answer within {timeout:g} s: check the network"
-                " and its credentials, or give it longer with --timeout"
-            ) from None
-        if isinstance(error, OSError):
-            raise error
-        if error is not None:
-            reason = str(error).strip().partition("\n")[0]
-            raise PipelineError(f"{self.where}: the store cannot be asked: {reason}") from error
 
     def path(self, name: str = "") -> str:
         """Returns the path of a file of the place, as the file system has it."""
@@ -247,6 +215,51 @@ class Place:
         there = self._info(self.path(name)).size
         if there != size:
             raise OSError(f"{self.shown(name)}: {there} of {size} bytes have arrived")
+
+
+def contacted(where: str | os.PathLike[str], timeout: float) -> Place:
+    """Returns a place; asks an object store for it, so that one without an answer ends a run soon.
+
+    A signal, such as that of Ctrl-C, ends the wait: pyarrow's own calls pass over signals.
+    Raises PipelineError after `timeout` seconds and for what a store's library raises, such as
+    for credentials; ValueError for what is no such number; and OSError.
+    """
+    if not isinstance(timeout, (int, float)) or not 0 < timeout < 1e9:
+        raise ValueError(
+            f"timeout must be a number of seconds above 0 and below 1e9, not {timeout!r}"
+        )
+    if not is_uri(os.fspath(where)):
+        return Place(where)
+    done: SimpleQueue[Place | Exception] = SimpleQueue()
+
+    def ask() -> None:
+        try:
+            place = Place(where)
+            if not place.is_local:
+                place._info(place.path())
+            done.put(place)
+        except Exception as error:
+            done.put(error)
+
+    Thread(target=ask, name=_ASKING, daemon=True).start()
+    try:
+        found = done.get(timeout=timeout)
+    except Empty:
+        raise PipelineError(
+            f"{where}: the store did not answer within {timeout:g} s: check the network"
+            " and its credentials, or give it longer with --timeout"
+        ) from None
+    if isinstance(found, Place):
+        return found
+    if isinstance(found, (OSError, PipelineError)):
+        raise found
+    reason = str(found).strip().partition("\n")[0]
+    raise PipelineError(f"{where}: the store cannot be asked: {reason}") from found
+
+
+def is_asking() -> bool:
+    """Returns whether a store still owes an answer: the exit would wait for that of S3."""
+    return any(thread.name == _ASKING for thread in enumerate_threads())
 
 
 def _opened_store(where: str) -> tuple[Any, str]:

@@ -33,7 +33,7 @@ from rdmeta.pipeline.layout import (
     table_file,
 )
 from rdmeta.pipeline.manifest import MadeDay, Manifest, read_manifest
-from rdmeta.pipeline.place import Entry, Place
+from rdmeta.pipeline.place import Entry, Place, contacted
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
 __all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]
@@ -274,7 +274,7 @@ def plan(
         Settings(min_isr, flap_seconds),
     )
     for where in (*options.inputs, options.out):
-        Place(where).contact(timeout)
+        contacted(where, timeout)
     found = plan_of(options)
     bad = found.quarantined
     if bad and not found.days and not any(each.state in _USABLE for each in found.files):

@@ -273,14 +273,18 @@ def test_a_folder_that_cannot_be_written_is_named(source: Path, tmp_path: Path) 
     assert (done.out, done.err) == ("", "rdmeta: /proc/tables: No such file or directory\n")
 
 
+@pytest.mark.parametrize(
+    "store",
+    ["gs://anonymous@bucket/x?", "s3://a:b@bucket/x?", "s3://a:b@bucket/x?region=eu-west-1&"],
+)
 @pytest.mark.parametrize("action", ["all", "check"])
 def test_a_store_without_an_answer_ends_a_run_and_so_does_a_signal(
-    action: str, source: Path
+    action: str, store: str, source: Path
 ) -> None:
     for number, code in ((None, 2), (signal.SIGINT, 130), (signal.SIGTERM, -15)):
         with socket.create_server(("127.0.0.1", 0)) as silent:
             place = f"127.0.0.1:{silent.getsockname()[1]}"
-            uri = f"gs://anonymous@bucket/x?scheme=http&endpoint_override={place}"
+            uri = f"{store}scheme=http&endpoint_override={place}"
             places = [uri] if action == "check" else [str(source), uri]
             timeout = "60" if number else "0.2"
             with commands.started("pipeline", action, *places, "--timeout", timeout) as process:

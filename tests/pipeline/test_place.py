@@ -17,7 +17,7 @@ import pytest
 
 from rdmeta._atomic import is_leftover
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.place import Entry, Place
+from rdmeta.pipeline.place import Entry, Place, contacted, is_asking
 
 
 @pytest.fixture
@@ -152,23 +152,24 @@ def test_an_unknown_scheme_is_refused_and_those_of_hadoop_are_known(
 def test_a_store_without_an_answer_ends_the_wait_and_so_does_a_signal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    place, never = Place("gs://bucket/folder"), Event()
-    monkeypatch.setattr(place, "_info", lambda path: never.wait())
+    where, never = "gs://bucket/folder", Event()
+    monkeypatch.setattr(Place, "_info", lambda place, path: never.wait())
     with pytest.raises(PipelineError, match="did not answer within 0.1 s: check the network"):
-        place.contact(0.1)
+        contacted(where, 0.1)
+    assert is_asking()
 
-    def interrupted(path: str) -> None:
+    def interrupted(place: Place, path: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         never.wait()
 
-    monkeypatch.setattr(place, "_info", interrupted)
+    monkeypatch.setattr(Place, "_info", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        place.contact(60)
+        contacted(where, 60)
     never.set()
 
-    def refused(path: str) -> None:
+    def refused(place: Place, path: str) -> None:
         raise pa.ArrowException("no token\nfrom any of these")
 
-    monkeypatch.setattr(place, "_info", refused)
+    monkeypatch.setattr(Place, "_info", refused)
     with pytest.raises(PipelineError, match="the store cannot be asked: no token$"):
-        place.contact(60)
+        contacted(where, 60)
