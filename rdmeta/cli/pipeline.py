@@ -25,6 +25,7 @@ _ACTIONS = ("bronze", "silver", "gold", "all", "check")
 _LISTED = 20
 _MANY_ROWS = 20_000_000  # for more, the start of Spark costs little beside the work
 _FLAP_SECONDS = 600
+_COUNT = click.IntRange(1, 2**31 - 1)
 # For an action that leaves no file out: what it does, and the options that it refuses.
 _WHOLE = {
     "bronze": (
@@ -87,13 +88,13 @@ Examples:
 @click.option(
     "--min-isr",
     metavar="N",
-    type=click.IntRange(1),
+    type=_COUNT,
     help="Gold: the min ISR where none was recorded. Without it such minutes are unknown.",
 )
 @click.option(
     "--flap-seconds",
     metavar="S",
-    type=click.IntRange(1),
+    type=_COUNT,
     help="Gold: a broker that is back in an ISR within this time has flapped.  [default: 600]",
 )
 @click.option(

@@ -39,6 +39,7 @@ from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Setting
 __all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]
 
 _BRONZE = "bronze"
+_MOST = (1 << 31) - 1  # of a setting, in the queries of gold
 _USABLE = ("good", "copied", "duplicate")
 
 Known = Mapping[tuple[str, str], Input]
@@ -243,8 +244,8 @@ def plan(
 
     Raises PipelineError if there is nothing to read or no file of the input can be read, for an
     input that lies in OUT, and for an OUT of another version; TypeError for one text in the place
-    of several, ValueError for `since` and `until` that are no days, and for numbers below 1;
-    MissingExtraError for gold without DuckDB; and OSError.
+    of several, ValueError for `since` and `until` that are no days, and for numbers that are
+    not from 1 to 2147483647; MissingExtraError for gold without DuckDB; and OSError.
     """
     for name, values in (("inputs", inputs), ("clusters", clusters)):
         if isinstance(values, (str, os.PathLike)):
@@ -257,8 +258,8 @@ def plan(
     for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
         if number is None and name == "min_isr":
             continue
-        if not isinstance(number, int) or number < 1:
-            raise ValueError(f"{name} must be a whole number of at least 1, not {number!r}")
+        if not isinstance(number, int) or not 1 <= number <= _MOST:
+            raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
     if gold:
         require_duckdb()
     options = Options(

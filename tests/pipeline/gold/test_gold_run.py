@@ -137,8 +137,11 @@ def test_other_settings_make_all_months_again(tmp_path: Path) -> None:
     assert months(made(source, out, min_isr=2)) == set()
     assert months(made(source, out, min_isr=2, flap_seconds=60)) == {"2026-11"}
     for name in ("min_isr", "flap_seconds"):
-        with pytest.raises(ValueError, match="whole number of at least 1, not 0"):
+        with pytest.raises(ValueError, match="whole number from 1 to 2147483647, not"):
             made(source, out, **{name: 0})
+        with pytest.raises(ValueError, match="whole number from 1 to 2147483647, not"):
+            made(source, out, **{name: 1 << 31})
+    assert months(made(source, out, min_isr=(1 << 31) - 1, flap_seconds=(1 << 31) - 1))
 
 
 @pytest.mark.parametrize("period", ["day", "month"])
