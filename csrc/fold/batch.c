@@ -84,7 +84,7 @@ static int type_is(const struct ArrowSchema *s, rdmeta_arrow_type_t type) {
                 return format && !strcmp(format, "i") &&
                        !s->dictionary->dictionary &&
                        type_is(s->dictionary, type);
-        if (!format || s->dictionary)
+        if (!format || !s->release || s->dictionary)
                 return 0;
         switch (type) {
         case RDMETA_ARROW_INT32:

@@ -6,6 +6,15 @@ cdef bint is_column(object values):
     return hasattr(values, "__arrow_c_array__") or hasattr(values, "__arrow_c_stream__")
 
 
+cdef tuple array_capsules(object values):
+    """Returns the capsules of an array and of its type; TypeError if there are not two."""
+    found = values.__arrow_c_array__()
+    if not isinstance(found, (tuple, list)) or len(found) != 2:
+        raise TypeError(f"{type(values).__name__}.__arrow_c_array__() must return two capsules,"
+                        " of a schema and of an array")
+    return tuple(found)
+
+
 cdef ArrowArrayStream *unread_stream(object capsule) except NULL:
     """Returns the stream of a capsule; ArgumentError if another reader has taken it."""
     cdef ArrowArrayStream *stream
@@ -66,15 +75,22 @@ cdef str chunk_fault(const ArrowSchema *schema, const ArrowArray *chunk):
     """Returns why a chunk cannot be read; None if it can, or if no caller takes its type."""
     cdef const char *format = schema.format
     cdef const ArrowArray *texts = chunk.dictionary
-    cdef bytes name = format
+    cdef bytes name
     cdef int64_t i
     cdef int64_t code
-    if chunk.release is NULL:
+    if chunk.release is NULL or schema.release is NULL:
         return "it was read before: pass it anew"
+    if format is NULL:
+        return "it has no type"
+    if chunk.n_buffers > 0 and chunk.buffers is NULL:
+        return "its buffers are missing"
+    name = format
     if not (0 <= chunk.length < INT64_MAX >> 8 and 0 <= chunk.offset < INT64_MAX >> 8):
         return "it has an impossible length or offset"
     if (schema.dictionary is NULL) != (texts is NULL):
         return "its dictionary is missing, or its type does not have one"
+    if texts is not NULL and (not is_integers(format) or schema.dictionary.dictionary is not NULL):
+        return "its dictionary's codes are no integers, or its texts are in another dictionary"
     if is_integers(format):
         if chunk.n_buffers != 2 or (chunk.length and chunk.buffers[1] is NULL):
             return "its numbers are missing"
@@ -124,10 +140,8 @@ cdef class Column:
     def __cinit__(self, values):
         check_buffers(values)
         if hasattr(values, "__arrow_c_array__"):
-            self.owner = values.__arrow_c_array__()
+            self.owner = array_capsules(values)
             self.schema = <ArrowSchema *> PyCapsule_GetPointer(self.owner[0], "arrow_schema")
-            if self.schema.release is NULL:
-                raise ArgumentError("the Arrow column was read before: pass it anew")
             self.put(<ArrowArray *> PyCapsule_GetPointer(self.owner[1], "arrow_array"))
         else:
             self.drain(values.__arrow_c_stream__())
@@ -165,6 +179,8 @@ cdef class Column:
         stream = unread_stream(capsule)
         self.check(stream, stream.get_schema(stream, &self.own_schema))
         self.schema = &self.own_schema
+        if self.schema.release is NULL or self.schema.format is NULL:
+            raise ArgumentError("the Arrow stream has no type")
         while True:
             chunk = <ArrowArray *> PyMem_Malloc(sizeof(ArrowArray))
             if chunk is NULL:
@@ -257,7 +273,7 @@ cdef char string_kind(const ArrowSchema *schema) except 0:
     if format in (b"u", b"U", b"vu"):
         return schema.format[0]
     raise TypeError("a column of topics must hold strings, not Arrow's format"
-                    f" {format.decode('ascii')!r}")
+                    f" {format.decode('ascii', 'replace')!r}")
 
 
 cdef int64_t column_names(Column column, rdmeta_str_t *out) except -1:

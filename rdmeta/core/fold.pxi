@@ -196,11 +196,11 @@ cdef class Fold:
         cdef ArrowSchema *schema
         cdef ArrowArray *batch
         cdef rdmeta_err_t err
-        cdef object capsules
+        cdef tuple capsules
         cdef uint64_t before = self.taken()
         if hasattr(records, "__arrow_c_array__"):
             check_buffers(records)
-            capsules = records.__arrow_c_array__()
+            capsules = array_capsules(records)
             schema = <ArrowSchema *> PyCapsule_GetPointer(capsules[0], "arrow_schema")
             batch = <ArrowArray *> PyCapsule_GetPointer(capsules[1], "arrow_array")
             self.begin()
@@ -243,7 +243,8 @@ cdef class Fold:
                         break
                     err = rdmeta_fold_batch(self.fold, &schema, &batch)
                     batch.release(&batch)
-                schema.release(&schema)
+                if schema.release is not NULL:
+                    schema.release(&schema)
         self.busy = False
         if failed:
             why = stream.get_last_error(stream)

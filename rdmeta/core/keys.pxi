@@ -80,7 +80,7 @@ cdef int check_key_column(Column column) except -1:
         raise TypeError("a column of keys must not be dictionary-encoded: cast it to binary")
     if format not in (b"z", b"u", b"Z", b"U", b"vz", b"vu"):
         raise TypeError("a column of keys must hold binary or strings, not Arrow's format"
-                        f" {format.decode('ascii')!r}")
+                        f" {format.decode('ascii', 'replace')!r}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 import zlib
 from array import array
@@ -179,6 +180,52 @@ def test_a_damaged_column_is_refused_wherever_one_is_taken(number: int) -> None:
         cache.leaders(column, [0] * n)
     with pytest.raises(rdmeta.ArgumentError, match="damaged"):
         ffi.prepare(column)
+
+
+def test_a_column_without_its_parts_is_refused() -> None:
+    """An exporter with a mistake may leave NULL in its structs, or give too few of them."""
+
+    def calls(given: Any) -> None:
+        for call, kinds in (
+            (lambda: rdmeta.partitions_for(given, 12), (rdmeta.ArgumentError, TypeError)),
+            (lambda: rdmeta.MetadataCache().leaders(given, [0]), (rdmeta.ArgumentError, TypeError)),
+            (lambda: rdmeta.MetadataCache().leaders(["a"], given), rdmeta.ArgumentError),
+        ):
+            with pytest.raises(kinds):
+                call()
+
+    for column in (pa.array(["a"]), pa.array(["a"]).dictionary_encode(), pa.array([1], pa.int32())):
+        for capsule, word in ((0, 0), (1, 5)):  # the schema's format, the array's buffers
+            given = Given(column)
+            words = words_of(given.capsules[capsule])
+            kept, words[word] = words[word], 0
+            calls(given)
+            words[word] = kept
+    given = Given(pa.array(["a"]).dictionary_encode())
+    words = words_of(given.capsules[0])
+    kept, words[0] = words[0], ctypes.addressof(ctypes.c_char.from_buffer(NO_INTEGER))
+    calls(given)
+    words[0] = kept
+    for wrong in (given.capsules[:1], (), None, 5):
+        given.capsules = wrong
+        for call in (
+            lambda: rdmeta.partitions_for(given, 12),
+            lambda: rdmeta.MetadataCache().leaders(given, [0]),
+            lambda: rdmeta.Fold("cluster", "session").add(given),
+        ):
+            with pytest.raises(TypeError, match="two capsules"):
+                call()
+
+
+NO_INTEGER = bytearray(b"f\0")
+
+
+def words_of(capsule: object) -> Any:
+    """Returns the words of the struct of a schema or an array."""
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    name = b"arrow_schema" if "arrow_schema" in repr(capsule) else b"arrow_array"
+    return (ctypes.c_int64 * 9).from_address(pointer(capsule, name))
 
 
 def test_a_column_that_was_read_before_is_refused() -> None:
