@@ -328,8 +328,9 @@ class AsyncClient(Shell):
                 for change in changes:
                     print(change.kind, change.topic)
 
-        It waits while there are none, and ends when the client is closed. If `.resync` is set, the
-        reader was too slow: it must read the whole cache anew.
+        It waits while there are none. When the client is closed, it gives those that the cache
+        already has, and ends. If `.resync` is set, the reader was too slow: it must read the whole
+        cache anew.
         """
         names = None if topics is None else frozenset(names_of(topics))
         return self._changes(self._running(), self.cache.version, names)
@@ -346,10 +347,13 @@ class AsyncClient(Shell):
 
         driver.on_change.append(fill)
         try:
-            while not driver.is_closed:
+            is_open = True
+            while is_open:
+                is_open = not driver.is_closed
                 filled.clear()
                 if self.cache.version == since:
-                    await filled.wait()
+                    if is_open:
+                        await filled.wait()
                     continue
                 changes = only(names, self.cache.changes(since))
                 since = changes.until

@@ -177,6 +177,22 @@ def test_changes_come_until_the_client_is_closed(run: Run, brokers: Brokers) -> 
     run(main)
 
 
+def test_changes_right_before_close_still_come(run: Run, brokers: Brokers) -> None:
+    async def main() -> None:
+        async with AsyncClient(conf(brokers), topics=["orders"]) as client:
+            await client.refresh()
+            changes = client.changes()
+            begun = asyncio.ensure_future(changes.__anext__())
+            await asyncio.sleep(0)
+            for leader in (2, 3):
+                brokers.truth.lead("orders", 0, leader)
+                await client.refresh()
+        found = [*await begun, *[each async for more in changes for each in more]]
+        assert [each.kind for each in found] == ["leader_changed", "leader_changed"]
+
+    run(main)
+
+
 def test_changes_of_some_topics_leave_out_the_others(run: Run, brokers: Brokers) -> None:
     async def main() -> None:
         async with AsyncClient(conf(brokers)) as client:
