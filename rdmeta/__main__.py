@@ -33,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--pkgconfigdir", action="store_true", help="print the directory for PKG_CONFIG_PATH"
     )
+    if sys.stdout is None:
+        parser.error("stdout is closed")
     options = parser.parse_args(arguments)
     if options.static and not options.libs:
         parser.error("--static needs --libs: add --libs")

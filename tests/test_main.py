@@ -66,6 +66,16 @@ def test_help_and_version_end_with_0(option: str, capsys: pytest.CaptureFixture[
     assert ("--cflags" if option == "--help" else rdmeta.__version__) in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("option", ["--help", "--version", "--cflags"])
+def test_a_closed_stdout_is_an_error(option: str) -> None:
+    words = [sys.executable, "-m", "rdmeta", option]
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.endswith("error: stdout is closed\n")
+
+
 def test_a_library_that_is_not_built_is_an_error_that_says_how(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
