@@ -183,7 +183,7 @@ def test_the_count_ends_the_command_in_the_midst_of_an_answer(brokers: Brokers) 
 def test_a_terminal_gets_columns(brokers: Brokers) -> None:
     words = ("watch", "-b", brokers.bootstrap, *OFTEN)
     with commands.Terminal(*words) as terminal:
-        until_begun(brokers)
+        terminal.wait_for("time")
         brokers.truth.lead("orders", 0, 2)
         terminal.wait_for("  orders          0  leader_changed  1 (epoch 0) -> 2 (epoch 1)\n")
         terminal.resize(10, 20)
