@@ -56,7 +56,6 @@ def made_by_processes(tasks: Sequence[AnyTask], count: int) -> Iterator[Result |
 
 def serve() -> None:
     """Makes the tasks that come by stdin until it ends: what a worker runs."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the first process's to heed
     tasks = sys.stdin.buffer
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as results:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is no result
@@ -77,9 +76,14 @@ def _outcome(task: AnyTask) -> Result | Exception:
 
 def _started() -> subprocess.Popen[bytes]:
     program = _PROGRAM.format(path=sys.path, module=__name__)
-    return subprocess.Popen(
-        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    # Ctrl-C is the first process's to heed: a worker has this mask before it imports anything.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _feed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -753,3 +754,14 @@ def test_the_rows_of_many_small_files_are_taken_at_once(
     made(tmp_path / "history", tmp_path / "out")
     assert len(taken) == takes
     assert silver(tmp_path / "out") == silver(tmp_path / "before")
+
+
+def test_ctrl_c_does_not_reach_a_worker_even_while_it_starts() -> None:
+    """A terminal sends it to all processes; the first one ends the others, and says one line."""
+    with processes._started() as worker:
+        status = Path(f"/proc/{worker.pid}/status").read_text()
+        blocked = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
+        assert int(blocked, 16) & 1 << signal.SIGINT - 1
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        worker.communicate()
+    assert worker.returncode == 0
