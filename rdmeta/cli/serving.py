@@ -76,8 +76,9 @@ def serving(listen: Listen | None) -> Iterator[Serve]:
     registry = CollectorRegistry()
     try:
         server, _ = start_http_server(listen.port, listen.host, registry)
-    except OSError as error:
-        raise BadInputError(f"--metrics {listen.given}: {error.strerror}") from error
+    except (OSError, UnicodeError) as error:  # a name with an empty label has no form in IDNA
+        reason = error.strerror if isinstance(error, OSError) else "no name of a host"
+        raise BadInputError(f"--metrics {listen.given}: {reason}") from error
     metrics: Any = server.get_app()
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:

@@ -111,6 +111,11 @@ def test_what_is_no_place_is_refused(place: str) -> None:
     assert "--metrics needs PORT or HOST:PORT" in done.err
 
 
+def test_what_is_no_name_of_a_host_is_named() -> None:
+    done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", "a..b:9308")
+    assert done == (2, "", "rdmeta: --metrics a..b:9308: no name of a host\n")
+
+
 def test_without_the_extra_it_says_what_to_install() -> None:
     program = "import sys; sys.modules['prometheus_client'] = None\n" + commands.PROGRAM
     done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", "9", program=program)
