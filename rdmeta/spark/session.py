@@ -126,31 +126,16 @@ def hidden_pattern() -> str:
     """Returns a pattern of Java for options with a credential, as Spark shows a query's text.
 
     A Connect server shows options as `key: "..." value: "..."`. It shows SQL as it is written, on
-    its pages with a backslash before each quote and backslash. There a key may be bare or in any
-    quotes. A value is texts in either quotes, which may be raw (r'...'), or a number.
+    its pages with a backslash before each quote and backslash. A value of SQL may be in any quotes,
+    behind a comment, or an expression, so all that follows its key is hidden there.
     """
-    keys = "|".join(key.replace(".", r"`?\s*\.\s*`?") for key in secret_keys())
-    plain = "|".join(key.replace(".", r"\.") for key in secret_keys())
-    option = rf'key: "(?i:{plain})"\s*value: "(?:[^"\\]|\\.)*"'
-    gap = r"(?:\s|\\[nrt])*"
-    value = "|".join(_sql_texts("'") + _sql_texts('"'))
-    sql = rf"""(?i:{keys})(?:\\?["'`])?{gap}=?{gap}(?:(?:{gap}(?:{value}))+|-?\.?\d[\w.]*)"""
-    return f"{option}|{sql}"
-
-
-def _sql_texts(q: str) -> list[str]:
-    """Returns patterns of a text of SQL in the quotes `q`: raw and not, on a page and as written.
-
-    A page may cut a text off, which then ends with the page.
-    """
-    rest = rf"[^{q}\\]*"
-    shown = rf"\\\\(?:\\[\s\S]|[^\\])|\\{q}\\{q}|\\[^{q}\\]"
-    return [
-        rf"[rR]\\{q}{rest}(?:\\[^{q}]{rest})*(?:\\{q}|\Z)",
-        rf"[rR]{q}[^{q}]*(?:{q}|\Z)",
-        rf"\\{q}{rest}(?:(?:{shown}){rest})*(?:\\{q}|\Z)",
-        rf"{q}{rest}(?:(?:\\[\s\S]|{q}{q}){rest})*(?:{q}|\Z)",
-    ]
+    keys = "|".join(secret_keys()).replace(".", r"\.")
+    option = rf'key: "(?i:{keys})"\s*value: "[^"\\]*(?:\\.[^"\\]*)*"'
+    # A dot of a key may be escaped, and have blanks, comments, and quotes of its parts beside it.
+    blanks = r"[\s`'\"\\]*"
+    beside = rf"{blanks}(?:(?:/\*[\s\S]*?\*/|--.*){blanks})*"
+    keys = keys.replace(r"\.", rf"{beside}(?:\.|u002e|056){beside}")
+    return rf"{option}|(?i:{keys})[\s\S]*"
 
 
 def reason_of(error: Exception) -> str:

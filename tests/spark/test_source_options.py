@@ -183,11 +183,15 @@ def test_the_pattern_hides_credentials_in_the_text_of_a_query(key: str) -> None:
     for written in (f"{name}{gap}{value}" for name in quoted for gap in " =" for value in values):
         shown = re.sub(r"([\\'\"])", r"\\\1", written).replace("\n", "\\n")
         texts += [f"OPTIONS ({written}", f'query: "OPTIONS ({shown}']
+    gaps = [" == ", " /* it's */ ", " = -- it's\n", " = '' || ", " = concat('', ", " => ", "$$"]
+    texts += [f"OPTIONS ('{key}'{gap}'{SECRET}')" for gap in gaps]
+    for dot in ("\\.", "\\u002e", "' '.", " . ", "/**/.--\n", "` . `"):
+        texts.append(f"OPTIONS ('{key.replace('.', dot)}' '{SECRET}')")
     for text in texts:
         assert SECRET not in re.sub(hidden_pattern(), "***", text), text
     assert "777" not in re.sub(hidden_pattern(), "***", f"OPTIONS ('{key}' 777)")
-    both = f"OPTIONS ('{key}' '{SECRET}', 'table' 'partitions')"
-    assert re.sub(hidden_pattern(), "***", both).endswith(", 'table' 'partitions')")
+    both = f"OPTIONS ('table' 'partitions', '{key}' '{SECRET}')"
+    assert re.sub(hidden_pattern(), "***", both) == "OPTIONS ('table' 'partitions', '***"
     assert re.sub(hidden_pattern(), "***", 'key: "table" value: "x"') == 'key: "table" value: "x"'
 
 
