@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rdmeta import ALL, Client, EmbeddedCluster, MetadataCache
+from rdmeta._escaping import escaped
 from rdmeta.errors import Error, MissingExtraError
 
 try:
@@ -156,13 +157,13 @@ def show_cluster(client: Client, bootstrap: str) -> None:
     client.refresh(timeout=TIMEOUT)
     topics = cache.topics()
     partitions = [partition for topic in topics for partition in topic.partitions]
-    console.print(
-        f"  cluster {cache.cluster_id}: {len(cache.brokers)} brokers, {len(topics)} topics,"
+    tell(
+        f"cluster {cache.cluster_id}: {len(cache.brokers)} brokers, {len(topics)} topics,"
         f" {len(partitions)} partitions, version {cache.version}"
     )
     led = Counter(partition.leader for partition in partitions)
     for broker in cache.brokers:
-        console.print(f"  broker {broker.id}, {broker.host}:{broker.port}, leads {led[broker.id]}")
+        tell(f"broker {broker.id}, {broker.host}:{broker.port}, leads {led[broker.id]}")
     if not partitions:
         console.print("  this client may see no topic here, so there is nothing to look up")
         return
@@ -172,7 +173,12 @@ def show_cluster(client: Client, bootstrap: str) -> None:
             found = str(cache.leader(topic, partition))
         except Error as error:
             found = f"{type(error).__name__}: {error}"
-        console.print(f'  cache.leader("{topic}", {partition})  {found}', markup=False)
+        tell(f'cache.leader("{topic}", {partition})  {found}')
+
+
+def tell(line: str) -> None:
+    """Prints a line with texts of a cluster."""
+    console.print(f"  {escaped(line)}", markup=False)
 
 
 def show_changes(cluster: EmbeddedCluster, client: Client) -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from broker import Brokers
+from frames import B, P, T
 
 from rdmeta import EmbeddedCluster
 from rdmeta.demo import QUERIES, command, show
@@ -132,6 +134,16 @@ def test_a_cluster_of_the_users_own_is_only_read_from(
     assert "LeaderNotAvailableError" in done.stdout
     assert {request.api_key for request in cluster.requests()} == {API_VERSIONS, METADATA}
     assert list(tmp_path.iterdir()) == []
+
+
+def test_hostile_texts_of_the_users_cluster_are_escaped(tmp_path: Path) -> None:
+    with Brokers(1, "c\x1b[2Jx[/]\u202e") as brokers:
+        brokers.truth.brokers[2] = B(2, "h\n  forged [/] [link=http://x]\x1b", 9, None)
+        brokers.truth.topics["t\x9b"] = T("t\x9b", [P(0, 1, 1, (1,))])
+        done = demo(cwd=tmp_path, BOOTSTRAP=brokers.bootstrap)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert all(c.isprintable() or c == "\n" for c in done.stdout + done.stderr)
+    assert "h\\n  forged [/] [link=http://x]\\x1b" in done.stdout.replace("\n  ", "")
 
 
 def test_a_cluster_without_topics_leaves_nothing_to_look_up(
