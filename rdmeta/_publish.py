@@ -59,20 +59,21 @@ class Claim:
             os.pwrite(self.fd, b"%d\n" % os.getpid(), 0)
 
     def _open(self) -> int:
-        """Opens the lock file, which must be a regular file of this user, and not a link.
+        """Opens the lock file, which must be a regular file of this user, and no kind of link.
 
         A directory that others write to may have anything at that path. Raises OSError.
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        wrong = f"{self.place} must be a regular file of this user: remove it"
+        wrong = f"{self.place} must be a regular file of this user with one name: remove it"
         try:
             fd = os.open(self.place, flags, 0o666)
         except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENXIO):
+            if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
                 error.strerror = wrong
             raise
         found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid()
+        if not is_ours or found.st_nlink > 1:  # a hard link would be another file, cut off
             os.close(fd)
             raise PermissionError(errno.EPERM, wrong)
         return fd

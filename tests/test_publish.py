@@ -302,13 +302,18 @@ def test_one_publisher_at_a_time_has_a_path_and_a_fork_does_not_keep_it(tmp_path
     cache.publish(path).close()  # the feeder was killed
 
 
-@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "other"])
+@pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "other", "hard", "folder"])
 def test_a_lock_that_is_no_file_of_this_user_is_refused(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, lock, precious = tmp_path / "state", tmp_path / "state.lock", tmp_path / "precious"
     if kind == "pipe":
         os.mkfifo(lock)
+    elif kind == "folder":
+        lock.mkdir()
+    elif kind == "hard":
+        precious.write_text("kept")
+        lock.hardlink_to(precious)
     elif kind == "other":
         lock.write_text("kept")
         monkeypatch.setattr(os, "geteuid", lambda: os.stat(lock).st_uid + 1)
@@ -316,11 +321,11 @@ def test_a_lock_that_is_no_file_of_this_user_is_refused(
         lock.symlink_to(precious)
         if kind == "link":
             precious.write_text("kept")
-    with pytest.raises(OSError, match="regular file of this user: remove it"):
+    with pytest.raises(OSError, match="regular file of this user with one name: remove it"):
         MetadataCache().publish(path)
     assert not path.exists()
-    assert precious.exists() == (kind == "link")
-    assert kind in {"pipe", "dangling"} or lock.read_text() == "kept"
+    assert precious.exists() == (kind in {"link", "hard"})
+    assert kind in {"pipe", "dangling", "folder"} or lock.read_text() == "kept"
 
 
 def test_a_lock_that_is_removed_is_taken_again_unless_another_has_it(tmp_path: Path) -> None:

@@ -83,10 +83,10 @@ escape, such as `\\x1b`, and so is one that the locale lacks.
 
 `--json` prints one object. [output.schema.json](../rdmeta/cli/output.schema.json) is its schema;
 `version` changes when the meaning of a field does. Absent values are `null`. `--csv` and
-`--parquet FILE` hold one table. A spreadsheet runs a cell that begins with `=`, `+`, `-` or `@` as
-a formula, and names of topics, hosts and racks come from others. So `--csv` puts a `'` before such
-a text, but not before a number. `--csv-raw` leaves each text as it is, for programs. Times are RFC
-3339 in UTC.
+`--parquet FILE` hold one table. A spreadsheet runs a cell that begins with `=`, `+`, `-` or `@`, or
+with a wide form of one, as a formula, and names of topics, hosts and racks come from others. So
+`--csv` puts a `'` before such a text, but not before a number. `--csv-raw` leaves each text as it
+is, for programs. Times are RFC 3339 in UTC.
 
 Errors, warnings and the client's log go to stderr, each as one line. `-v` adds causes and the log,
 `-vv` all of the log; `-q` leaves only errors.

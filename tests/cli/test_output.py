@@ -71,7 +71,7 @@ def test_an_absent_cell_of_csv_is_empty(capsys: pytest.CaptureFixture[str]) -> N
     ]
 
 
-FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "=a,b"]
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "=a,b", "\uff1d1", "\uff0b1", "\uff0d1", "\uff201"]
 
 
 @pytest.mark.parametrize(("form", "mark"), [("csv", "'"), ("csv-raw", "")])

@@ -126,7 +126,7 @@ def main(way: str, folder: str, image: str) -> None:
         with contextlib.redirect_stdout(plans):
             frame.explain()
         scan = plans.getvalue().rpartition("BatchScan ")[2].partition("[")[0].replace(servers, "it")
-        for key in ("'{}'", '"{}"', "`{}`") if way == "connect" else ():
+        for key in ("'{}'", '"{}"', "`{}`", "'{}' /* it's */") if way == "connect" else ():
             options = f"image '{image}', {key.format('sasl.password')} '{PASSWORD}'"
             with contextlib.suppress(Exception):  # only the text of the statement matters
                 session.sql(f"CREATE TEMPORARY VIEW seen USING rdmeta OPTIONS ({options})")
