@@ -131,9 +131,8 @@ def hidden_pattern() -> str:
     """
     keys = "|".join(secret_keys()).replace(".", r"\.")
     option = rf'key: "(?i:{keys})"\s*value: "[^"\\]*(?:\\.[^"\\]*)*"'
-    # A dot of a key may be escaped, and have blanks, comments, and quotes of its parts beside it.
-    blanks = r"[\s`'\"\\]*"
-    beside = rf"{blanks}(?:(?:/\*[\s\S]*?\*/|--.*){blanks})*"
+    # A dot of a key may be escaped, and have blanks and quotes of its parts beside it.
+    beside = r"[\s`'\"\\]*"
     keys = keys.replace(r"\.", rf"{beside}(?:\.|u002e|056){beside}")
     return rf"{option}|(?i:{keys})[\s\S]*"
 

