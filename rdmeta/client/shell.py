@@ -107,6 +107,8 @@ class Shell:
 
     def __repr__(self) -> str:
         """Returns the servers, the cluster and the state; no other setting, as some are secrets."""
+        if not hasattr(self, "_driver"):  # its configuration was refused
+            return f"<rdmeta.{type(self).__name__} not made>"
         servers = ",".join(map(str, self._driver.servers))
         name, state = type(self).__name__, self._driver.state
         return f"<rdmeta.{name} {servers} cluster_id={self._cache.cluster_id!r} {state}>"

@@ -6,6 +6,7 @@ import ctypes
 import random
 import zlib
 from array import array
+from collections.abc import Callable
 from typing import Any
 
 import frames
@@ -186,11 +187,12 @@ def test_a_column_without_its_parts_is_refused() -> None:
     """An exporter with a mistake may leave NULL in its structs, or give too few of them."""
 
     def calls(given: Any) -> None:
-        for call, kinds in (
+        ways: tuple[tuple[Callable[[], object], Any], ...] = (
             (lambda: rdmeta.partitions_for(given, 12), (rdmeta.ArgumentError, TypeError)),
             (lambda: rdmeta.MetadataCache().leaders(given, [0]), (rdmeta.ArgumentError, TypeError)),
             (lambda: rdmeta.MetadataCache().leaders(["a"], given), rdmeta.ArgumentError),
-        ):
+        )
+        for call, kinds in ways:
             with pytest.raises(kinds):
                 call()
 
