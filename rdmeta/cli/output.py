@@ -22,7 +22,7 @@ _ROW_GROUP = 100_000
 _MOST_TEXTS = 10_000
 _TIME_WIDTH = len("2026-01-31T12:00:00.000Z")
 
-# What a spreadsheet takes for the begin of a formula; some take the wide forms, too.
+# A spreadsheet runs a text that begins with one of these; some also run the full-width signs.
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 Row = Sequence[Any]

@@ -40,10 +40,10 @@ class Lister:
         `clusters` limit it only if all are ids that files have in their names. A cluster may also
         be given by the name that the recorder noted in footers.
         """
-        found = list(entries(place))
-        ids = {cluster_of(each.name) for each, _ in found}
+        # look() lists a folder of this machine itself: here only the ids are missing.
+        found = [] if place.is_local and clusters is None else list(entries(place))
         every = [limits]
-        if clusters is not None and clusters <= ids:
+        if clusters is not None and clusters <= {cluster_of(each.name) for each, _ in found}:
             every = [limits._replace(cluster_id=each) for each in sorted(clusters)]
         if not place.is_local:
             return self._stored(place, [each for each, _ in found], every)

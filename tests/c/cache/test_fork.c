@@ -1,6 +1,6 @@
 /* tsan */
-/* What the child of a fork can do with a cache of its parent, and what is left
- * if the cache's lock is lost (base/lock.h). */
+/* The child of a fork uses a cache of its parent. If the cache's lock is lost
+ * (base/lock.h), the child can still look up. */
 #include "support/image_fixture.h"
 
 #include <pthread.h>
