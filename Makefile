@@ -168,10 +168,10 @@ spark-kafka-jars: .cache/spark-kafka/$(SPARK_KAFKA_VERSION)
 		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
 	@mv $@.part $@ && touch $@
 
-# Rounds of each scenario. Five or more also write docs/scenarios.md.
+# Rounds of each scenario. Five or more also write docs/internals/scenarios.md.
 SCENARIO_ROUNDS ?= 5
 
-scenarios: build ## clients on Apache Kafka that fails; writes docs/scenarios.md
+scenarios: build ## clients on Apache Kafka that fails; writes docs/internals/scenarios.md
 	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory kafka-jars || \
 		echo "no Kafka was fetched: its scenarios are skipped"; fi
 	SCENARIO_ROUNDS=$(SCENARIO_ROUNDS) $(PY) -m pytest -m real tests/real $(PYTEST_ARGS)

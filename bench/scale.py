@@ -1,4 +1,4 @@
-"""Writes docs/scale.md: what a large fleet takes, by the rows of `make bench-spark`.
+"""Writes docs/internals/scale.md: what a large fleet takes, by the rows of `make bench-spark`.
 
 A sentence or a row whose figure has not been measured is left out, and named at the page's end.
 """
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from bench.build import ROOT
 from bench.figure import Scale, count
 from bench.figures_spark import silver_name
-from bench.results import Row, digits
+from bench.results import Row, commit_of, digits
 
-PAGE = ROOT / "docs" / "scale.md"
+PAGE = ROOT / "docs/internals/scale.md"
 
 RECORDS = 1_000  # millions of change records a day
 FLEET = 300  # clusters
@@ -258,7 +258,7 @@ def facts_of(rows: Sequence[Row]) -> Facts:
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Returns docs/scale.md."""
+    """Returns docs/internals/scale.md."""
     facts = facts_of([row for row in rows if row["run"] == "bench"])
     lines = [f"| {cells} |" for cells in _measured(facts, TABLE)]
     sentences = [f"- {text}" for text in _measured(facts, SENTENCES)]
@@ -270,7 +270,7 @@ def page(rows: Sequence[Row]) -> str:
     out += ["|---|---|---|---|"]
     for name, row in facts.used.items():
         day = str(row["measured_at"])[:10]
-        out.append(f"| {name} | `{row['commit']}` | {day} | {row['machine']} |")
+        out.append(f"| {name} | {commit_of(row)} | {day} | {row['machine']} |")
     if facts.missing:
         out += ["", "Not measured yet, so left out above:", ""]
         out += [f"- {name}" for name in facts.missing]

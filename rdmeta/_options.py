@@ -1,8 +1,8 @@
 """The tables of the client's options: names, types, ranges, defaults, and what each does.
 
-`rdmeta.config` checks a configuration against it, tools/options_page.py writes docs/options.md from
-it, and tests/test_options.py compares it with librdkafka's own table. The names, ranges and
-defaults are librdkafka's; an option that librdkafka lacks says where it comes from.
+`rdmeta.config` checks a configuration against it, tools/options_page.py makes a page of it, and
+tests/test_options.py compares it with librdkafka's own table. Names, ranges and defaults are
+librdkafka's; an option that librdkafka lacks says where it comes from.
 """
 
 from __future__ import annotations

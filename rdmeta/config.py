@@ -3,7 +3,7 @@
     config = rdmeta.config.parse({"bootstrap.servers": "kafka-1:9092,kafka-2:9092"})
     config = rdmeta.config.parse(rdmeta.config.load("client.properties"))
 
-docs/options.md lists the options.
+docs/reference/options.md lists the options.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
     of TLS and SASL that have no effect with the protocol or the mechanism. A check of TLS that is
     switched off, or a password that is sent in the clear, gives one warning in the log. A secret
     may be text or a callable that returns it.
-    The keys of Java's clients are understood as well: see docs/options.md. With `servers=False`
-    bootstrap.servers may be missing. No file is opened.
+    The keys of Java's clients are understood as well: see docs/reference/options.md. With
+    `servers=False` bootstrap.servers may be missing. No file is opened.
 
     Raises ConfigError, which lists every unknown option, wrong value and contradiction, with the
     allowed values or the nearest known option. It shows no secret. Raises TypeError if `conf` is

@@ -165,7 +165,7 @@ def test_the_page_of_options_is_up_to_date() -> None:
 
 
 def test_the_page_has_a_row_per_option_with_what_it_allows() -> None:
-    page = (ROOT / "docs/options.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
     for option in OPTIONS:
         row = re.search(rf"^\| `{re.escape(option.key)}`.*$", page, re.M)
         assert row

@@ -1,4 +1,4 @@
-"""Writes docs/options.md, the page of the client's options, from the table of options.
+"""Writes docs/reference/options.md, the page of the client's options, from the table of options.
 
     python tools/options_page.py          # updates the page
     python tools/options_page.py --check  # writes nothing; exits with 1 if the page is behind
@@ -17,7 +17,7 @@ from typing import Any
 from generated import ROOT, bring_up_to_date
 
 TABLE = ROOT / "rdmeta/_options.py"
-PAGE = ROOT / "docs/options.md"
+PAGE = ROOT / "docs/reference/options.md"
 
 HEAD = """\
 # Options of the client

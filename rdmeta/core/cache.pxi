@@ -293,7 +293,7 @@ cdef class MetadataCache(Reading):
         - rebootstrapped: an answer of another cluster replaces everything (KIP-1102).
         - tolerate_trailing: accepts one byte too many, which librdkafka's mock brokers send.
 
-        docs/policies.md lists the rules for an answer that differs from what is known.
+        docs/internals/policies.md lists the rules for an answer that differs from what is known.
 
         On an exception the cache is as it was, but for hints that the answer ends. Those are the
         hints of the names that were asked for; an applied answer to ALL ends every hint. Hints made

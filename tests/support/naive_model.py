@@ -1,6 +1,6 @@
 """A simple model of the cache, in plain Python: what the real cache should return.
 
-Each rule of docs/policies.md is one branch of about three lines. Times are in seconds; there is no
+Each rule of policies.md is one branch of about three lines. Times are in seconds; there is no
 index, no digest, and no sharing. `test_model_based.py` compares the real cache with the model.
 """
 

@@ -1,7 +1,7 @@
 """The scenarios of tests/real: what is expected, what runs have seen, and the page about both.
 
 `make scenarios` runs each scenario five times, merges what it saw into tests/real/scenarios.json,
-and writes docs/scenarios.md from that. `python tests/support/scenarios.py` does only the last.
+and writes docs/internals/scenarios.md. `python tests/support/scenarios.py` does only the last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "real" / "scenarios.json"
-PAGE = ROOT / "docs" / "scenarios.md"
+PAGE = ROOT / "docs/internals/scenarios.md"
 # The rounds of a run that may write the page.
 ROUNDS = 5
 CLIENTS = ("Client", "AsyncClient")
@@ -458,7 +458,7 @@ every 10 ms on a connection of its own. Without another value here the clients h
 configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's. A value beyond its bound is
 **bold**. The tests allow the worst value a second more, as a machine may be busy. Clients of rows
 with SASL_SSL use TLS. They log in by SCRAM-SHA-512 if the row names no other mechanism. All output
-of the tests is searched for secrets. [connect.md](connect.md) has the texts of errors.
+of the tests is searched for secrets. [errors.md](../reference/errors.md) has the texts of errors.
 
 """
 
@@ -493,16 +493,18 @@ def signature(rows: Sequence[Row]) -> list[str]:
     """Returns a line for each run: its machine, commit and day."""
     runs: dict[tuple[str, str, str], int] = {}
     for row in rows:
-        run = (row["machine"], row["commit"], row["measured_at"][:10])
+        commit, changed, _ = row["commit"].partition("-dirty")
+        commit = f"`{commit}`" + (" and uncommitted changes" if changed else "")
+        run = (row["machine"], commit, row["measured_at"][:10])
         runs[run] = runs.get(run, 0) + 1
     return [
-        f"- {count} rows: {machine}; commit `{commit}`, {day}"
+        f"- {count} rows: {machine}; commit {commit}, {day}"
         for (machine, commit, day), count in sorted(runs.items(), key=lambda item: item[0][2])
     ]
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Returns docs/scenarios.md."""
+    """Returns docs/internals/scenarios.md."""
     found = {place(row): row for row in rows}
     out = ["| scenario | expected | seen | brokers | Client: median, worst | AsyncClient |"]
     out += ["|---|---|---|---|---|---|"]

@@ -1,4 +1,4 @@
-"""The wrong configurations that tests/real tries, and the page about them, docs/connect.md.
+"""The wrong configurations that tests/real tries, and their page, docs/reference/errors.md.
 
 `make scenarios` runs each one against real Kafka, keeps what both clients raise in
 tests/real/connect.json, and writes the page from that. Run as a program, this module does only the
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "real" / "connect.json"
-PAGE = ROOT / "docs" / "connect.md"
+PAGE = ROOT / "docs/reference/errors.md"
 
 Texts = dict[str, dict[str, str]]
 
@@ -469,7 +469,7 @@ def section(case: Case, texts: Texts) -> str:
 
 
 def page(texts: Texts) -> str:
-    """Returns docs/connect.md."""
+    """Returns docs/reference/errors.md."""
     parts = []
     for group in GROUPS:
         parts.append(f"## {group.heading}\n")

@@ -1,6 +1,6 @@
 /*
- * merge: the rows of docs/policies.md about epochs, leaders, ids and shorter
- * lists of one topic, and about malformed ones. test_merge_rewind.c,
+ * merge: the rows of docs/internals/policies.md about epochs, leaders, ids and
+ * shorter lists of one topic, and about malformed ones. test_merge_rewind.c,
  * test_policy_answer.c and test_policy_error.c have the others.
  *
  *     row                                   test
