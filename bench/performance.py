@@ -1,6 +1,7 @@
 """Writes performance.md and scale.md of docs/internals/, and the README's figures.
 
-All comes from bench/results.json. `make bench` and `make bench-peers` write it; `python -m bench.performance` does only that.
+They are made of bench/results.json by `make bench`, `make bench-peers`, and by
+`python -m bench.performance`, which measures nothing.
 """
 
 from __future__ import annotations
