@@ -5,10 +5,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import re
-import subprocess
-import sys
 from importlib import metadata
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -25,8 +22,6 @@ from rdmeta._options import (
 )
 from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.config import Config
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 class Theirs(NamedTuple):
@@ -154,21 +149,3 @@ def test_each_kind_of_option_has_a_check_and_words_for_what_it_allows() -> None:
     kinds = {option.kind: option for option in OPTIONS}
     assert set(kinds) == set(KINDS)
     assert all(allowed(option) for option in kinds.values())
-
-
-def test_the_page_of_options_is_up_to_date() -> None:
-    tool = ROOT / "tools/options_page.py"
-    done = subprocess.run(
-        [sys.executable, tool, "--check"], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert done.returncode == 0, f"{done.stdout}run tools/options_page.py"
-
-
-def test_the_page_has_a_row_per_option_with_what_it_allows() -> None:
-    page = (ROOT / "docs/reference/options.md").read_text(encoding="utf-8")
-    for option in OPTIONS:
-        row = re.search(rf"^\| `{re.escape(option.key)}`.*$", page, re.M)
-        assert row
-        assert f"| {allowed(option)} |" in row[0]
-    for key in [*NOT_NEEDED, *REFUSED, *JAVA_KEYS]:
-        assert f"`{key}`" in page

@@ -54,6 +54,7 @@ SASL. Nothing listens at `kafka:9999`, and `10.0.0.9:9092` does not answer.
 |---|---|---|
 """
 
+
 def help_of(name: str) -> str:
     """Returns the help of a command."""
     parent = click.Context(group, info_name="rdmeta", terminal_width=98)

@@ -259,7 +259,7 @@ class Invariants:
     def epochs_never_go_back(self) -> None:
         """(1) No reader sees an older epoch after a newer one of one topic id.
 
-        The exceptions are those of policies.md. A rewind is believed after 5 lower answers over 5 s.
+        The exceptions are in policies.md. A rewind is believed after 5 lower answers over 5 s.
         An id that becomes known makes another key here. An answer may lack the epoch. A topic
         begins anew if it was forgotten, or was negative for longer than max age.
         """
