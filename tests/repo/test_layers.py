@@ -19,7 +19,6 @@ LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
 FOLDERS: list[str] = LAYERS["c"]["folders"]
 VENDORED = tuple(f"csrc/vendor/{name}/" for name in LAYERS["c"]["vendored"])
 PYTHON_ORDER = LAYERS["python"]["order"]
-# The folders whose own folders are in the map.
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
