@@ -26,10 +26,10 @@ HEAD = f"""\
 
 <!-- `make bench-spark` writes this page from bench/results.json: do not edit it. -->
 
-This page says what the pipeline takes for a large fleet: {RECORDS / 1_000:g} billion change records
-a day, of {FLEET} clusters. That load was never run at once. Each number follows by multiplication
-from a run on one machine, which the last section names. So the page also says why the work does not
-grow faster than the records.
+What does the pipeline need for a large fleet: {RECORDS / 1_000:g} billion change records a day,
+from {FLEET} clusters? Nobody has run that load at once. Each number is a run on one machine,
+multiplied; the last section names the runs. So the page also says why the work grows no faster than
+the records.
 """
 
 WHY = """\

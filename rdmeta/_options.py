@@ -344,7 +344,7 @@ OPTIONS = (
         "rebootstrap",
         "low",
         "What the client does when no known broker can be used: `rebootstrap` closes every"
-        " connection and begins anew with `bootstrap.servers`, `none` keeps trying the known ones.",
+        " connection and starts from `bootstrap.servers`, `none` keeps trying the known ones.",
         choices={"none": False, "rebootstrap": True},
     ),
     Option(

@@ -451,14 +451,16 @@ HEAD = """\
 
 <!-- `make scenarios` writes this page from tests/real/scenarios.json: do not edit it. -->
 
-`make scenarios` runs each scenario five times on Apache Kafka. Some run on the tests' own brokers,
-which do what Kafka does not do on demand. Both clients watch the same fault. The first broker's
-word is the time at which any broker first says something. A process of its own asks each broker
-every 10 ms on a connection of its own. Without another value here the clients have their default
-configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's. A value beyond its bound is
-**bold**. The tests allow the worst value a second more, as a machine may be busy. Clients of rows
-with SASL_SSL use TLS. They log in by SCRAM-SHA-512 if the row names no other mechanism. All output
-of the tests is searched for secrets. [errors.md](../reference/errors.md) has the texts of errors.
+What do the clients do when brokers fail? `make scenarios` runs each scenario five times on Apache
+Kafka, or on the tests' own brokers if Kafka does not do such a thing on demand. Both clients see
+the same fault. Many times count from *the first broker's word*: the moment at which any broker
+first says what is new. A separate process notes it; it asks each broker every 10 ms.
+
+Unless a row says otherwise, the clients have their default configuration, in which
+`retry.backoff.max.ms` is 1 s. Times depend on the machine. A value beyond its bound is **bold**;
+the tests allow the worst value one second more, since a machine may be busy. In rows with SASL_SSL
+the clients use TLS and log in by SCRAM-SHA-512, unless the row names another mechanism. The tests
+search all of their output for secrets. [errors.md](../reference/errors.md) has the texts of errors.
 
 """
 
