@@ -212,7 +212,7 @@ OPTIONS = (
         0,
         "low",
         "The client forgets a topic once no call has needed it, waited for it or read it through"
-        " the client for so long. It keeps topics that handles hold. 0: it forgets none.",
+        " the client for this long. It keeps topics that handles hold. 0: it forgets none.",
         highest=_INT32_MAX,
         unit="ms",
         origin=JAVA,
@@ -353,7 +353,7 @@ OPTIONS = (
         "rebootstrap_trigger",
         300_000,
         "low",
-        "The client also rebootstraps when no refresh has succeeded for so long.",
+        "The client also rebootstraps when no refresh has succeeded for this long.",
         highest=_INT32_MAX,
         unit="ms",
     ),
