@@ -111,8 +111,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "frozen",
         "The node in use is frozen (SIGSTOP) while it holds a request, and thawed later",
-        "a refresh within 1.5 x the hedge; the late answer does no harm",
-        "time of refresh(), in hedges (1 s on a quiet machine)",
+        "a refresh within 1.5 x the wait for a hedge; the late answer does no harm",
+        "time of refresh(), in waits for a hedge (1 s on a quiet machine)",
         unit="hedges",
         worst=1.5,
     ),
@@ -135,7 +135,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "cut-refused",
         "The network is cut for 5 s: connections are reset and refused",
         "lookups served; true soon after: within 2 x `retry.backoff.max.ms`"
-        " + `reconnect.backoff.max.ms` (2 s here) + 4 hedges",
+        " + `reconnect.backoff.max.ms` (2 s here) + 4 waits for a hedge",
         "time since the network is back",
         worst=8.0,
     ),
