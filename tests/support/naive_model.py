@@ -395,7 +395,10 @@ class Model:
             return not outdated
         kept = set(older)
         if outdated:
-            kept |= (old.rows.keys() & new.keys()) - known.keys()
+            undecided = (old.rows.keys() & new.keys()) - known.keys()
+            kept |= {
+                i for i in undecided if self.row(new[i], None, answer).latest != old.rows[i].latest
+            }
         if raised or not (older or outdated):
             old.rewind = None
         if raised and outdated:
