@@ -24,7 +24,7 @@ settings.load_profile("any speed")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts groups first, so that no long one is left for the end; in each, what kills nodes last."""
+    """Puts groups first: no long one is left for the end. In each, what kills nodes is last."""
     items.sort(
         key=lambda item: (
             item.get_closest_marker("xdist_group") is None,

@@ -205,13 +205,14 @@ static int ids_equal(rdmeta_wire_ids_t a, rdmeta_list_t b) {
         if (a.count != b.count)
                 return 0;
         for (i = 0; i < a.count; i++)
-                if ((int32_t)rdmeta_be32(a.be + 4 * i) != rdmeta_list_get(b, i))
+                if ((int32_t)rdmeta_be32(a.be + 4 * i) !=
+                    rdmeta_list_get(b, i))
                         return 0;
         return 1;
 }
 
-/* Returns whether row `i` of an outdated answer has no epoch, and says something
- * else than what is known. Which of the two is newer is not known then. */
+/* Returns whether row `i` of an outdated answer has no epoch, and differs from
+ * what is known. Which of the two is newer is not known then. */
 static int is_undecided(const rdmeta_builder_t *s, uint32_t i,
                         const rdmeta_row_t *row) {
         return s->epoch[i] < 0 &&

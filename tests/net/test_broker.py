@@ -31,7 +31,7 @@ from rdmeta import (
     encode_metadata_request,
     fetch,
 )
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 
 LONG = 20.0

@@ -10,53 +10,47 @@ import asyncio
 import resource
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator
 from typing import Any
 
 import pytest
 
-CPU_S, ASLEEP_S = 1.0, 0.5
+CPU_S, ASLEEP_S, LOOK_S = 1.0, 0.5, 0.05
 # Tests with one of these marks may cost what they need.
 COSTLY = ("proof", "slow", "nightly", "packaging", "real")
 
 
 class Sleeps:
-    """Adds up the seconds for which the main thread slept, or waited until a time-out passed."""
+    """Adds up the seconds for which the main thread asked to sleep, or to wait until a time-out.
+
+    A shorter sleep is a look at something that will happen: how many there are depends on the
+    machine. So those of up to `LOOK_S` do not count.
+    """
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._nested = 0
 
-    @contextmanager
-    def _one(self) -> Iterator[list[bool]]:
-        """Counts one sleep, unless it is a part of another one, or is cancelled by its taker."""
-        counts, start = [threading.current_thread() is threading.main_thread()], time.monotonic()
-        self._nested += counts[0]
-        main = counts[0]
-        try:
-            yield counts
-        finally:
-            self._nested -= main
-            if counts[0] and not self._nested:
-                self.seconds += time.monotonic() - start
+    def add(self, seconds: float) -> None:
+        if seconds > LOOK_S and threading.current_thread() is threading.main_thread():
+            self.seconds += seconds
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Replaces what sleeps until `patch` is undone."""
-        sleep, wait, aio = time.sleep, threading.Condition.wait, asyncio.sleep
+        sleep, wait, pause = time.sleep, threading.Condition.wait, asyncio.sleep
 
         def sleeping(seconds: float) -> None:
-            with self._one():
-                sleep(seconds)
+            sleep(seconds)  # one that a signal interrupts does not count
+            self.add(seconds)
 
         def waiting(condition: Any, timeout: float | None = None) -> bool:
-            with self._one() as counts:
-                counts[0] &= not (notified := wait(condition, timeout))
+            if not (notified := wait(condition, timeout)):
+                self.add(timeout or 0)
             return notified
 
         async def pausing(delay: float, result: Any = None) -> Any:
-            with self._one():
-                return await aio(delay, result)
+            result = await pause(delay, result)  # one that is cancelled does not count
+            self.add(delay)
+            return result
 
         patch.setattr(time, "sleep", sleeping)
         patch.setattr(threading.Condition, "wait", waiting)

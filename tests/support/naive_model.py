@@ -243,6 +243,9 @@ class Model:
                 if entry.kept_until < now:
                     del self.entries[name]
             elif entry.until < now:
+                if entry.state == "missing" and entry.given_by >= 0:  # it has its time once more
+                    entry.until, entry.given_by = now + self.absent_grace, -1
+                    continue
                 if entry.state == "missing":
                     entry.state, entry.until, entry.changed = "gone", now - 1e-6, after
                     entry.doubt, entry.gone_at, entry.given_by = NOTHING, now, -1

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rdmeta._option_values import KINDS
-from rdmeta._options import (
+from rdmeta.config import Config
+from rdmeta.config.option_table import (
     JAVA_KEYS,
     LIBRDKAFKA,
     NOT_NEEDED,
@@ -23,10 +23,10 @@ from rdmeta._options import (
     Option,
     allowed,
 )
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
-from rdmeta.config import Config
+from rdmeta.config.option_values import KINDS
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Theirs(NamedTuple):
