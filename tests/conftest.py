@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from clocks import Clock
+from costs import watched
 from hypothesis import HealthCheck, settings
 
 from rdmeta import MetadataCache
@@ -22,11 +23,24 @@ settings.register_profile("any speed", deadline=None, suppress_health_check=[Hea
 settings.load_profile("any speed")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts groups first: no long one is left for the end. In each, what kills nodes is last."""
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("xdist_group") is None,
+            item.get_closest_marker("kills") is not None,
+        )
+    )
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, Any, Any]:
-    """Skips a test that needs more of an embedded cluster than an older confluent-kafka has."""
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Skips a test that needs more of an embedded cluster than an older confluent-kafka has.
+
+    Fails one that costs more than its marks allow.
+    """
     try:
-        return (yield)
+        return (yield from watched(item))
     except Error as error:
         if "needs confluent-kafka" in str(error):
             pytest.skip(str(error))

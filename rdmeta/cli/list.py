@@ -232,7 +232,7 @@ def _controller(target: Target, cache: MetadataCache, timeout: float) -> int | N
 
 def _leader_at(cache: MetadataCache, timeout: float) -> int | None:
     """Asks the first broker that connects, without the client, which takes long to import."""
-    from rdmeta.address import Address
+    from rdmeta.config.address import Address
     from rdmeta.net import describe_quorum
     from rdmeta.net.blocking import Connection, Deadline, Race
 

@@ -220,7 +220,7 @@ def _names(path: str | None) -> Mapping[str, str]:
     """Returns the names by cluster id that a file gives; raises BadInputError."""
     if path is None:
         return {}
-    from rdmeta._properties import read_properties
+    from rdmeta.config.properties import read_properties
 
     return read_properties(path)
 

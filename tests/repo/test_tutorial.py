@@ -26,6 +26,7 @@ def titles(text: str) -> list[list[str]]:
     return [words for words in found if words]
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(60)
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     text = TEXT

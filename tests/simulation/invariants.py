@@ -21,10 +21,10 @@ from network import Answer, Link
 from scene import INVALID
 from violation import EPSILON, JITTER, Violation
 
-from rdmeta.address import Address
 from rdmeta.cache import DENIED, NOT_CACHED, UNKNOWN_TOPIC, WAITING
 from rdmeta.cache import INVALID as INVALID_STATE
 from rdmeta.client.actions import Close, Connect, Kind, Node, Poll, Send
+from rdmeta.config.address import Address
 from rdmeta.model import ALL, Applied, Partition, Request, Topic
 
 if TYPE_CHECKING:
@@ -682,7 +682,7 @@ def _texts_in(policy: Policy) -> set[str]:
             texts.add(each)
         elif id(each) not in seen:
             seen.add(id(each))
-            own = type(each).__module__.startswith(("rdmeta.client", "rdmeta.address"))
+            own = type(each).__module__.startswith(("rdmeta.client", "rdmeta.config.address"))
             if own or isinstance(each, _CONTAINERS):
                 waiting += gc.get_referents(each)
     return texts

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rdmeta.address import Address, parse_bootstrap
+from rdmeta.config.address import Address, parse_bootstrap
 
 
 @pytest.mark.parametrize(

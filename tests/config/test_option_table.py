@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rdmeta._option_values import KINDS
-from rdmeta._options import (
+from rdmeta.config import Config
+from rdmeta.config.option_table import (
     JAVA_KEYS,
     LIBRDKAFKA,
     NOT_NEEDED,
@@ -20,8 +20,8 @@ from rdmeta._options import (
     Option,
     allowed,
 )
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
-from rdmeta.config import Config
+from rdmeta.config.option_values import KINDS
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
 
 class Theirs(NamedTuple):

@@ -17,8 +17,8 @@ from rdmeta import (
     MetadataCache,
     RequestTimedOutError,
     TopicAuthorizationError,
-    _waits,
 )
+from rdmeta.core import waits
 
 
 @pytest.fixture
@@ -121,13 +121,13 @@ def test_a_wait_while_a_denial_stands_sleeps(
     wait_for_topic: Wait, cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks = []
-    look = _waits.look
+    look = waits.look
 
     def count(*args: Any) -> Any:
         looks.append(args)
         return look(*args)
 
-    monkeypatch.setattr(_waits, "look", count)
+    monkeypatch.setattr(waits, "look", count)
     apply_answer(cache, T("secret", [], error=29))
     with pytest.raises(RequestTimedOutError, match="DENIED"):
         wait_for_topic("secret", timeout=0.6)

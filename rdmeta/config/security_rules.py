@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from rdmeta._options import MECHANISMS, OPTIONS
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
+from rdmeta.config.option_table import MECHANISMS, OPTIONS
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
 __all__ = ["has_effect", "problems_of", "sasl_settings", "tls_settings", "unprotected"]
 

@@ -24,7 +24,8 @@ from waiting import (
     until,
 )
 
-from rdmeta import MetadataCache, _waits
+from rdmeta import MetadataCache
+from rdmeta.core import waits
 
 
 @pytest.fixture
@@ -46,13 +47,13 @@ def left_behind(cache: MetadataCache) -> tuple[int, ...]:
 def wakes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The times at which waiters of a loop were woken."""
     times: list[float] = []
-    settle = _waits.settle
+    settle = waits.settle
 
     def count(waiter: asyncio.Future[None]) -> None:
         times.append(time.monotonic())
         settle(waiter)
 
-    monkeypatch.setattr(_waits, "settle", count)
+    monkeypatch.setattr(waits, "settle", count)
     return times
 
 
@@ -61,7 +62,7 @@ def test_of_1000_waiters_on_a_loop_only_those_of_the_change_are_woken_and_once(
 ) -> None:
     async def many() -> None:
         since = cache.version
-        waits = {
+        waiting = {
             topic: [
                 asyncio.create_task(cache.wait_change_async(since, LONG, [topic, "none"]))
                 for _ in range(500)
@@ -75,11 +76,11 @@ def test_of_1000_waiters_on_a_loop_only_those_of_the_change_are_woken_and_once(
             await asyncio.sleep(0.002)
         assert not wakes
         version = apply_answer(cache, T("orders", [P(0, 2, 1)])).version
-        assert await asyncio.gather(*waits["orders"]) == [version] * 500
+        assert await asyncio.gather(*waiting["orders"]) == [version] * 500
         assert len(wakes) == 500
-        assert not any(wait.done() for wait in waits["other"])
+        assert not any(wait.done() for wait in waiting["other"])
         version = apply_answer(cache, T("other", [P(0, 2, 1)])).version
-        assert await asyncio.gather(*waits["other"]) == [version] * 500
+        assert await asyncio.gather(*waiting["other"]) == [version] * 500
         assert len(wakes) == 1000
 
     before = left_behind(cache)
@@ -118,11 +119,11 @@ def test_waiters_with_a_later_version_or_a_repeated_name_are_woken_by_their_own_
 def test_a_change_costs_a_loop_one_check_per_topic_and_not_per_waiter(
     cache: MetadataCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    passed: list[_waits.Wait] = []
+    passed: list[waits.Wait] = []
     asked: list[list[str]] = []
-    original = _waits.Wait.passed
+    original = waits.Wait.passed
 
-    def count(wait: _waits.Wait, source: _waits.Source) -> int | None:
+    def count(wait: waits.Wait, source: waits.Source) -> int | None:
         passed.append(wait)
         return original(wait, source)
 
@@ -134,20 +135,20 @@ def test_a_change_costs_a_loop_one_check_per_topic_and_not_per_waiter(
     async def many(cache: MetadataCache) -> None:
         since = cache.version
         two: list[tuple[Any, ...]] = [(since, LONG, ["orders", "other"]), (since + 100, LONG)]
-        waits = [
+        waiting = [
             asyncio.create_task(cache.wait_change_async(*arguments))
             for arguments in two
             for _ in range(500)
         ]
         await asyncio.sleep(0.05)
-        monkeypatch.setattr(_waits.Wait, "passed", count)
+        monkeypatch.setattr(waits.Wait, "passed", count)
         apply_answer(cache, T("third", [P(0, 2, 1)]))
         await asyncio.sleep(0.05)
         assert len(passed) == 1  # one of the waits for any change after `since + 100`
         assert [sorted(topics) for topics in asked] == [["orders", "other"]]
-        for wait in waits:
+        for wait in waiting:
             wait.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
+        await asyncio.gather(*waiting, return_exceptions=True)
 
     counting = Counting()
     apply_answer(counting, T("orders", [P(0, 1, 0)]), T("other"))
@@ -161,13 +162,13 @@ def test_loops_in_several_threads_are_each_woken_once(
     ready = threading.Barrier(5)
 
     async def some() -> list[int | None]:
-        waits = [
+        waiting = [
             asyncio.create_task(cache.wait_change_async(since, LONG, ["orders"]))
             for _ in range(250)
         ]
         await asyncio.sleep(0.05)
         ready.wait(LONG)
-        return await asyncio.gather(*waits)
+        return await asyncio.gather(*waiting)
 
     with ThreadPoolExecutor(4) as pool:
         loops = [pool.submit(lambda: asyncio.run(some())) for _ in range(4)]

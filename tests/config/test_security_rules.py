@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from rdmeta import ConfigError
-from rdmeta._options import JAVA_KEYS, OPTIONS, REFUSED
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.config import parse
+from rdmeta.config.option_table import JAVA_KEYS, OPTIONS, REFUSED
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
 SECRET = "s3cr3t-marked"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"

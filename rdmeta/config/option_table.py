@@ -1,8 +1,8 @@
 """The tables of the client's options: names, types, ranges, defaults, and what each does.
 
 `rdmeta.config` checks a configuration against it, tools/options_page.py makes a page of it, and
-tests/test_options.py compares it with librdkafka's own table. Names, ranges and defaults are
-librdkafka's; an option that librdkafka lacks says where it comes from.
+tests/config/test_option_table.py compares it with librdkafka's own table. Names, ranges and
+defaults are librdkafka's; an option that librdkafka lacks says where it comes from.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Option(NamedTuple):
     """
 
     key: str
-    kind: str  # a name in rdmeta._option_values.KINDS
+    kind: str  # a name in rdmeta.config.option_values.KINDS
     field: str  # of rdmeta.config.Config; "" if Config does not need it
     default: Any
     importance: str  # high, medium or low
@@ -731,7 +731,7 @@ REFUSED: dict[str, Refused] = {
     "ssl.engine.factory.class": Refused("tls", f"{_NO_CLASS}: use ssl.ca.location and its like"),
 }
 
-# Keys of Java's clients, or keys that mean another thing there. rdmeta._java_keys translates them.
+# Keys of Java's clients, or keys that mean another thing there. `java_keys` translates them.
 JAVA_KEYS: dict[str, JavaKey] = {
     "sasl.jaas.config": JavaKey(
         "sasl",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rdmeta._secret import Secret
+from rdmeta.config.secret import Secret
 from rdmeta.errors import ConfigError
 
 VALUE = "s3cr3t-marked"

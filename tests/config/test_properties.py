@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rdmeta import ConfigError
-from rdmeta._properties import read_properties
+from rdmeta.config.properties import read_properties
 
 
 def read(tmp_path: Path, data: str | bytes) -> dict[str, str]:

@@ -17,13 +17,19 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 from rdmeta._escaping import escaped
-from rdmeta._java_keys import translated
-from rdmeta._option_values import KINDS, shown
-from rdmeta._options import JAVA_KEYS, MECHANISMS, NOT_NEEDED, OPTIONS, REFUSED, Option
-from rdmeta._properties import read_properties
-from rdmeta._security_rules import has_effect, problems_of, sasl_settings, tls_settings, unprotected
-from rdmeta._security_settings import SaslSettings, TlsSettings
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
+from rdmeta.config.java_keys import translated
+from rdmeta.config.option_table import JAVA_KEYS, MECHANISMS, NOT_NEEDED, OPTIONS, REFUSED, Option
+from rdmeta.config.option_values import KINDS, shown
+from rdmeta.config.properties import read_properties
+from rdmeta.config.security_rules import (
+    has_effect,
+    problems_of,
+    sasl_settings,
+    tls_settings,
+    unprotected,
+)
+from rdmeta.config.security_settings import SaslSettings, TlsSettings
 from rdmeta.errors import ConfigError
 
 __all__ = ["Config", "is_option", "load", "masked", "parse", "secret_keys"]

@@ -11,8 +11,8 @@ import os
 import re
 from collections.abc import Callable
 
-from rdmeta._options import LONGEST_PEM, LONGEST_TEXT, MECHANISMS, Option, allowed
-from rdmeta._secret import Secret
+from rdmeta.config.option_table import LONGEST_PEM, LONGEST_TEXT, MECHANISMS, Option, allowed
+from rdmeta.config.secret import Secret
 
 __all__ = ["KINDS", "shown"]
 

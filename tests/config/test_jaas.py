@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rdmeta._jaas import read_jaas
+from rdmeta.config.jaas import read_jaas
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 

@@ -10,8 +10,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from rdmeta._jaas import read_jaas
-from rdmeta._options import JAVA_KEYS
+from rdmeta.config.jaas import read_jaas
+from rdmeta.config.option_table import JAVA_KEYS
 
 __all__ = ["Given", "translated"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from rdmeta import ConfigError
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.config import Config, load, parse
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
 SERVERS = "bootstrap.servers=kafka-1:9093\n"
 CERTIFICATE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"

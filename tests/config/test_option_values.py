@@ -1,6 +1,6 @@
 """The values of the security's options: paths, PEM, secrets, URLs, extensions, versions.
 
-tests/test_config.py has the checks of the other kinds.
+tests/config/test_config.py has the checks of the other kinds.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from rdmeta._option_values import KINDS
-from rdmeta._options import LONGEST_PEM, OPTIONS, Option
-from rdmeta._secret import Secret
+from rdmeta.config.option_table import LONGEST_PEM, OPTIONS, Option
+from rdmeta.config.option_values import KINDS
+from rdmeta.config.secret import Secret
 
 SECRET = "s3cr3t-marked"
 KEY = "-----BEGIN PRIVATE KEY-----\nBBBB\n-----END PRIVATE KEY-----\n"

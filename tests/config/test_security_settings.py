@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
 VALUE = "s3cr3t-marked"
 

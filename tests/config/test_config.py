@@ -18,8 +18,16 @@ from confluent_kafka import KafkaException, Producer
 
 import rdmeta
 from rdmeta import ConfigError
-from rdmeta._options import JAVA_KEYS, LIBRDKAFKA, NOT_NEEDED, OPTIONS, REFUSED, Option, allowed
 from rdmeta.config import Config, load, masked, parse
+from rdmeta.config.option_table import (
+    JAVA_KEYS,
+    LIBRDKAFKA,
+    NOT_NEEDED,
+    OPTIONS,
+    REFUSED,
+    Option,
+    allowed,
+)
 
 SERVERS = {"bootstrap.servers": "kafka-1:9092,[::1],kafka-2"}
 SECRET = "hunter2"

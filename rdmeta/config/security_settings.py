@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from rdmeta._secret import Secret
+from rdmeta.config.secret import Secret
 
 __all__ = ["OauthCallback", "OauthSettings", "SaslSettings", "TlsSettings"]
 
