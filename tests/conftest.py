@@ -22,6 +22,16 @@ settings.register_profile("any speed", deadline=None, suppress_health_check=[Hea
 settings.load_profile("any speed")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Puts groups first, so that no long one is left for the end; what kills nodes last."""
+    items.sort(
+        key=lambda item: (
+            item.get_closest_marker("xdist_group") is None,
+            item.get_closest_marker("kills") is not None,
+        )
+    )
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None, Any, Any]:
     """Skips a test that needs more of an embedded cluster than an older confluent-kafka has."""

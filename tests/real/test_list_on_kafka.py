@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import commands
@@ -17,7 +16,7 @@ from confluent_kafka.admin._acl import (
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from real_kafka import RealKafka
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 DEAD = 3
 
@@ -31,23 +30,11 @@ TOPICS: dict[str, tuple[list[list[int]], dict[str, str]]] = {
 
 
 @pytest.fixture(scope="module")
-def created(commanded: Commanded) -> Iterator[Commanded]:
-    """Yields the cluster with topics of all kinds."""
+def listed(commanded: Commanded) -> Commanded:
+    """Returns the cluster with topics of all kinds."""
     for name, (replicas, config) in TOPICS.items():
-        commanded.create(name, replicas, config)
-    yield commanded
-    admin = commanded.admin
-    for deleted in admin.delete_topics(list(TOPICS)).values():
-        deleted.result(30)
-
-
-@pytest.fixture
-def listed(created: Commanded) -> Iterator[Commanded]:
-    """Yields that cluster; all of its nodes run again afterwards."""
-    yield created
-    if DEAD not in created.kafka.running:
-        created.kafka.start(DEAD)
-    created.kafka.until_in_sync(*TOPICS)
+        commanded.kafka.create(name, replicas, config)
+    return commanded
 
 
 def found(commanded: Commanded, *words: str, code: int = 0) -> dict[str, Any]:
@@ -84,7 +71,7 @@ def partitions(answer: dict[str, Any]) -> list[tuple[str, int]]:
 
 def test_everything_is_as_confluents_client_has_it(listed: Commanded) -> None:
     answer = found(listed)
-    admin = listed.admin
+    admin = listed.kafka.admin
     theirs = admin.list_topics(timeout=30)
     assert answer["clusters"][0]["cluster_id"] == theirs.cluster_id
     assert [each["id"] for each in answer["brokers"]] == sorted(theirs.brokers)
@@ -101,6 +88,7 @@ def test_everything_is_as_confluents_client_has_it(listed: Commanded) -> None:
         assert commands.run(*words, env=env).code == 0
 
 
+@pytest.mark.kills
 def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
     kafka = listed.kafka
     assert partitions(found(listed, "--urp", "--leaderless", "--offline", "--fail")) == []
@@ -130,6 +118,7 @@ def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
     ]
 
 
+@pytest.mark.kills
 def test_skew_shows_that_a_killed_broker_leads_nothing(listed: Commanded) -> None:
     kafka = listed.kafka
     kafka.kill(DEAD)
@@ -143,7 +132,7 @@ def test_skew_shows_that_a_killed_broker_leads_nothing(listed: Commanded) -> Non
 
 
 def test_a_configuration_that_is_denied_is_unknown(listed: Commanded) -> None:
-    admin = listed.admin
+    admin = listed.kafka.admin
     rule: Any = (ResourceType.TOPIC, "strict", ResourcePatternType.LITERAL, "User:alice", "*")
     denied = (*rule, AclOperation.DESCRIBE_CONFIGS, AclPermissionType.DENY)
     allowed = (*rule, AclOperation.DESCRIBE, AclPermissionType.ALLOW)
