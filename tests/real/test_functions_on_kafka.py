@@ -17,7 +17,6 @@ from real_kafka import JARS, RealKafka
 from spark_kafka_job import PLAN, ROWS, TASKS, key_of
 
 from rdmeta import MetadataCache, fetch
-from rdmeta.spark import NoJavaError, find_java
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(240)]
 
@@ -91,10 +90,6 @@ def connections(kafka: RealKafka, topic: str) -> int:
 @pytest.fixture
 def result(kafka: RealKafka, tmp_path: Path) -> Written:
     """Runs the job after a plain producer has written the same records to the topic `plain`."""
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     if not CONNECTOR.is_dir():
         maven = "" if shutil.which("mvn") else ", and Maven is not installed"
         pytest.skip(f"Spark's Kafka connector is not here: `make kafka-jars` fetches it{maven}")

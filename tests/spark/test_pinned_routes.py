@@ -1,7 +1,6 @@
 """A plan that routes rows reads one image, whatever is shared while it runs or runs again.
 
-RDMETA_LOCAL_CLUSTER=1 also kills an executor between map and reduce, three times, or 20 times with
-RDMETA_KILLS=every.
+An executor is killed between map and reduce three times, or 20 times with RDMETA_KILLS=every.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from spark_functions import cache_of
 
-from rdmeta.spark import NoJavaError, find_java
 from rdmeta.spark import functions as F
 from rdmeta.spark.functions import states
 from rdmeta.spark.functions.routes import routes
@@ -107,16 +105,10 @@ def test_a_batch_of_a_stream_reads_the_newest_image_of_its_begin(
         assert len(pairs) == 12  # no partition is in two tasks
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(1200 if EVERY else 300)
-@pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it: minutes"
-)
 def test_rows_are_the_same_when_an_executor_is_killed_while_images_change(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     base = environment()
     base["PYTHONPATH"] += f"{os.pathsep}{Path(pyspark.__file__).parents[1]}"
     kills = 20 if EVERY else 3

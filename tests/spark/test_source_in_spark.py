@@ -1,7 +1,4 @@
-"""Spark reads the data source: Classic, Connect and executors of their own see the same rows.
-
-RDMETA_LOCAL_CLUSTER=1 also runs executors that are processes of their own.
-"""
+"""Spark reads the data source: Classic, Connect and executors of their own see the same rows."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ from rdmeta.cache import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA
-from rdmeta.spark import NoJavaError, find_java
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.pushdown import narrowed
 from rdmeta.spark.source.schemas import arrow_schema
@@ -252,10 +248,6 @@ def test_errors_say_what_is_wrong(spark: SparkSession, root: Path) -> None:
 
 def done(root: Path, way: str, **env: str) -> dict[str, Any]:
     """Runs the program that reads each table by a session of its own."""
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     words = [str(Path(source_program.__file__)), way, str(root / "history"), str(root / "image")]
     # The version of Spark may be one that PYTHONPATH names.
     found = os.pathsep.join([str(Path(pyspark.__file__).parents[1]), environment()["PYTHONPATH"]])
@@ -292,20 +284,14 @@ def test_connect_reads_the_same_rows_and_shows_no_credential(root: Path) -> None
     assert {"/connect/", "/stages/", "/SQL/", "plans", "error"} <= {*found["shown"]}
 
 
-# Each of these takes half a minute.
-nightly = pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it"
-)
-
-
-@nightly
+@pytest.mark.nightly
 def test_no_plan_error_log_or_page_of_a_classic_session_shows_a_credential(root: Path) -> None:
     found = done(root, "local[2]")
     assert found["leaks"] == []
     assert {"/SQL/execution/?id=0", "/stages/", "/SQL/", "plans", "error"} <= {*found["shown"]}
 
 
-@nightly
+@pytest.mark.nightly
 def test_executors_that_are_processes_of_their_own_read_the_same_rows(root: Path) -> None:
     try:
         done(root, "local-cluster[2,1,1024]", SPARK_WORKER_DIR=str(root / "work"))

@@ -1,6 +1,6 @@
 """A stream into a Parquet sink, killed between plan and commit, has each row once after a restart.
 
-CI stops at two points. RDMETA_KILLS=every stops at each point of each of three batches.
+Two points are tried. RDMETA_KILLS=every stops at each point of each of three batches.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ ROUNDS = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1800 if EVERY else 300)
 @pytest.mark.parametrize("points", ROUNDS, ids=lambda each: each[0])
 def test_a_killed_stream_gives_each_row_once(
