@@ -6,17 +6,18 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from session_checks import Check, assert_passes
-from spark_functions import CHECKS
+from session_checks import Check, assert_passes, marked
+from spark_functions import CHECKS, check_columns
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", marked(CHECKS, proof=check_columns))
 def test_a_classic_session_passes(spark: SparkSession, tmp_path: Path, check: Check) -> None:
     check(spark, tmp_path)
 
 
+@pytest.mark.slow
 def test_a_session_of_spark_connect_passes(connect: str, tmp_path: Path) -> None:
     assert_passes("spark_functions", CHECKS, tmp_path, connect)
 

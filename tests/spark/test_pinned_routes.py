@@ -30,6 +30,7 @@ EVERY = os.environ.get("RDMETA_KILLS") == "every"
 TASKS = 4
 
 
+@pytest.mark.slow
 def test_a_plan_gives_the_same_rows_after_a_thousand_shares(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1, 2, 3, 4] * 3}), name="again")
     rows = pinned_job.placed(spark, 300, TASKS, state)
@@ -41,6 +42,7 @@ def test_a_plan_gives_the_same_rows_after_a_thousand_shares(spark: SparkSession)
     assert pinned_job.told(pinned_job.placed(spark, 300, TASKS, state)) != before
 
 
+@pytest.mark.slow
 def test_tasks_of_one_plan_read_one_image_while_others_are_shared(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1, 2, 3, 4] * 3}), name="while")
     rows = pinned_job.placed(spark, 3000, TASKS, state)
@@ -50,6 +52,7 @@ def test_tasks_of_one_plan_read_one_image_while_others_are_shared(spark: SparkSe
             assert pinned_job.told(rows) == before
 
 
+@pytest.mark.slow
 def test_a_task_that_finds_no_such_image_names_it(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1]}), name="gone")
     rows = pinned_job.placed(spark, 10, TASKS, state)
@@ -74,6 +77,7 @@ def test_a_worker_that_lives_on_keeps_few_images_open(
     assert Path("/proc/self/maps").read_text().count(str(tmp_path)) <= 8
 
 
+@pytest.mark.slow
 def test_a_plan_that_routes_takes_no_state_that_changes(spark: SparkSession) -> None:
     rows = spark.range(1).select(sf.lit("orders").alias("topic"))
     with pytest.raises(ValueError, match="reads one image, and /run/state changes: pass a state"):
@@ -82,6 +86,7 @@ def test_a_plan_that_routes_takes_no_state_that_changes(spark: SparkSession) -> 
         F.repartition_by_leader(rows, 2, state=F.Shared("never"))
 
 
+@pytest.mark.slow
 def test_a_batch_of_a_stream_reads_the_newest_image_of_its_begin(
     spark: SparkSession, tmp_path: Path
 ) -> None:

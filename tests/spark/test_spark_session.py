@@ -94,6 +94,7 @@ def test_an_error_of_spark_becomes_one_line(text: str, reason: str) -> None:
     assert reason_of(ValueError(text)) == reason
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_data_source_is_found_where_python3_is_another_python(tmp_path: Path) -> None:
@@ -116,6 +117,7 @@ session.stop()
     assert "rows 2" in done.stdout.decode(), done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_a_short_session_has_room_for_the_code_of_many_queries(spark: SparkSession) -> None:
     """With 48 MiB, as Java has it for one compiler, a session of many queries ends."""
     sent = spark.conf.get("spark.driver.extraJavaOptions", "")

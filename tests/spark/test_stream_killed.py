@@ -49,6 +49,7 @@ def test_a_killed_stream_gives_each_row_once(
         assert_each_row_is_there_once(spark, folder)
 
 
+@pytest.mark.slow
 def test_a_batch_that_the_sink_has_and_the_checkpoint_does_not_know_comes_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -112,6 +113,7 @@ def assert_each_row_is_there_once(spark: SparkSession, folder: Path) -> None:
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
 
 
+@pytest.mark.slow
 def test_a_stream_from_latest_that_is_killed_in_its_first_batch_goes_on_from_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -13,14 +13,28 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyspark
+import pytest
 from processes import environment
 from pyspark.sql import SparkSession
 
 from rdmeta.spark import build_session
 
 Check = Callable[[SparkSession, Path], None]
+
+
+def marked(checks: Sequence[Check], proof: Check) -> list[Any]:
+    """Returns the parameters of a test: one check is `proof`, the others are slow."""
+    return [
+        pytest.param(
+            check,
+            marks=pytest.mark.proof if check is proof else pytest.mark.slow,
+            id=check.__name__,
+        )
+        for check in checks
+    ]
 
 
 def assert_passes(
