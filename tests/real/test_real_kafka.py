@@ -15,7 +15,6 @@ from confluent_kafka.cimpl import NewPartitions
 from real_kafka import RealKafka
 from scenario_run import rotated
 from scrape import scraped, single
-from waiting import until
 
 from rdmeta import (
     ALL,
@@ -121,7 +120,7 @@ def test_a_topic_deleted_and_made_again_is_another_one(
         fetch(cache, kafka.bootstrap, ["again"])
         return "again" not in cache
 
-    until(is_unknown, "the topic is gone")
+    kafka.until(is_unknown, "the topic is gone")
     create(kafka, "again", 3)
     fetch(cache, kafka.bootstrap, ["again"])
     topic = cache.topic("again")
@@ -184,7 +183,7 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
             for p in cache.topic("moves").partitions
         ) and stopped not in {b.id for b in cache.brokers}
 
-    until(has_left, "the broker has left")
+    kafka.until(has_left, "the broker has left")
     for p in cache.topic("moves").partitions:
         was = before[p.partition]
         assert (p.leader_epoch or 0) >= (was.leader_epoch or 0)
@@ -198,7 +197,7 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
         fetch(cache, kafka.bootstrap)
         return all(len(p.isr) == 3 for p in cache.topic("moves").partitions)
 
-    until(is_back, "the broker is back in every ISR")
+    kafka.until(is_back, "the broker is back in every ISR")
     assert stopped in {b.id for b in cache.brokers}
 
 

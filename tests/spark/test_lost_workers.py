@@ -13,12 +13,13 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
 import commands
 import pytest
-from processes import below, environment
+from processes import environment, executor_of
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day
 from spark_cluster import spark_cluster
@@ -155,8 +156,9 @@ def test_executors_that_are_killed_are_replaced(folders: Folders, random: Random
         for kill in range(4):
             count = 10 + 45 * kill + random.randrange(40)
             wait_for(lambda n=count: len(folders.lines("renames")) >= n)  # type: ignore[misc]
-            for pid in list(below(process.pid, b"CoarseGrainedExecutorBackend"))[:1]:
-                os.kill(pid, signal.SIGKILL)
+            _, worker, _ = folders.lines("renames")[-1]
+            with suppress(OSError):  # it has ended by itself
+                os.kill(executor_of(worker), signal.SIGKILL)
                 killed += 1
             assert_each_row_is_seen_once(folders.out, is_still=False)
         assert process.wait(200) == 0
