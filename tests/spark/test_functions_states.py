@@ -213,8 +213,11 @@ def said(rdmeta: str) -> str:
     return text.decode().strip()
 
 
-def test_an_executor_without_rdmeta_names_itself_and_what_to_install() -> None:
+def test_an_executor_with_rdmeta_reads_the_rows() -> None:
     assert said("") == str(pa.array([1]))
+
+
+def test_an_executor_without_rdmeta_names_itself_and_what_to_install() -> None:
     text = said("sys.modules['rdmeta'] = None")
     assert text.startswith("executor ")
     assert "cannot import rdmeta" in text
