@@ -83,6 +83,7 @@ def main(folder: str, kills: int) -> None:
             found = rows.mapInArrow(_slow(str(begun)), "task int, partition int, key string")
             same = sorted(tuple(row) for row in found.collect())
         thread.join()
+        assert Path(f"{begun}.killed").exists(), kill
         assert same == expected, kill
     print(f"killed {kills}, the same rows each time")
     sys.stdout.flush()
