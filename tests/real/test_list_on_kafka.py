@@ -16,7 +16,7 @@ from confluent_kafka.admin._acl import (
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from real_kafka import RealKafka
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.timeout(200)
 
 DEAD = 3
 
@@ -69,6 +69,7 @@ def partitions(answer: dict[str, Any]) -> list[tuple[str, int]]:
     ]
 
 
+@pytest.mark.proof
 def test_everything_is_as_confluents_client_has_it(listed: Commanded) -> None:
     answer = found(listed)
     admin = listed.kafka.admin
@@ -88,6 +89,7 @@ def test_everything_is_as_confluents_client_has_it(listed: Commanded) -> None:
         assert commands.run(*words, env=env).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.kills
 def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
     kafka = listed.kafka
@@ -118,6 +120,7 @@ def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.kills
 def test_skew_shows_that_a_killed_broker_leads_nothing(listed: Commanded) -> None:
     kafka = listed.kafka
@@ -131,6 +134,7 @@ def test_skew_shows_that_a_killed_broker_leads_nothing(listed: Commanded) -> Non
     assert {each["rack"] for each in skew["racks"]} == {"rack-1", "rack-2", None}
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_denied_is_unknown(listed: Commanded) -> None:
     admin = listed.kafka.admin
     rule: Any = (ResourceType.TOPIC, "strict", ResourcePatternType.LITERAL, "User:alice", "*")
@@ -159,6 +163,7 @@ def test_a_configuration_that_is_denied_is_unknown(listed: Commanded) -> None:
             deleted.result(30)
 
 
+@pytest.mark.slow
 def test_operations_are_those_of_the_user(listed: Commanded) -> None:
     answer = found(listed, "--operations", "-t", "well")
     assert {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"} <= {*answer["topics"][0]["operations"]}

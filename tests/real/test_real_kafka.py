@@ -201,7 +201,7 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
     assert stopped in {b.id for b in cache.brokers}
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_the_least_in_sync_replicas_are_read_back(kafka: RealKafka, admin: AdminClient) -> None:
     config = {"min.insync.replicas": "2", "retention.ms": "7"}
     kafka.create("strict", [[1], [2]], config)

@@ -15,7 +15,7 @@ import pytest
 from commanded import Commanded
 from waiting import until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 TOPIC, NEW = "rolled", "new"
 WAYS = ("PLAINTEXT", "SASL_SSL")
@@ -89,6 +89,7 @@ class Watched:
         return set(found[-1] if found else ())
 
 
+@pytest.mark.slow
 @each_way
 def test_a_topic_is_waited_for_until_it_is_in_sync_and_until_it_is_gone(
     cluster: Commanded, way: str, tmp_path: Path
@@ -108,6 +109,7 @@ def test_a_topic_is_waited_for_until_it_is_in_sync_and_until_it_is_gone(
         assert process.wait(60) == 0
 
 
+@pytest.mark.proof
 @pytest.mark.kills
 def test_a_broker_that_is_restarted_is_waited_for_and_watched(
     cluster: Commanded, tmp_path: Path
