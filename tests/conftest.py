@@ -33,6 +33,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     )
 
 
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test that is marked `spark` where there is no Java."""
+    if item.get_closest_marker("spark") is None:
+        return
+    from rdmeta.spark import NoJavaError, find_java
+
+    try:
+        find_java()
+    except NoJavaError as error:
+        pytest.skip(str(error))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Skips a test that needs more of an embedded cluster than an older confluent-kafka has.

@@ -1,12 +1,10 @@
-"""Fixtures of the scenarios: running clusters, which they share, and what they have seen."""
+"""Fixtures of tests on Apache Kafka: the clusters that they share, and what scenarios have seen."""
 
 from __future__ import annotations
 
 import logging
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +13,19 @@ from confluent_kafka.admin import AdminClient
 from kafka_security import LISTENERS, SECURE, KafkaSecurity
 from marked_secrets import LogKeeper
 from real_kafka import RealKafka, missing
-from scenario_run import ALONE, LED, ROUNDS, Seen, create, rotated
+from scenario_run import NODES, ROUNDS, Seen, with_topics
 from ways import Way, way_of
 
-NODES = {"4.3.0": 3, "3.9.1": 1}
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Puts the tests of a cluster into a group, which runs in one process of pytest-xdist."""
+    names: list[str] = getattr(item, "fixturenames", [])
+    if "clusters" in names:
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        version = params.get("commanded", params.get("kafka", "4.3.0"))
+        item.add_marker(pytest.mark.xdist_group(f"kafka-{version}"))
+    elif "two" in names:
+        item.add_marker(pytest.mark.xdist_group("two-clusters"))
 
 
 @pytest.fixture(scope="session")
@@ -40,15 +47,14 @@ def security(tmp_path_factory: pytest.TempPathFactory) -> KafkaSecurity:
     return KafkaSecurity(tmp_path_factory.mktemp("security"))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def log(security: KafkaSecurity) -> Iterator[LogKeeper]:
-    """Yields what keeps the log: at DEBUG, what clients say, raise and count."""
+    """Yields what keeps the log of a module: at DEBUG, what clients say, raise and count."""
     keeper, root = LogKeeper(), logging.getLogger()
-    levels = {logging.getLogger(name): logging.DEBUG for name in ("rdmeta", "both_shells")}
-    before = {logger: logger.level for logger in levels}
+    before = {logger: logger.level for logger in map(logging.getLogger, ("rdmeta", "both_shells"))}
     root.addHandler(keeper)
-    for logger, level in levels.items():
-        logger.setLevel(level)
+    for logger in before:
+        logger.setLevel(logging.DEBUG)
     yield keeper
     for logger, level in before.items():
         logger.setLevel(level)
@@ -68,77 +74,79 @@ def no_secret_is_shown(
 
 
 @pytest.fixture(scope="session")
+def running() -> Iterator[dict[tuple[str, int], RealKafka]]:
+    """Yields the clusters of this run, by version and number of nodes."""
+    found: dict[tuple[str, int], RealKafka] = {}
+    yield found
+    for cluster in found.values():
+        cluster.end()
+
+
+@pytest.fixture(scope="session")
 def clusters(
-    tmp_path_factory: pytest.TempPathFactory, security: KafkaSecurity
-) -> Iterator[Callable[[str], RealKafka]]:
-    """Yields a function that returns the running cluster of a version of Kafka."""
-    running: dict[str, RealKafka] = {}
-    with ExitStack() as stack:
-
-        def cluster(version: str) -> RealKafka:
-            if version not in running:
-                directory: Path = tmp_path_factory.mktemp("kafka")
-                made = RealKafka(
-                    version,
-                    NODES[version],
-                    directory,
-                    proxied=True,
-                    listeners=LISTENERS,
-                    settings=security.settings,
-                    of_last=security.last_node,
-                    format_options=security.format_options,
-                    java_options=security.java_options,
-                )
-                running[version] = stack.enter_context(made)
-                create(made, LED, [rotated(made.nodes, i) for i in range(len(made.nodes))])
-                create(made, ALONE, [[node] for node in made.nodes])
-            return running[version]
-
-        yield cluster
-
-
-@pytest.fixture(scope="session", params=NODES)
-def commanded(
-    request: pytest.FixtureRequest,
+    running: dict[tuple[str, int], RealKafka],
     tmp_path_factory: pytest.TempPathFactory,
     security: KafkaSecurity,
-) -> Iterator[Commanded]:
-    """Yields a cluster of three nodes for the command's tests, of each version of Kafka in turn.
+) -> Callable[[str, int], RealKafka]:
+    """Returns a function that returns the one running cluster of a version and so many nodes."""
 
-    A test leaves all nodes running.
-    """
-    version: str = request.param
-    if reason := missing(version):
-        pytest.skip(reason)
-    directory: Path = tmp_path_factory.mktemp("commanded")
-    with RealKafka(
-        version,
-        3,
-        directory,
-        listeners=LISTENERS,
-        settings=security.settings,
-        of_last=security.last_node,
-        format_options=security.format_options,
-        java_options=security.java_options,
-    ) as kafka:
-        file = directory / "client.properties"
-        servers = ",".join(kafka.address(node, SECURE) for node in kafka.nodes)
-        lines = {"bootstrap.servers": servers, **security.conf()}.items()
-        file.write_text("".join(f"{key}={value}\n" for key, value in lines))
-        yield Commanded(kafka, file)
+    def cluster(version: str, nodes: int) -> RealKafka:
+        if reason := missing(version):
+            pytest.skip(reason)
+        if (version, nodes) not in running:
+            made = RealKafka(
+                version,
+                nodes,
+                tmp_path_factory.mktemp("kafka"),
+                proxied=True,
+                listeners=LISTENERS,
+                settings=security.settings,
+                of_last=security.last_node,
+                format_options=security.format_options,
+                java_options=security.java_options,
+            )
+            running[version, nodes] = made.__enter__()
+        return running[version, nodes]
+
+    return cluster
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_topic_stays(running: dict[tuple[str, int], RealKafka]) -> Iterator[None]:
+    """Deletes the topics that a module has created."""
+    yield
+    for cluster in running.values():
+        cluster.delete_topics()
+
+
+@pytest.fixture(autouse=True)
+def all_nodes_run(running: dict[tuple[str, int], RealKafka]) -> Iterator[None]:
+    """Undoes what a test has done to nodes and proxies."""
+    yield
+    for cluster in running.values():
+        cluster.recover()
+
+
+@pytest.fixture(scope="session", params=["4.3.0", pytest.param("3.9.1", marks=pytest.mark.nightly)])
+def commanded(
+    request: pytest.FixtureRequest,
+    clusters: Callable[[str, int], RealKafka],
+    security: KafkaSecurity,
+) -> Commanded:
+    """Returns a cluster of three nodes, of each version of Kafka in turn."""
+    kafka = clusters(request.param, 3)
+    file = security.directory / f"client-{kafka.version}.properties"
+    servers = ",".join(kafka.address(node, SECURE) for node in kafka.nodes)
+    lines = {"bootstrap.servers": servers, **security.conf()}.items()
+    file.write_text("".join(f"{key}={value}\n" for key, value in lines))
+    return Commanded(kafka, file)
 
 
 @pytest.fixture
-def kafka(
-    request: pytest.FixtureRequest, clusters: Callable[[str], RealKafka]
-) -> Iterator[RealKafka]:
-    """Yields a cluster without faults: three nodes of Kafka 4.3.0, or as its parameter says."""
+def kafka(request: pytest.FixtureRequest, clusters: Callable[[str, int], RealKafka]) -> RealKafka:
+    """Returns a cluster with the topics of the scenarios: Kafka 4.3.0, or as its parameter says."""
     version = getattr(request, "param", "4.3.0")
-    if reason := missing(version):
-        pytest.skip(reason)
-    cluster = clusters(version)
-    yield cluster
-    cluster.recover(LED, ALONE)
+    return with_topics(clusters(version, NODES[version]))
 
 
 @pytest.fixture
@@ -156,7 +164,7 @@ def brokers_name(kafka: RealKafka, way: Way) -> str:
 
 @pytest.fixture
 def admin(kafka: RealKafka) -> AdminClient:
-    return AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    return kafka.admin
 
 
 @pytest.fixture

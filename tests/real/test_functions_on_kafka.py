@@ -14,13 +14,11 @@ import spark_kafka_job
 from confluent_kafka import Consumer, Producer
 from processes import environment
 from real_kafka import JARS, RealKafka
-from scenario_run import create
 from spark_kafka_job import PLAN, ROWS, TASKS, key_of
 
 from rdmeta import MetadataCache, fetch
-from rdmeta.spark import NoJavaError, find_java
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(240)]
 
 PARTITIONS = 12
 PRODUCE = 0
@@ -92,16 +90,12 @@ def connections(kafka: RealKafka, topic: str) -> int:
 @pytest.fixture
 def result(kafka: RealKafka, tmp_path: Path) -> Written:
     """Runs the job after a plain producer has written the same records to the topic `plain`."""
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     if not CONNECTOR.is_dir():
         maven = "" if shutil.which("mvn") else ", and Maven is not installed"
         pytest.skip(f"Spark's Kafka connector is not here: `make kafka-jars` fetches it{maven}")
     nodes = list(kafka.nodes)
     for topic in ("plain", *PLAN):
-        create(kafka, topic, [[nodes[i % len(nodes)]] for i in range(PARTITIONS)])
+        kafka.create(topic, [[nodes[i % len(nodes)]] for i in range(PARTITIONS)])
     plain_producer(kafka, "plain")
     cache = MetadataCache()
     fetch(cache, kafka.address(1), list(PLAN), timeout=10)

@@ -116,7 +116,7 @@ def test_a_leader_is_killed(
                     seen.add(key, brokers_name, kind, seconds)
             for kind, seconds in lag(idle, word, new, since).items():
                 seen.add("killed-idle", brokers_name, kind, seconds)
-        kafka.recover(LED, ALONE)
+        kafka.recover()
     seen.check("killed-told", "killed-broke", "killed-idle")
 
 
@@ -157,7 +157,7 @@ def test_a_leader_is_stopped(
                 assert shell.cache.leader(ALONE, alone) == victim
                 if shell in told:
                     seen.add("stopped-alone", brokers_name, shell.kind, at - word.at)
-        kafka.recover(LED, ALONE)
+        kafka.recover()
     seen.check("stopped-told", "stopped-broke", "stopped-alone")
 
 
@@ -252,7 +252,7 @@ def test_three_nodes_are_rolled(
                 assert each.seconds > 1
                 assert each.done > 990 * each.seconds
                 assert each.faults == [], each.shell.client_id
-        kafka.recover(LED, ALONE)
+        kafka.recover()
     seen.check("rolled-told", "rolled-reader")
 
 
@@ -342,7 +342,7 @@ def test_the_node_in_use_is_frozen(
                     if change.kind == "leader_changed" and change.partition == 0
                 ]
                 assert epochs == sorted(epochs), "an epoch went back"
-        kafka.recover(LED, ALONE)
+        kafka.recover()
     seen.check("frozen")
 
 
@@ -387,7 +387,7 @@ def test_a_thousand_topics_lose_their_leader(
             kafka.start(victim)
             for shell in shells:
                 shell.until(lambda cache: all(cache.leader(t, 0, None) == victim for t in MANY))
-        kafka.recover(LED, ALONE)
+        kafka.recover()
     for deleted in admin.delete_topics(MANY).values():
         deleted.result(120)
     seen.check("storm")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import commands
@@ -31,23 +30,11 @@ TOPICS: dict[str, tuple[list[list[int]], dict[str, str]]] = {
 
 
 @pytest.fixture(scope="module")
-def created(commanded: Commanded) -> Iterator[Commanded]:
-    """Yields the cluster with topics of all kinds."""
+def listed(commanded: Commanded) -> Commanded:
+    """Returns the cluster with topics of all kinds."""
     for name, (replicas, config) in TOPICS.items():
-        commanded.create(name, replicas, config)
-    yield commanded
-    admin = commanded.admin
-    for deleted in admin.delete_topics(list(TOPICS)).values():
-        deleted.result(30)
-
-
-@pytest.fixture
-def listed(created: Commanded) -> Iterator[Commanded]:
-    """Yields that cluster; all of its nodes run again afterwards."""
-    yield created
-    if DEAD not in created.kafka.running:
-        created.kafka.start(DEAD)
-    created.kafka.until_in_sync(*TOPICS)
+        commanded.kafka.create(name, replicas, config)
+    return commanded
 
 
 def found(commanded: Commanded, *words: str, code: int = 0) -> dict[str, Any]:
@@ -82,9 +69,10 @@ def partitions(answer: dict[str, Any]) -> list[tuple[str, int]]:
     ]
 
 
+@pytest.mark.proof
 def test_everything_is_as_confluents_client_has_it(listed: Commanded) -> None:
     answer = found(listed)
-    admin = listed.admin
+    admin = listed.kafka.admin
     theirs = admin.list_topics(timeout=30)
     assert answer["clusters"][0]["cluster_id"] == theirs.cluster_id
     assert [each["id"] for each in answer["brokers"]] == sorted(theirs.brokers)
@@ -101,6 +89,8 @@ def test_everything_is_as_confluents_client_has_it(listed: Commanded) -> None:
         assert commands.run(*words, env=env).code == 0
 
 
+@pytest.mark.slow
+@pytest.mark.kills
 def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
     kafka = listed.kafka
     assert partitions(found(listed, "--urp", "--leaderless", "--offline", "--fail")) == []
@@ -130,6 +120,8 @@ def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.kills
 def test_skew_shows_that_a_killed_broker_leads_nothing(listed: Commanded) -> None:
     kafka = listed.kafka
     kafka.kill(DEAD)
@@ -142,8 +134,9 @@ def test_skew_shows_that_a_killed_broker_leads_nothing(listed: Commanded) -> Non
     assert {each["rack"] for each in skew["racks"]} == {"rack-1", "rack-2", None}
 
 
+@pytest.mark.slow
 def test_a_configuration_that_is_denied_is_unknown(listed: Commanded) -> None:
-    admin = listed.admin
+    admin = listed.kafka.admin
     rule: Any = (ResourceType.TOPIC, "strict", ResourcePatternType.LITERAL, "User:alice", "*")
     denied = (*rule, AclOperation.DESCRIBE_CONFIGS, AclPermissionType.DENY)
     allowed = (*rule, AclOperation.DESCRIBE, AclPermissionType.ALLOW)
@@ -170,6 +163,7 @@ def test_a_configuration_that_is_denied_is_unknown(listed: Commanded) -> None:
             deleted.result(30)
 
 
+@pytest.mark.slow
 def test_operations_are_those_of_the_user(listed: Commanded) -> None:
     answer = found(listed, "--operations", "-t", "well")
     assert {"READ", "WRITE", "DESCRIBE", "DESCRIBE_CONFIGS"} <= {*answer["topics"][0]["operations"]}

@@ -23,7 +23,7 @@ from kafka_security import KEY_PASSWORD, MUTUAL, ONLY, SASL, SECURE, KafkaSecuri
 from loop_thread import LoopThread
 from proxy import Proxy
 from real_kafka import RealKafka
-from scenario_run import Seen, create, rotated
+from scenario_run import Seen, rotated
 from waiting import until
 
 from rdmeta import MetadataCache, TopicAuthorizationError, fetch
@@ -83,7 +83,7 @@ def topics_of(ways: list[Entrance], kafka: RealKafka, admin: AdminClient) -> Ite
         done.result(30)
     # A broker that has a topic has the earlier rules, too.
     for topic in by_topic:
-        create(kafka, topic, [rotated(kafka.nodes, i) for i in range(len(kafka.nodes))])
+        kafka.create(topic, [rotated(kafka.nodes, i) for i in range(len(kafka.nodes))])
     yield
     for deleted in admin.delete_topics(list(by_topic)).values():
         deleted.result(30)

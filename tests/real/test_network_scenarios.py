@@ -20,7 +20,7 @@ from listener import free_ports
 from loop_thread import LoopThread
 from proxy import Proxy
 from real_kafka import RealKafka
-from scenario_run import LED, Seen, create
+from scenario_run import LED, Seen
 from ways import Way
 
 from rdmeta import MetadataCache, StaleError
@@ -43,7 +43,7 @@ class Growing:
     def __init__(self, kafka: RealKafka, admin: AdminClient, name: str) -> None:
         self.name, self.partitions = name, 1
         self._kafka, self._admin = kafka, admin
-        create(kafka, name, [list(kafka.nodes)])
+        kafka.create(name, [list(kafka.nodes)])
 
     def grow(self) -> None:
         """Adds a partition; returns when every broker says so."""
@@ -291,5 +291,5 @@ def test_all_nodes_move_to_new_addresses(
                     assert shell.cache.cluster_id == kafka.cluster_id
                 assert len(door.accepted) >= asked + len(shells)
                 assert resolved_names.count("localhost") >= len(shells)
-        kafka.recover(LED)
+        kafka.recover()
     seen.check("moved")

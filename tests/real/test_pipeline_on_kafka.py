@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime, timezone
 from functools import partial
@@ -30,7 +30,7 @@ from rdmeta._change_table import END_KINDS
 from rdmeta.model import Partition
 from rdmeta.pipeline.gold.measures import MEASURES
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.slow, pytest.mark.kills, pytest.mark.timeout(240)]
 
 # Two topics that stay, with their min ISR; one that comes again; one that comes while 2 is away.
 STAYING = {"silver-strict": 2, "silver-lenient": 1}
@@ -111,7 +111,7 @@ def is_led(p: Partition) -> bool:
 
 def created(cluster: Commanded, topic: str, replicas: list[list[int]], min_isr: int) -> str | None:
     """Creates a topic on brokers that run; returns its id."""
-    cluster.create(topic, replicas, {"min.insync.replicas": str(min_isr)})
+    cluster.kafka.create(topic, replicas, {"min.insync.replicas": str(min_isr)})
     return topic_id(cluster, topic)
 
 
@@ -146,7 +146,7 @@ def is_told(directory: Path, topic: str, topic_id: str | None) -> bool:
 
 def elect(cluster: Commanded) -> None:
     wanted = [TopicPartition(topic, p) for topic in STAYING for p in range(3)]
-    admin = cluster.admin
+    admin = cluster.kafka.admin
     admin.elect_leaders(ElectionType.PREFERRED, wanted).result(30)
 
 
@@ -159,7 +159,7 @@ def happen(cluster: Commanded, directories: list[Path], seldom: Path) -> Outage:
     kafka.kill(DEAD)
     lost = moment(cluster, before, has_lost)
     time.sleep(AWAY_SECONDS)
-    admin = cluster.admin
+    admin = cluster.kafka.admin
     admin.delete_topics([AGAIN])[AGAIN].result(30)
     for each in directories:
         until(partial(has_ended, each, AGAIN), "the end is recorded")
@@ -193,8 +193,8 @@ def look(cluster: Commanded, cache: MetadataCache, recorder: history.Recorder) -
 @pytest.fixture(scope="module")
 def outage(
     commanded: Commanded, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[Commanded, Outage]]:
-    """Yields the cluster and what happened to it, as two recorders saw it."""
+) -> tuple[Commanded, Outage]:
+    """Returns the cluster and what happened to it, as two recorders saw it."""
     for topic, min_isr in {**STAYING, AGAIN: 2}.items():
         created(commanded, topic, REPLICAS, min_isr)
     directories = [tmp_path_factory.mktemp("recorded") / every for every in EVERY]
@@ -216,10 +216,7 @@ def outage(
         for recorder in recorders:
             recorder.communicate(timeout=30)
         assert [each.returncode for each in recorders] == [130, -signal.SIGTERM]
-    yield commanded, found
-    admin = commanded.admin
-    for future in admin.delete_topics(list(TOPICS)).values():
-        future.result(30)
+    return commanded, found
 
 
 def pipelined(*paths: Path) -> dict[str, Any]:

@@ -20,32 +20,21 @@ from real_kafka import JARS, START_S, missing
 import rdmeta
 from rdmeta.net.check import STEPS
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 
 
-@pytest.fixture
-def asked(commanded: Commanded) -> Iterator[Commanded]:
-    """Yields the cluster; all of its nodes run again afterwards."""
-    yield commanded
-    kafka = commanded.kafka
-    for node in kafka.nodes:
-        if node not in kafka.running:
-            kafka.start(node)
-    kafka.until_up()
-
-
-def quorum(asked: Commanded, *words: str) -> dict[str, Any]:
+def quorum(commanded: Commanded, *words: str) -> dict[str, Any]:
     """Returns the quorum by SASL_SSL."""
-    done = commands.run("quorum", "-F", str(asked.secured), "--json", *words)
+    done = commands.run("quorum", "-F", str(commanded.secured), "--json", *words)
     assert (done.code, done.err) == (0, "")
     (found,) = commands.checked_json(done.out)["quorums"]
     assert isinstance(found, dict)
     return found
 
 
-def theirs(asked: Commanded) -> dict[str, Any]:
+def theirs(commanded: Commanded) -> dict[str, Any]:
     """Returns what kafka-python says of the quorum."""
-    client = KafkaAdminClient(bootstrap_servers=asked.kafka.bootstrap)
+    client = KafkaAdminClient(bootstrap_servers=commanded.kafka.bootstrap)
     try:
         (topic,) = client.describe_metadata_quorum()["topics"]
         (partition,) = topic["partitions"]
@@ -59,28 +48,29 @@ def ends(replicas: list[dict[str, Any]], id: str) -> dict[int, int]:
     return {each[id]: each["log_end_offset"] for each in replicas}
 
 
-def test_the_quorum_is_as_kafka_python_has_it(asked: Commanded) -> None:
-    before, ours, after = theirs(asked), quorum(asked), theirs(asked)
+def test_the_quorum_is_as_kafka_python_has_it(commanded: Commanded) -> None:
+    before, ours, after = theirs(commanded), quorum(commanded), theirs(commanded)
     assert (ours["leader"], ours["leader_epoch"]) == (after["leader_id"], after["leader_epoch"])
     assert before["high_watermark"] <= ours["high_watermark"] <= after["high_watermark"]
     lowest, highest = (ends(each["current_voters"], "replica_id") for each in (before, after))
     found = ends(ours["voters"], "node")
-    assert list(found) == sorted(asked.kafka.nodes)
+    assert list(found) == sorted(commanded.kafka.nodes)
     assert all(lowest[node] <= found[node] <= highest[node] for node in found)
     assert max(each["lag"] for each in ours["voters"]) == ours["max_lag"] <= 10
     assert all(0 <= each["last_fetch_s"] < 10 for each in ours["voters"])
     assert ours["observers"] == []
 
 
-def test_the_examples_run(asked: Commanded) -> None:
+def test_the_examples_run(commanded: Commanded) -> None:
     for words in commands.examples("quorum"):
-        done = commands.run(*words, env={"RDMETA_BOOTSTRAP": asked.kafka.bootstrap})
+        done = commands.run(*words, env={"RDMETA_BOOTSTRAP": commanded.kafka.bootstrap})
         assert (done.code, done.err) == (0, "")
         assert "leader" in done.out
 
 
-def test_a_killed_controller_falls_behind(asked: Commanded) -> None:
-    kafka, leader = asked.kafka, quorum(asked)["leader"]
+@pytest.mark.kills
+def test_a_killed_controller_falls_behind(commanded: Commanded) -> None:
+    kafka, leader = commanded.kafka, quorum(commanded)["leader"]
     dead = next(node for node in kafka.nodes if node != leader)
     words = ("quorum", "-b", kafka.address(leader), "--watch", "--every", "0.5", "--max-lag", "6")
     with commands.started(*words, "--csv") as process:
@@ -92,17 +82,18 @@ def test_a_killed_controller_falls_behind(asked: Commanded) -> None:
     assert process.returncode == 1
     assert err.startswith(f"rdmeta: voter {dead} is ")
     assert err.endswith(" records behind, more than --max-lag 6\n")
-    by_node = {each["node"]: each for each in quorum(asked)["voters"]}
+    by_node = {each["node"]: each for each in quorum(commanded)["voters"]}
     assert by_node[dead]["lag"] > 6
     assert by_node[dead]["last_fetch_s"] > 1
     assert by_node[leader]["lag"] == by_node[leader]["last_fetch_s"] == 0
 
 
-def test_a_check_finds_the_killed_broker(asked: Commanded) -> None:
-    kafka = asked.kafka
-    dead = next(node for node in kafka.nodes if node != quorum(asked)["leader"])
+@pytest.mark.kills
+def test_a_check_finds_the_killed_broker(commanded: Commanded) -> None:
+    kafka = commanded.kafka
+    dead = next(node for node in kafka.nodes if node != quorum(commanded)["leader"])
     kafka.kill(dead)
-    words = ("config", "--check", "-F", str(asked.secured))
+    words = ("config", "--check", "-F", str(commanded.secured))
     done = commands.run(*words, "--json")
     servers = {each["server"]: each for each in commands.checked_json(done.out)["servers"]}
     assert list(servers) == [kafka.address(node, SECURE) for node in kafka.nodes]
@@ -154,6 +145,7 @@ def kafka_with_zookeeper(directory: Path, version: str = "3.9.1") -> Iterator[st
             process.wait()
 
 
+@pytest.mark.nightly
 def test_a_cluster_with_zookeeper_is_named(tmp_path: Path) -> None:
     if reason := missing("3.9.1"):
         pytest.skip(reason)
@@ -165,9 +157,9 @@ def test_a_cluster_with_zookeeper_is_named(tmp_path: Path) -> None:
         assert (server.broker, server.error) == (1, None)
 
 
-def test_list_names_the_quorums_leader_each_time(asked: Commanded) -> None:
-    leader = quorum(asked)["leader"]
+def test_list_names_the_quorums_leader_each_time(commanded: Commanded) -> None:
+    leader = quorum(commanded)["leader"]
     for _ in range(8):
-        done = commands.run("list", "-b", asked.kafka.bootstrap, "--json")
+        done = commands.run("list", "-b", commanded.kafka.bootstrap, "--json")
         (found,) = commands.checked_json(done.out)["clusters"]
         assert found["controller"] == leader

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from commanded import Commanded
 from commands import run
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewPartitions, NewTopic
-from real_kafka import RealKafka, missing
+from confluent_kafka.cimpl import NewPartitions
+from real_kafka import RealKafka
+from scenario_run import rotated
 from scrape import scraped, single
-from waiting import until
 
 from rdmeta import (
     ALL,
@@ -36,26 +35,14 @@ from rdmeta.spark.source.states import slices_of_state
 from rdmeta.spark.source.wanted import Wanted
 
 pytestmark = pytest.mark.timeout(150)
-# Version, nodes, and the Metadata versions that its brokers speak.
-CLUSTERS = {"4.3.0": (3, range(14)), "3.9.1": (1, range(13))}
+# The Metadata versions that brokers speak.
+SPOKEN = {"4.3.0": range(14), "3.9.1": range(13)}
 SOON = 40.0
 
 
-@pytest.fixture(scope="module", params=CLUSTERS)
-def kafka(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RealKafka]:
-    version: str = request.param
-    if reason := missing(version):
-        pytest.skip(reason)
-    directory: Path = tmp_path_factory.mktemp("kafka")
-    with RealKafka(version, CLUSTERS[version][0], directory) as cluster:
-        yield cluster
-
-
 @pytest.fixture
-def admin(kafka: RealKafka) -> AdminClient:
-    return AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+def kafka(commanded: Commanded) -> RealKafka:
+    return commanded.kafka
 
 
 @pytest.fixture
@@ -63,28 +50,17 @@ def cache() -> MetadataCache:
     return MetadataCache()
 
 
-def create(kafka: RealKafka, admin: AdminClient, name: str, partitions: int = 3) -> None:
-    """Creates a topic with one replica per node, and waits until every broker returns it."""
-    topic = NewTopic(name, partitions, replication_factor=len(kafka.nodes))
-    admin.create_topics([topic])[name].result(SOON)
-    until(lambda: all_return(kafka, name, partitions), "every broker returns the topic")
+def create(kafka: RealKafka, name: str, partitions: int = 3) -> None:
+    """Creates a topic with replicas on all nodes; they lead its partitions in turn."""
+    kafka.create(name, [rotated(kafka.nodes, p % 3) for p in range(partitions)])
 
 
-def all_return(kafka: RealKafka, name: str, partitions: int) -> bool:
-    """Returns whether each broker says that all partitions have leaders."""
-    for node in kafka.running:
-        cache = MetadataCache()
-        fetch(cache, f"127.0.0.1:{kafka.ports[node]}", [name])
-        if len(cache.available(name, ())) != partitions:
-            return False
-    return True
-
-
+@pytest.mark.proof
 def test_everything_is_the_same_as_in_confluents_client(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
-    create(kafka, admin, "orders", 6)
-    create(kafka, admin, "audit", 1)
+    create(kafka, "orders", 6)
+    create(kafka, "audit", 1)
     fetch(cache, kafka.bootstrap)
     theirs = admin.list_topics(timeout=SOON)
     assert cache.cluster_id == kafka.cluster_id == theirs.cluster_id
@@ -107,10 +83,11 @@ def test_everything_is_the_same_as_in_confluents_client(
     assert cache.version == version
 
 
+@pytest.mark.proof
 def test_every_version_of_the_protocol_says_the_same(kafka: RealKafka, admin: AdminClient) -> None:
-    create(kafka, admin, "versions")
+    create(kafka, "versions")
     wanted = None
-    for version in CLUSTERS[kafka.version][1]:
+    for version in SPOKEN[kafka.version]:
         deadline = Deadline(SOON)
         address = parse_bootstrap(kafka.bootstrap)[0]
         with Connection(address, deadline, "rdmeta", 1 << 24) as connection:
@@ -128,10 +105,11 @@ def test_every_version_of_the_protocol_says_the_same(kafka: RealKafka, admin: Ad
         assert (cache.cluster_id is not None) == (version >= 2)
 
 
+@pytest.mark.proof
 def test_a_topic_deleted_and_made_again_is_another_one(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
-    create(kafka, admin, "again", 2)
+    create(kafka, "again", 2)
     fetch(cache, kafka.bootstrap, ["again"])
     first = cache.topic("again").topic_id
     assert first is not None
@@ -142,8 +120,8 @@ def test_a_topic_deleted_and_made_again_is_another_one(
         fetch(cache, kafka.bootstrap, ["again"])
         return "again" not in cache
 
-    until(is_unknown, "the topic is gone")
-    create(kafka, admin, "again", 3)
+    kafka.until(is_unknown, "the topic is gone")
+    create(kafka, "again", 3)
     fetch(cache, kafka.bootstrap, ["again"])
     topic = cache.topic("again")
     assert topic.topic_id not in (None, first)
@@ -153,10 +131,11 @@ def test_a_topic_deleted_and_made_again_is_another_one(
     assert "topic_recreated" in kinds or kinds[-2:] == ["topic_removed", "topic_added"], kinds
 
 
+@pytest.mark.slow
 def test_a_topic_is_fetched_by_its_id(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
-    create(kafka, admin, "by-id")
+    create(kafka, "by-id")
     fetch(cache, kafka.bootstrap, ["by-id"])
     known = cache.topic("by-id").topic_id
     other = MetadataCache()
@@ -164,26 +143,32 @@ def test_a_topic_is_fetched_by_its_id(
     assert other.topic("by-id").topic_id == known
 
 
+@pytest.mark.slow
 def test_each_new_partition_has_a_change_record(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
-    create(kafka, admin, "grows", 2)
+    create(kafka, "grows", 2)
     fetch(cache, kafka.bootstrap, ["grows"])
     since = cache.version
     admin.create_partitions([NewPartitions("grows", 5)])["grows"].result(SOON)
-    until(lambda: all_return(kafka, "grows", 5), "five partitions")
+
+    def has_grown() -> bool:
+        asked = (kafka.asked(node, ["grows"]) for node in kafka.nodes)
+        return all(len(each.available("grows", ())) == 5 for each in asked)
+
+    kafka.until(has_grown, "five partitions")
     fetch(cache, kafka.bootstrap, ["grows"])
     assert len(cache.topic("grows").partitions) == 5
     added = [c for c in cache.changes(since).records if c.kind == "partitions_added"]
     assert {c.topic for c in added} == {"grows"}
 
 
+@pytest.mark.slow
+@pytest.mark.kills
 def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
-    if len(kafka.nodes) < 3:
-        pytest.skip("one node cannot move its leaders to another")
-    create(kafka, admin, "moves", 6)
+    create(kafka, "moves", 6)
     fetch(cache, kafka.bootstrap)
     before = {p.partition: p for p in cache.topic("moves").partitions}
     stopped = 3
@@ -198,7 +183,7 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
             for p in cache.topic("moves").partitions
         ) and stopped not in {b.id for b in cache.brokers}
 
-    until(has_left, "the broker has left")
+    kafka.until(has_left, "the broker has left")
     for p in cache.topic("moves").partitions:
         was = before[p.partition]
         assert (p.leader_epoch or 0) >= (was.leader_epoch or 0)
@@ -212,17 +197,15 @@ def test_a_broker_that_stops_leaves_isrs_and_its_leaders_move(
         fetch(cache, kafka.bootstrap)
         return all(len(p.isr) == 3 for p in cache.topic("moves").partitions)
 
-    until(is_back, "the broker is back in every ISR")
+    kafka.until(is_back, "the broker is back in every ISR")
     assert stopped in {b.id for b in cache.brokers}
 
 
+@pytest.mark.proof
 def test_the_least_in_sync_replicas_are_read_back(kafka: RealKafka, admin: AdminClient) -> None:
-    strict = NewTopic(
-        "strict", 2, replication_factor=1, config={"min.insync.replicas": "2", "retention.ms": "7"}
-    )
-    admin.create_topics([strict])["strict"].result(SOON)
-    create(kafka, admin, "plain", 1)
-    until(lambda: all_return(kafka, "strict", 2), "every broker returns the topic")
+    config = {"min.insync.replicas": "2", "retention.ms": "7"}
+    kafka.create("strict", [[1], [2]], config)
+    create(kafka, "plain", 1)
     with Client({"bootstrap.servers": kafka.bootstrap}) as client:
         found = client.describe_configs(
             ["strict", "plain", "nope", "no topic"], ["min.insync.replicas"], timeout=SOON
@@ -238,12 +221,11 @@ def test_the_least_in_sync_replicas_are_read_back(kafka: RealKafka, admin: Admin
     assert len(everything.values) > 20
 
 
+@pytest.mark.slow
 def test_the_data_source_of_spark_reads_the_configurations_of_topics(
     kafka: RealKafka, admin: AdminClient
 ) -> None:
-    sourced = NewTopic("sourced", 1, replication_factor=1, config={"min.insync.replicas": "2"})
-    admin.create_topics([sourced])["sourced"].result(SOON)
-    until(lambda: all_return(kafka, "sourced", 1), "every broker returns the topic")
+    kafka.create("sourced", [[1]], {"min.insync.replicas": "2"})
     options = Options.parse(
         {"bootstrap.servers": kafka.bootstrap, "table": "configs", "topic": "sourced"}
     )
@@ -258,11 +240,12 @@ def test_the_data_source_of_spark_reads_the_configurations_of_topics(
     assert len(found) > 20
 
 
+@pytest.mark.slow
 def test_the_authorised_operations_are_read(
     kafka: RealKafka, admin: AdminClient, cache: MetadataCache
 ) -> None:
-    """The cluster has no authoriser, so everything is allowed."""
-    create(kafka, admin, "allowed", 1)
+    """The client is a user who may do everything."""
+    create(kafka, "allowed", 1)
     applied = fetch(cache, kafka.bootstrap, ["allowed"], operations=True)
     topic = cache.topic("allowed").operations
     assert topic is not None
@@ -291,14 +274,13 @@ def listed(kafka: RealKafka, condition: str) -> int:
     return sum(len(topic["partitions"]) for topic in json.loads(done.out)["topics"])
 
 
+@pytest.mark.slow
+@pytest.mark.kills
 def test_metrics_count_what_the_command_lists_while_a_broker_is_killed(
     kafka: RealKafka, admin: AdminClient
 ) -> None:
-    if len(kafka.nodes) < 3:
-        pytest.skip("one node cannot lose a broker")
-    create(kafka, admin, "shared", 6)
-    alone = NewTopic("alone", 2, replica_assignment=[[3], [1]])
-    admin.create_topics([alone])["alone"].result(SOON)
+    create(kafka, "shared", 6)
+    kafka.create("alone", [[3], [1]])
     conf = {"bootstrap.servers": kafka.bootstrap, "topic.metadata.refresh.interval.ms": 300}
     with Client(conf, topics=ALL) as client:
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import signal
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import commands
@@ -17,33 +17,16 @@ import rdmeta
 from rdmeta import history
 from rdmeta.model import Change
 
-pytestmark = pytest.mark.timeout(200)
+pytestmark = [pytest.mark.slow, pytest.mark.kills, pytest.mark.timeout(200)]
 
 TOPIC = "recorded"
 
 
 @pytest.fixture(scope="module")
-def created(commanded: Commanded) -> Iterator[Commanded]:
-    """Yields the cluster with a topic of which each node leads a partition."""
-    commanded.create(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
-    yield commanded
-    admin = commanded.admin
-    admin.delete_topics([TOPIC])[TOPIC].result(30)
-
-
-@pytest.fixture
-def cluster(created: Commanded) -> Iterator[Commanded]:
-    """Yields that cluster; all of its nodes run again afterwards."""
-    yield created
-    recovered(created)
-
-
-def recovered(cluster: Commanded) -> None:
-    """Starts the nodes that were killed; returns when all is in sync."""
-    for node in cluster.kafka.nodes:
-        if node not in cluster.kafka.running:
-            cluster.kafka.start(node)
-    cluster.kafka.until_in_sync(TOPIC)
+def cluster(commanded: Commanded) -> Commanded:
+    """Returns the cluster with a topic of which each node leads a partition."""
+    commanded.kafka.create(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    return commanded
 
 
 def source(cluster: Commanded) -> tuple[str, ...]:
@@ -76,7 +59,7 @@ def test_another_broker_goes_on_when_the_recorders_one_is_killed(
     with commands.started(*words, *source(cluster)) as process:
         first_line(process)
         cluster.kafka.until(lambda: len(history.files(tmp_path)) > 1, "a second answer")
-        cluster.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+        cluster.kafka.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
         added = functools.partial(recorded, tmp_path, "topic_added", topic)
         until(added, "the topic is recorded")
         asked = {each.source_broker for each in added()}
@@ -86,12 +69,10 @@ def test_another_broker_goes_on_when_the_recorders_one_is_killed(
         cluster.kafka.kill(dead)
         until(lambda: recorded(tmp_path, "broker_removed"), "the loss is recorded")
         until(lambda: recorded(tmp_path, "leader_changed", topic), "the election is recorded")
-        recovered(cluster)
+        cluster.kafka.recover()
         until(lambda: has_returned(tmp_path, topic, dead), "the return is recorded")
         process.terminate()
         _, err = process.communicate(timeout=30)
-    admin = cluster.admin
-    admin.delete_topics([topic])[topic].result(30)
     assert process.returncode == -signal.SIGTERM
     assert f"answers now, after broker {dead}\n" in err
     (recording,) = history.recordings(tmp_path)

@@ -47,8 +47,8 @@ from kafka_security import (
 )
 from loop_thread import LoopThread
 from proxy import Proxy
-from real_kafka import RealKafka, missing
-from scenario_run import LED, Seen, create
+from real_kafka import RealKafka
+from scenario_run import LED, NODES, Seen, with_topics
 from token_server import TokenServer
 from waiting import until
 
@@ -218,7 +218,7 @@ def logins_on_one_connection(shell: Shell) -> int:
 
 def alter_password(kafka: RealKafka, password: str) -> None:
     """Gives BOB another password, and returns when every broker takes it."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
+    admin = kafka.admin
     info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
     change = UserScramCredentialUpsertion(BOB, info, password.encode())
     for done in admin.alter_user_scram_credentials([change]).values():
@@ -227,16 +227,12 @@ def alter_password(kafka: RealKafka, password: str) -> None:
 
 @pytest.fixture(scope="module")
 def first_minute(
-    clusters: Callable[[str], RealKafka], security: KafkaSecurity
+    clusters: Callable[[str, int], RealKafka], security: KafkaSecurity
 ) -> Iterator[list[Sessions]]:
     """Yields clients with short sessions, which run while other tests do."""
-    if reason := next(filter(None, map(missing, VERSIONS)), None):
-        pytest.skip(reason)
+    found = [with_topics(clusters(version, NODES[version])) for version in VERSIONS]
     with ExitStack() as stack:
-        yield [
-            stack.enter_context(Sessions(clusters(version), security, BOBS_PASSWORD))
-            for version in VERSIONS
-        ]
+        yield [stack.enter_context(Sessions(kafka, security, BOBS_PASSWORD)) for kafka in found]
 
 
 # ---- a denied topic -----------------------------------------------------------------------------
@@ -266,7 +262,7 @@ def test_describe_is_denied_for_one_topic_and_then_granted(
     for number in rounds:
         topic, other = f"denied-{number}", f"beside-{number}"
         for each in (topic, other):
-            create(kafka, each, [list(kafka.nodes)])
+            kafka.create(each, [list(kafka.nodes)])
         for done in admin.create_acls([denial(topic)]).values():
             done.result(30)
         caplog.clear()

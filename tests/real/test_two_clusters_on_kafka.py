@@ -12,7 +12,6 @@ from typing import Any
 import commands
 import pytest
 from real_kafka import RealKafka, missing
-from scenario_run import create
 
 import rdmeta
 from rdmeta import AsyncClient, Client, MetadataCache, WrongClusterError
@@ -21,6 +20,7 @@ VERSION = "4.3.0"
 CLIENTS = 20
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.skipif(missing(VERSION) is not None, reason=str(missing(VERSION))),
 ]
@@ -34,7 +34,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RealKafka]]:
         for name in ("one", "two"):
             directory: Path = tmp_path_factory.mktemp(name)
             kafka = stack.enter_context(RealKafka(VERSION, 1, directory, proxied=True))
-            create(kafka, "orders", [[1]])
+            kafka.create("orders", [[1]])
             found.append(kafka)
         yield found
 

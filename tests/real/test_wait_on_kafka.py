@@ -41,22 +41,10 @@ def source(cluster: Commanded, way: str, directory: Path) -> Source:
 
 
 @pytest.fixture(scope="module")
-def created(commanded: Commanded) -> Iterator[Commanded]:
-    """Yields the cluster with a topic of which each node leads a partition."""
-    commanded.create(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
-    yield commanded
-    admin = commanded.admin
-    admin.delete_topics([TOPIC])[TOPIC].result(30)
-
-
-@pytest.fixture
-def cluster(created: Commanded) -> Iterator[Commanded]:
-    """Yields that cluster; all of its nodes run again afterwards."""
-    yield created
-    for node in created.kafka.nodes:
-        if node not in created.kafka.running:
-            created.kafka.start(node)
-    created.kafka.until_in_sync(TOPIC)
+def cluster(commanded: Commanded) -> Commanded:
+    """Returns the cluster with a topic of which each node leads a partition."""
+    commanded.kafka.create(TOPIC, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+    return commanded
 
 
 @contextmanager
@@ -101,6 +89,7 @@ class Watched:
         return set(found[-1] if found else ())
 
 
+@pytest.mark.slow
 @each_way
 def test_a_topic_is_waited_for_until_it_is_in_sync_and_until_it_is_gone(
     cluster: Commanded, way: str, tmp_path: Path
@@ -108,18 +97,20 @@ def test_a_topic_is_waited_for_until_it_is_in_sync_and_until_it_is_gone(
     place = source(cluster, way, tmp_path)
     words = ("-t", NEW, "--partitions", "3", "--isr", "3", "--timeout", "60", "--json")
     with waiting(place, f"waiting: topic {NEW} does not exist", *words) as process:
-        cluster.create(NEW, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
+        cluster.kafka.create(NEW, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
         out, _ = process.communicate(timeout=60)
         assert process.returncode == 0
         found = commands.checked_json(out)
         assert [each["present"] for each in found["conditions"]] == [None, 3, 3]
     gone = ("-t", NEW, "--gone", "--hold", "1", "--timeout", "60")
     with waiting(place, f"waiting: topic {NEW} exists", *gone) as process:
-        admin = cluster.admin
+        admin = cluster.kafka.admin
         admin.delete_topics([NEW])[NEW].result(30)
         assert process.wait(60) == 0
 
 
+@pytest.mark.proof
+@pytest.mark.kills
 def test_a_broker_that_is_restarted_is_waited_for_and_watched(
     cluster: Commanded, tmp_path: Path
 ) -> None:

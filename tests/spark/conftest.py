@@ -1,29 +1,45 @@
-"""One Spark session for all tests in this folder, which are skipped without Java."""
+"""One Java for all tests in this folder: a classic Spark session, and a Connect server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from listener import free_ports
 from pyspark.sql import SparkSession
 
-from rdmeta.spark import NoJavaError, build_session, find_java
+from rdmeta.spark import build_session
+
+PORT = "spark.connect.grpc.binding.port"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks each test that uses the session as `spark`, and gives it time for a JVM."""
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.spark)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks each test that uses the session as `spark`.
+
+    Those that start another Java are in its group of pytest-xdist, too: they share what a module
+    makes, and two Javas have no room beside each other on two cores.
+    """
+    if "spark" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.spark)
+    if item.get_closest_marker("spark") is not None:
+        item.add_marker(pytest.mark.xdist_group("spark"))
+        if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(180))
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
-    session = build_session("local[2]", app="rdmeta-tests", short=True)
+    """Yields the one classic session."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf {PORT}={free_ports(1)[0]} pyspark-shell")
+        session = build_session("local[2]", app="rdmeta-tests", short=True)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def connect(spark: SparkSession) -> str:
+    """Returns the URL of the one Connect server, which runs in the Java of the session."""
+    service = spark._jvm.org.apache.spark.sql.connect.service.SparkConnectService  # type: ignore[union-attr]
+    service.start(spark._jsc.sc())
+    return f"sc://127.0.0.1:{spark.conf.get(PORT)}"

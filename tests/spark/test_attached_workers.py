@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from answers import apply_topics
 from pyspark.sql import SparkSession
 from waiting import until
@@ -16,6 +17,7 @@ from rdmeta import MetadataCache, attach
 ROWS = 3000
 
 
+@pytest.mark.slow
 def test_python_workers_join_rows_with_published_leaders(
     spark: SparkSession, tmp_path: Path
 ) -> None:

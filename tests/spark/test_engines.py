@@ -1,11 +1,7 @@
-"""Every engine makes the same bytes of a random history: processes, and Spark's ways to run.
-
-RDMETA_LOCAL_CLUSTER=1 also runs executors that are processes of their own.
-"""
+"""Every engine makes the same bytes of a random history: processes, and Spark's ways to run."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Mapping
@@ -24,9 +20,9 @@ from simulated_history import Simulation, Step, history
 from rdmeta import pipeline
 from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.place import Place
-from rdmeta.spark import NoJavaError, find_java, run
+from rdmeta.spark import run
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(300)]
 
 PARTS = {
     "cluster-0": Parts("day", 1),
@@ -45,10 +41,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     One recording is of the first format and goes on over midnight, so a state is carried over it.
     """
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     seed = time.time_ns() % 10**9
     print(f"seed {seed}")
     root = tmp_path_factory.mktemp("engines")
@@ -105,16 +97,14 @@ def test_a_classic_session_makes_them(root: Path, spark: SparkSession) -> None:
 
 
 def test_spark_connect_makes_them(root: Path) -> None:
-    """SPARK_TESTING lets the server choose its port."""
+    """The session starts its own server, which SPARK_TESTING lets choose its port."""
     env = {"SPARK_REMOTE": "local[2]", "SPARK_TESTING": "1"}
     done = made_by_command(root, "connect", env=env)
     assert "rows_in\t" in done.out
     assert_is_whole(root, "connect")
 
 
-@pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it: a minute"
-)
+@pytest.mark.nightly
 def test_executors_that_are_processes_of_their_own_make_them(root: Path) -> None:
     """They begin in other folders than the driver."""
     env = {"SPARK_WORKER_DIR": str(root / "work")}

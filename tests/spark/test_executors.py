@@ -34,6 +34,7 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return source
 
 
+@pytest.mark.proof
 def test_executors_make_the_bytes_that_local_processes_make(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
@@ -45,6 +46,7 @@ def test_executors_make_the_bytes_that_local_processes_make(
     assert spark.read.parquet(f"file://{tmp_path}/a/silver/v1/observation").count() == 10
 
 
+@pytest.mark.slow
 def test_a_damaged_input_is_quarantined_by_an_executor(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
@@ -65,6 +67,7 @@ def test_the_command_says_that_there_is_no_java(source: Path, tmp_path: Path) ->
     assert "--engine local" in done.err
 
 
+@pytest.mark.slow
 def test_an_error_of_an_executor_is_raised_as_it_is(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
@@ -76,6 +79,7 @@ def test_an_error_of_an_executor_is_raised_as_it_is(
         list(spark_engine(spark)(lost))
 
 
+@pytest.mark.slow
 def test_relative_paths_are_those_of_the_driver(
     spark: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

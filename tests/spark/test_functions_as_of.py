@@ -18,6 +18,8 @@ from pyspark.sql import functions as sf
 from rdmeta import pipeline
 from rdmeta.spark import functions as F
 
+pytestmark = pytest.mark.slow
+
 PLAN = Plan(
     clusters=2, topics=4, partitions=3, days=3, changes=300, gaps=2, every=60.0, deleted=(1,)
 )

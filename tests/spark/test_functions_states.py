@@ -45,6 +45,7 @@ def leaders(rows: DataFrame, state: F.Shared | None = None, unknown: str = "null
     return {row.leader for row in rows.select(column.alias("leader")).collect()}
 
 
+@pytest.mark.slow
 def test_a_state_that_the_host_publishes_is_taken_first(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_state_that_the_host_publishes_is_taken_first(
     path.unlink(missing_ok=True)
 
 
+@pytest.mark.slow
 def test_an_unknown_topic_is_null_or_an_error(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1, -1]}), name="unknown")
     assert leaders(rows_of(spark, "nope"), state) == {None}
@@ -75,6 +77,7 @@ def test_an_unknown_topic_is_null_or_an_error(spark: SparkSession) -> None:
     assert [row.rack for row in found] == [None]
 
 
+@pytest.mark.slow
 def test_a_null_without_a_type_gives_a_null_and_so_does_any_number(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1]}), name="nulls")
     none, topic = sf.lit(None), sf.lit("orders")
@@ -88,6 +91,7 @@ def test_a_null_without_a_type_gives_a_null_and_so_does_any_number(spark: SparkS
     assert F.repartition_by_leader(rows, 2, topic=none, key=none, state=state).count() == 2
 
 
+@pytest.mark.slow
 def test_a_job_without_an_image_says_what_to_call(spark: SparkSession, tmp_path: Path) -> None:
     said = "has no image 'never', and nothing is published at .*/none: call rdmeta.spark.functions"
     with pytest.raises(PySparkException, match=said):
@@ -103,6 +107,7 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
     spark.conf.set("spark.sql.ansi.enabled", before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ansi")
 @pytest.mark.parametrize("wrong", ["i", "d", "b", "n"])
 def test_columns_of_wrong_types_fail_when_the_plan_is_made(spark: SparkSession, wrong: str) -> None:
@@ -123,6 +128,7 @@ def test_columns_of_wrong_types_fail_when_the_plan_is_made(spark: SparkSession, 
     F.repartition_by_leader(rows, 2, topic="t", key="n", partition="l").collect()
 
 
+@pytest.mark.slow
 def test_plans_and_columns_have_the_names_of_the_functions(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -145,6 +151,7 @@ def test_plans_and_columns_have_the_names_of_the_functions(
     assert "CASE WHEN" not in shown
 
 
+@pytest.mark.slow
 def test_sql_calls_functions_that_are_registered(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1, 2]}), name="sql")
     F.register(spark, state=state)
@@ -159,6 +166,7 @@ def test_sql_calls_functions_that_are_registered(spark: SparkSession) -> None:
         F.register(spark, unknown="x")
 
 
+@pytest.mark.slow
 def test_what_is_shared_is_an_image_a_cache_or_a_path(spark: SparkSession, tmp_path: Path) -> None:
     cache = cache_of({"orders": [3]})
     cache.image().save(tmp_path / "image")
@@ -172,6 +180,7 @@ def test_what_is_shared_is_an_image_a_cache_or_a_path(spark: SparkSession, tmp_p
         F.share(spark, tmp_path / "none")
 
 
+@pytest.mark.slow
 def test_functions_read_the_newest_image_by_default(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "state"
     cache_of({"orders": [4]}).image().save(path)
@@ -182,6 +191,7 @@ def test_functions_read_the_newest_image_by_default(spark: SparkSession, tmp_pat
         F.leader_of("topic", "p", state="default")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("call", "text"),
     [
@@ -203,8 +213,11 @@ def said(rdmeta: str) -> str:
     return text.decode().strip()
 
 
-def test_an_executor_without_rdmeta_names_itself_and_what_to_install() -> None:
+def test_an_executor_with_rdmeta_reads_the_rows() -> None:
     assert said("") == str(pa.array([1]))
+
+
+def test_an_executor_without_rdmeta_names_itself_and_what_to_install() -> None:
     text = said("sys.modules['rdmeta'] = None")
     assert text.startswith("executor ")
     assert "cannot import rdmeta" in text

@@ -1,8 +1,8 @@
 """After SIGKILL of Spark's driver, an executor or a Python worker the tables become whole.
 
-CI stops a worker after some of the renames, at a random one the driver. RDMETA_KILLS=every stops
-each process after every rename. RDMETA_LOCAL_CLUSTER=1 also runs executors that are processes of
-their own: one is killed, and two attempts of a task write the same files at a time.
+A worker is stopped after some of the renames, at a random one the driver. RDMETA_KILLS=every stops
+each process after every rename. Of executors that are processes of their own one is killed, and two
+attempts of a task write the same files at a time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from random import Random
 
 import commands
 import pytest
-from processes import below, environment
+from processes import environment, executor_of
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day
 from spark_cluster import spark_cluster
@@ -27,15 +27,11 @@ from rdmeta import pipeline
 from rdmeta.pipeline.errors import LockedError
 from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.place import Place
-from rdmeta.spark import NoJavaError, find_java
 
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
-CLUSTER = pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it: minutes"
-)
 HOOK = Path(__file__).parents[1] / "support/renames"
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600 if EVERY else 300)]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(3600 if EVERY else 300)]
 
 
 class Folders:
@@ -83,10 +79,6 @@ class Folders:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     return Folders(tmp_path, 28 if EVERY else 10)
 
 
@@ -104,6 +96,7 @@ def wait_for(happens: Callable[[], object], seconds: float = 120) -> None:
         time.sleep(0.002)
 
 
+@pytest.mark.nightly
 def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random: Random) -> None:
     """One slot, so that nothing is renamed while the readers read. No other run begins then."""
     step = 1 if EVERY else random.randrange(9, 13)
@@ -135,7 +128,7 @@ def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random:
     folders.assert_whole()
 
 
-@pytest.mark.parametrize("remote", [None, pytest.param("local[2]", marks=CLUSTER)])
+@pytest.mark.parametrize("remote", [None, pytest.param("local[2]", marks=pytest.mark.nightly)])
 def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: str | None) -> None:
     """A terminal sends it to the driver, to Java and to the workers. `remote` is Spark Connect."""
     env: dict[str, str | None] = {**folders.surroundings(slow=0.1), "SPARK_TESTING": "1"}
@@ -154,24 +147,30 @@ def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: st
     folders.assert_whole()
 
 
-@CLUSTER
+def kill_an_executor(folders: Folders) -> bool:
+    """Kills the executor of the last rename; returns whether it still ran."""
+    _, worker, _ = folders.lines("renames")[-1]
+    try:
+        os.kill(executor_of(worker), signal.SIGKILL)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.nightly
 def test_executors_that_are_killed_are_replaced(folders: Folders, random: Random) -> None:
     env = folders.surroundings("spark.task.maxFailures=100", slow=0.05)
-    killed = 0
     with commands.started(*folders.words("local-cluster[2,1,1024]"), env=env) as process:
-        for kill in range(4):
+        for kill in range(4 if EVERY else 1):
             count = 10 + 45 * kill + random.randrange(40)
             wait_for(lambda n=count: len(folders.lines("renames")) >= n)  # type: ignore[misc]
-            for pid in list(below(process.pid, b"CoarseGrainedExecutorBackend"))[:1]:
-                os.kill(pid, signal.SIGKILL)
-                killed += 1
+            wait_for(lambda: kill_an_executor(folders))
             assert_each_row_is_seen_once(folders.out, is_still=False)
         assert process.wait(200) == 0
-    assert killed > 2
     folders.assert_whole()
 
 
-@CLUSTER
+@pytest.mark.nightly
 def test_two_attempts_of_a_task_that_write_at_a_time_make_the_same_bytes(tmp_path: Path) -> None:
     """Spark starts the second attempt on another host while the first one is slow."""
     folders = Folders(tmp_path, 2)

@@ -1,7 +1,4 @@
-"""An environment that Spark unpacks on executors which have nothing of rdmeta: docs/spark.md.
-
-RDMETA_LOCAL_CLUSTER=1 runs it.
-"""
+"""An environment that Spark unpacks on executors which have nothing of rdmeta: docs/spark.md."""
 
 from __future__ import annotations
 
@@ -18,7 +15,6 @@ import pytest
 from spark_functions import cache_of
 
 import rdmeta
-from rdmeta.spark import NoJavaError, find_java
 
 JOB = """
 import rdmeta.spark
@@ -39,16 +35,10 @@ spark.stop()
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it: a minute"
-)
 def test_executors_run_in_an_environment_that_spark_unpacks(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     venv.create(tmp_path / "made")
     (packages,) = (tmp_path / "made").glob("lib/python*/site-packages")
     ours = Path(rdmeta.__file__).parent

@@ -1,7 +1,6 @@
 """A plan that routes rows reads one image, whatever is shared while it runs or runs again.
 
-RDMETA_LOCAL_CLUSTER=1 also kills an executor between map and reduce, three times, or 20 times with
-RDMETA_KILLS=every.
+An executor is killed between map and reduce three times, or 20 times with RDMETA_KILLS=every.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from spark_functions import cache_of
 
-from rdmeta.spark import NoJavaError, find_java
 from rdmeta.spark import functions as F
 from rdmeta.spark.functions import states
 from rdmeta.spark.functions.routes import routes
@@ -32,6 +30,7 @@ EVERY = os.environ.get("RDMETA_KILLS") == "every"
 TASKS = 4
 
 
+@pytest.mark.slow
 def test_a_plan_gives_the_same_rows_after_a_thousand_shares(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1, 2, 3, 4] * 3}), name="again")
     rows = pinned_job.placed(spark, 300, TASKS, state)
@@ -43,6 +42,7 @@ def test_a_plan_gives_the_same_rows_after_a_thousand_shares(spark: SparkSession)
     assert pinned_job.told(pinned_job.placed(spark, 300, TASKS, state)) != before
 
 
+@pytest.mark.slow
 def test_tasks_of_one_plan_read_one_image_while_others_are_shared(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1, 2, 3, 4] * 3}), name="while")
     rows = pinned_job.placed(spark, 3000, TASKS, state)
@@ -52,6 +52,7 @@ def test_tasks_of_one_plan_read_one_image_while_others_are_shared(spark: SparkSe
             assert pinned_job.told(rows) == before
 
 
+@pytest.mark.slow
 def test_a_task_that_finds_no_such_image_names_it(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1]}), name="gone")
     rows = pinned_job.placed(spark, 10, TASKS, state)
@@ -76,6 +77,7 @@ def test_a_worker_that_lives_on_keeps_few_images_open(
     assert Path("/proc/self/maps").read_text().count(str(tmp_path)) <= 8
 
 
+@pytest.mark.slow
 def test_a_plan_that_routes_takes_no_state_that_changes(spark: SparkSession) -> None:
     rows = spark.range(1).select(sf.lit("orders").alias("topic"))
     with pytest.raises(ValueError, match="reads one image, and /run/state changes: pass a state"):
@@ -84,6 +86,7 @@ def test_a_plan_that_routes_takes_no_state_that_changes(spark: SparkSession) -> 
         F.repartition_by_leader(rows, 2, state=F.Shared("never"))
 
 
+@pytest.mark.slow
 def test_a_batch_of_a_stream_reads_the_newest_image_of_its_begin(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -107,16 +110,10 @@ def test_a_batch_of_a_stream_reads_the_newest_image_of_its_begin(
         assert len(pairs) == 12  # no partition is in two tasks
 
 
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(1200 if EVERY else 300)
-@pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it: minutes"
-)
 def test_rows_are_the_same_when_an_executor_is_killed_while_images_change(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     base = environment()
     base["PYTHONPATH"] += f"{os.pathsep}{Path(pyspark.__file__).parents[1]}"
     kills = 20 if EVERY else 3

@@ -138,6 +138,7 @@ def test_a_recording_that_ended_before_the_time_still_tells_of_its_day(tmp_path:
     assert sorted_rows(found) == sorted_rows(read(path=str(tmp_path / "out"), **limits))
 
 
+@pytest.mark.slow
 def test_since_is_the_first_moment_and_until_the_first_one_after(root: Path) -> None:
     every = history.read(root / "history")
     moment = every["observed_at"][every.num_rows // 2].as_py()
@@ -262,6 +263,7 @@ def test_only_row_groups_of_the_time_are_read(
     assert sorted(read_groups) == [0, *range(groups // 2, groups)]
 
 
+@pytest.mark.slow
 def test_tasks_are_packs_of_many_files_and_parts_of_large_ones(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -359,6 +361,7 @@ def test_a_moment_needs_no_offset() -> None:
     assert wanted.until is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", ["history", "out"])
 @pytest.mark.parametrize("table", ["changes", "partition_interval"])
 def test_times_at_the_ends_of_the_calendar_are_no_bounds(

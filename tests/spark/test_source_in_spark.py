@@ -1,7 +1,4 @@
-"""Spark reads the data source: Classic, Connect and executors of their own see the same rows.
-
-RDMETA_LOCAL_CLUSTER=1 also runs executors that are processes of their own.
-"""
+"""Spark reads the data source: Classic, Connect and executors of their own see the same rows."""
 
 from __future__ import annotations
 
@@ -32,7 +29,6 @@ from rdmeta.cache import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA
-from rdmeta.spark import NoJavaError, find_java
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.pushdown import narrowed
 from rdmeta.spark.source.schemas import arrow_schema
@@ -76,6 +72,7 @@ def refusal(session: SparkSession, **given: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["brokers", "topics", "partitions", "replicas"])
 def test_a_live_cluster_is_asked_once(
     spark: SparkSession, cluster: EmbeddedCluster, table: str
@@ -94,6 +91,7 @@ def test_a_live_cluster_is_asked_once(
         }
 
 
+@pytest.mark.slow
 def test_only_the_topics_of_the_option_are_asked_for(
     spark: SparkSession, cluster: EmbeddedCluster
 ) -> None:
@@ -103,6 +101,7 @@ def test_only_the_topics_of_the_option_are_asked_for(
     assert {row.topic for row in found.collect()} == {"orders", "views"}
 
 
+@pytest.mark.slow
 def test_a_broker_that_does_not_tell_configurations_is_an_error(
     spark: SparkSession, cluster: EmbeddedCluster
 ) -> None:
@@ -111,6 +110,7 @@ def test_a_broker_that_does_not_tell_configurations_is_an_error(
     assert "UnsupportedVersionError: the broker speaks no version of DescribeConfigs" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["brokers", "topics", "partitions", "replicas"])
 def test_an_image_is_read(spark: SparkSession, root: Path, table: str) -> None:
     options = {"image": str(root / "image"), "table": table}
@@ -118,6 +118,7 @@ def test_an_image_is_read(spark: SparkSession, root: Path, table: str) -> None:
     assert frame(spark, **options).count() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ["changes", "partition_interval", "leader_change", "observation"])
 def test_history_is_read(spark: SparkSession, root: Path, table: str) -> None:
     for place in ("history", "out"):
@@ -125,11 +126,13 @@ def test_history_is_read(spark: SparkSession, root: Path, table: str) -> None:
         assert rows(frame(spark, **options)) == sorted_rows(read(**options))
 
 
+@pytest.mark.slow
 def test_the_version_of_spark_is_the_one_that_a_run_asks_for(spark: SparkSession) -> None:
     wanted = os.environ.get("RDMETA_PYSPARK", pyspark.__version__)
     assert spark.version == wanted
 
 
+@pytest.mark.slow
 def test_a_user_may_name_the_columns(spark: SparkSession, root: Path) -> None:
     reader = spark.read.format("rdmeta").schema("new_leader int, topic string")
     found = reader.load(str(root / "history")).where("topic is not null").collect()
@@ -139,6 +142,7 @@ def test_a_user_may_name_the_columns(spark: SparkSession, root: Path) -> None:
         wrong.load(str(root / "history")).collect()
 
 
+@pytest.mark.slow
 def test_pushed_filters_choose_the_rows_that_spark_would_choose(
     spark: SparkSession, root: Path
 ) -> None:
@@ -173,6 +177,7 @@ def test_pushed_filters_choose_the_rows_that_spark_would_choose(
                 assert rows(found) == wanted, (table, condition)
 
 
+@pytest.mark.proof
 def test_pushed_topics_and_partitions_reach_the_request_and_images(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -202,11 +207,13 @@ def test_pushed_topics_and_partitions_reach_the_request_and_images(
     assert {each.name for each in _asked(parsed, wanted).image().topics()} == {"orders"}
 
 
+@pytest.mark.slow
 def test_the_data_source_can_be_registered_by_its_class(spark: SparkSession, root: Path) -> None:
     spark.dataSource.register(rdmeta.spark.DataSource)
     assert frame(spark, image=str(root / "image"), table="topics").count() > 0
 
 
+@pytest.mark.proof
 def test_explain_names_the_table_its_source_and_the_filters(
     spark: SparkSession, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,6 +228,7 @@ def test_explain_names_the_table_its_source_and_the_filters(
     assert re.search(r"Filter .*cluster_id#\d+ = one", plan)
 
 
+@pytest.mark.slow
 def test_pushdown_needs_the_setting_that_build_session_makes(
     spark: SparkSession, root: Path
 ) -> None:
@@ -234,6 +242,7 @@ def test_pushdown_needs_the_setting_that_build_session_makes(
         spark.conf.set(key, "true")
 
 
+@pytest.mark.slow
 def test_errors_say_what_is_wrong(spark: SparkSession, root: Path) -> None:
     history = str(root / "history")
     for given, text in (
@@ -252,10 +261,6 @@ def test_errors_say_what_is_wrong(spark: SparkSession, root: Path) -> None:
 
 def done(root: Path, way: str, **env: str) -> dict[str, Any]:
     """Runs the program that reads each table by a session of its own."""
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     words = [str(Path(source_program.__file__)), way, str(root / "history"), str(root / "image")]
     # The version of Spark may be one that PYTHONPATH names.
     found = os.pathsep.join([str(Path(pyspark.__file__).parents[1]), environment()["PYTHONPATH"]])
@@ -286,26 +291,21 @@ def done(root: Path, way: str, **env: str) -> dict[str, Any]:
     return told
 
 
+@pytest.mark.slow
 def test_connect_reads_the_same_rows_and_shows_no_credential(root: Path) -> None:
     found = done(root, "connect")
     assert found["leaks"] == []
     assert {"/connect/", "/stages/", "/SQL/", "plans", "error"} <= {*found["shown"]}
 
 
-# Each of these takes half a minute.
-nightly = pytest.mark.skipif(
-    not os.environ.get("RDMETA_LOCAL_CLUSTER"), reason="RDMETA_LOCAL_CLUSTER=1 runs it"
-)
-
-
-@nightly
+@pytest.mark.nightly
 def test_no_plan_error_log_or_page_of_a_classic_session_shows_a_credential(root: Path) -> None:
     found = done(root, "local[2]")
     assert found["leaks"] == []
     assert {"/SQL/execution/?id=0", "/stages/", "/SQL/", "plans", "error"} <= {*found["shown"]}
 
 
-@nightly
+@pytest.mark.nightly
 def test_executors_that_are_processes_of_their_own_read_the_same_rows(root: Path) -> None:
     try:
         done(root, "local-cluster[2,1,1024]", SPARK_WORKER_DIR=str(root / "work"))

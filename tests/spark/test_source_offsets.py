@@ -279,6 +279,7 @@ def test_a_compaction_while_a_task_reads_loses_no_row(
     assert shown(stream.rows) == rows
 
 
+@pytest.mark.slow
 def test_random_streams_give_each_row_once(tmp_path: Path, random: Random) -> None:
     """A history grows, is compacted, and the process dies between any two steps of a batch."""
     for number in range(2):

@@ -49,32 +49,39 @@ def test_a_server_that_does_not_listen_is_named_at_once(tmp_path: Path) -> None:
             build_session(url)
 
 
-def test_a_missing_package_names_the_extra(tmp_path: Path) -> None:
+def ran(folder: Path, program: str) -> subprocess.CompletedProcess[bytes]:
+    """Runs a program from a file: Spark exits where an import fails in one without."""
+    file = folder / "program.py"
+    file.write_text(program)
+    words = [sys.executable, str(file)]
+    return subprocess.run(words, capture_output=True, env=environment(), check=False)
+
+
+@pytest.mark.parametrize(
+    ("missing", "master", "extra"),
+    [
+        ("grpc", None, ".[connect]"),
+        ("pyspark", None, ".[connect]"),
+        ("pyspark.core", "local[2]", ".[spark]"),
+    ],
+)
+def test_a_missing_package_names_the_extra(
+    missing: str, master: str | None, extra: str, tmp_path: Path
+) -> None:
+    """None is a server that listens."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        url = f"sc://127.0.0.1:{server.getsockname()[1]}"
-        for missing, master, extra in (
-            ("grpc", url, ".[connect]"),
-            ("pyspark", url, ".[connect]"),
-            ("pyspark.core", "local[2]", ".[spark]"),
-        ):
-            program = f"import sys; sys.modules[{missing!r}] = None; import rdmeta.spark\n"
-            program += f"rdmeta.spark.build_session({master!r})"
-            file = tmp_path / "program.py"
-            file.write_text(program)
-            words = [sys.executable, str(file)]
-            done = subprocess.run(words, capture_output=True, env=environment(), check=False)
-            last = done.stderr.decode().splitlines()[-1]
-            assert "MissingExtraError: " in last
-            assert last.endswith(f"pip install -e '{extra}'")
+        master = master or f"sc://127.0.0.1:{server.getsockname()[1]}"
+        program = f"import sys; sys.modules[{missing!r}] = None; import rdmeta.spark\n"
+        program += f"rdmeta.spark.build_session({master!r})"
+        last = ran(tmp_path, program).stderr.decode().splitlines()[-1]
+        assert "MissingExtraError: " in last
+        assert last.endswith(f"pip install -e '{extra}'")
 
 
 def test_the_engine_imports_without_the_link_to_java(tmp_path: Path) -> None:
     program = "import sys; sys.modules['py4j'] = sys.modules['pyspark.core'] = None\n"
     program += "import rdmeta.spark.executors as e; print(len(e.spark_errors()))"
-    (tmp_path / "program.py").write_text(program)
-    words = [sys.executable, str(tmp_path / "program.py")]
-    done = subprocess.run(words, capture_output=True, env=environment(), check=True)
-    assert done.stdout == b"1\n"
+    assert ran(tmp_path, program).stdout == b"1\n"
 
 
 @pytest.mark.parametrize(
@@ -94,14 +101,11 @@ def test_an_error_of_spark_becomes_one_line(text: str, reason: str) -> None:
     assert reason_of(ValueError(text)) == reason
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_data_source_is_found_where_python3_is_another_python(tmp_path: Path) -> None:
     """Spark looks for data sources with python3, unless PYSPARK_PYTHON names a Python."""
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     other = tmp_path / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
@@ -120,6 +124,7 @@ session.stop()
     assert "rows 2" in done.stdout.decode(), done.stderr[-3000:]
 
 
+@pytest.mark.slow
 def test_a_short_session_has_room_for_the_code_of_many_queries(spark: SparkSession) -> None:
     """With 48 MiB, as Java has it for one compiler, a session of many queries ends."""
     sent = spark.conf.get("spark.driver.extraJavaOptions", "")

@@ -1,6 +1,6 @@
 """A stream into a Parquet sink, killed between plan and commit, has each row once after a restart.
 
-CI stops at two points. RDMETA_KILLS=every stops at each point of each of three batches.
+Two points are tried. RDMETA_KILLS=every stops at each point of each of three batches.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ ROUNDS = (
 )
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1800 if EVERY else 300)
 @pytest.mark.parametrize("points", ROUNDS, ids=lambda each: each[0])
 def test_a_killed_stream_gives_each_row_once(
@@ -48,6 +49,7 @@ def test_a_killed_stream_gives_each_row_once(
         assert_each_row_is_there_once(spark, folder)
 
 
+@pytest.mark.slow
 def test_a_batch_that_the_sink_has_and_the_checkpoint_does_not_know_comes_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -111,6 +113,7 @@ def assert_each_row_is_there_once(spark: SparkSession, folder: Path) -> None:
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, wanted.to_pylist()))
 
 
+@pytest.mark.slow
 def test_a_stream_from_latest_that_is_killed_in_its_first_batch_goes_on_from_there(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from processes import below
+from processes import executor_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from spark_functions import cache_of
@@ -83,6 +83,7 @@ def main(folder: str, kills: int) -> None:
             found = rows.mapInArrow(_slow(str(begun)), "task int, partition int, key string")
             same = sorted(tuple(row) for row in found.collect())
         thread.join()
+        assert Path(f"{begun}.killed").exists(), kill
         assert same == expected, kill
     print(f"killed {kills}, the same rows each time")
     sys.stdout.flush()
@@ -98,7 +99,9 @@ def _slow(begun: str):  # type: ignore[no-untyped-def]
 
         context = TaskContext.get()
         assert context is not None
-        Path(begun).touch()
+        own = Path(f"{begun}.{os.getpid()}")
+        own.write_text(str(os.getpid()))
+        own.rename(begun)
         until = time.monotonic() + 60
         while not Path(f"{begun}.killed").exists() and time.monotonic() < until:
             time.sleep(0.01)
@@ -114,9 +117,7 @@ def _kill_one(begun: Path) -> None:
     """Kills an executor when the first task reads what the map has written."""
     while not begun.exists():
         time.sleep(0.01)
-    executors = sorted(below(os.getpid(), b"CoarseGrainedExecutorBackend"))
-    print(f"kills one of {executors}")
-    os.kill(executors[-1], signal.SIGKILL)
+    os.kill(executor_of(int(begun.read_text())), signal.SIGKILL)
     Path(f"{begun}.killed").touch()
 
 

@@ -1,9 +1,8 @@
-"""The environment of Python processes that tests start, and processes below another."""
+"""The environment of Python processes that tests start, and the executor of one of Spark's."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 _TESTS = Path(__file__).resolve().parents[1]
@@ -15,20 +14,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
 
 
-def below(ancestor: int, word: bytes) -> Iterator[int]:
-    """Yields the processes below that one whose command line has a word."""
-    for entry in Path("/proc").iterdir():
-        try:
-            words = entry.joinpath("cmdline").read_bytes()
-            if word in words and _is_below(int(entry.name), ancestor):
-                yield int(entry.name)
-        except (OSError, ValueError):
-            continue
-
-
-def _is_below(pid: int, ancestor: int) -> bool:
+def executor_of(worker: int) -> int:
+    """Returns the executor that has started a Python worker of Spark; raises OSError at its end."""
+    pid = worker
     while pid > 1:
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        if pid == ancestor:
-            return True
-    return False
+        process = Path(f"/proc/{pid}")
+        if b"CoarseGrainedExecutorBackend" in process.joinpath("cmdline").read_bytes():
+            return pid
+        pid = int(process.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+    raise ProcessLookupError(f"process {worker} is below no executor")

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from listener import free_ports
 from loop_thread import LoopThread
 from proxy import Proxy
@@ -113,6 +115,11 @@ class RealKafka:
     @property
     def client_bootstrap(self) -> str:
         return ",".join(proxy.address for proxy in self.proxies.values())
+
+    @property
+    def admin(self) -> AdminClient:
+        """A client of confluent's that may do everything. A result needs it to live."""
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def address(self, node: int, listener: str = BROKERS.name) -> str:
         """Returns the address on which a node listens, without a proxy."""
@@ -248,13 +255,16 @@ class RealKafka:
             self.until(partial(knows_all, node), f"node {node} knows all brokers")
 
     def until_in_sync(self, *topics: str) -> None:
-        """Returns when each running broker says that every replica of the topics is in sync."""
+        """Returns when each running broker says that every replica of the topics is in sync.
+
+        Without names that is every topic.
+        """
 
         def holds(node: int) -> bool:
-            cache = self.asked(node, topics)
+            cache = self.asked(node, topics or None)
             return all(
                 p.leader is not None and len(p.isr) == len(p.replicas)
-                for topic in topics
+                for topic in topics or cache
                 for p in cache.topic(topic).partitions
             )
 
@@ -262,8 +272,31 @@ class RealKafka:
         for node in sorted(self.running):
             self.until(partial(holds, node), f"node {node} says that all is in sync")
 
-    def recover(self, *topics: str) -> None:
-        """Undoes every fault: all nodes run, proxies are healed, the topics are in sync."""
+    def create(
+        self, topic: str, replicas: Sequence[list[int]], config: Mapping[str, str] = {}
+    ) -> None:
+        """Creates a topic with these replicas of its partitions; waits until they are in sync."""
+        new = NewTopic(topic, len(replicas), replica_assignment=list(replicas), config=dict(config))
+        admin = self.admin
+        admin.create_topics([new])[topic].result(30)
+        self.until_in_sync(topic)
+
+    def delete_topics(self) -> None:
+        """Deletes all topics, Kafka's own ones too; returns when no broker has one."""
+        names = {name for node in self.running for name in self.asked(node, None)}
+        if not names:
+            return
+        admin = self.admin
+        for deleted in admin.delete_topics(list(names)).values():
+            deleted.result(30)
+        for node in self.running:
+            self.until(partial(self._has_none_of, node, names), f"node {node} has no topic")
+
+    def _has_none_of(self, node: int, names: set[str]) -> bool:
+        return names.isdisjoint(self.asked(node, None))
+
+    def recover(self) -> None:
+        """Undoes every fault: all nodes run, proxies are healed, all topics are in sync."""
         for node in self.nodes:
             process = self.running.get(node)
             if process is not None and process.poll() is None:
@@ -273,7 +306,7 @@ class RealKafka:
         for proxies in self.proxies_of.values():
             for proxy in proxies.values():
                 proxy.heal()
-        self.until_in_sync(*topics)
+        self.until_in_sync()
 
     def log(self) -> str:
         return "\n".join(

@@ -13,13 +13,13 @@ from datetime import datetime, timezone
 
 import scenarios
 import wrong_configurations
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from real_kafka import RealKafka
 
 from bench import machine
 
 ROUNDS = int(os.environ.get("SCENARIO_ROUNDS", scenarios.ROUNDS))
+# The nodes of each version's cluster.
+NODES = {"4.3.0": 3, "3.9.1": 1}
 # The topics of each cluster: partition i is led by node i + 1; replicated, and not.
 LED, ALONE = "led", "alone"
 # A busy machine may be late by so many seconds before a scenario fails; a median may not.
@@ -84,12 +84,14 @@ def rotated(nodes: range, by: int) -> list[int]:
     return [*nodes[by:], *nodes[:by]]
 
 
-def create(kafka: RealKafka, topic: str, replicas: list[list[int]]) -> None:
-    """Creates a topic with these replicas of its partitions; returns when every broker has it."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap, "log_level": 0})
-    new = NewTopic(topic, len(replicas), replica_assignment=replicas)
-    admin.create_topics([new])[topic].result(30)
-    kafka.until_in_sync(topic)
+def with_topics(kafka: RealKafka) -> RealKafka:
+    """Returns the cluster once it has the topics LED and ALONE."""
+    nodes = kafka.nodes
+    by_name = {LED: [rotated(nodes, i) for i in range(len(nodes))], ALONE: [[i] for i in nodes]}
+    for topic, replicas in by_name.items():
+        if topic not in kafka.asked(1, None):
+            kafka.create(topic, replicas)
+    return kafka
 
 
 def beyond_budget(times: list[float], backoff_max: float, late: float = 0.0) -> float:

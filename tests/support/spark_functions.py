@@ -1,19 +1,12 @@
-"""Checks of rdmeta.spark.functions that any session must pass: Classic, Connect, or a cluster.
-
-A test calls them with its own session. For other kinds of sessions it runs this file as a process:
-
-    python spark_functions.py FOLDER MASTER
-"""
+"""Checks of rdmeta.spark.functions that any session must pass: Classic, Connect, or a cluster."""
 
 from __future__ import annotations
 
 import os
 import random
-import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import frames
 import pyarrow as pa
@@ -22,7 +15,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from rdmeta import ALL, MetadataCache, partitions_for
-from rdmeta.spark import build_session
 from rdmeta.spark import functions as F
 from rdmeta.spark.functions.columns import literal_of
 from rdmeta.spark.functions.sharing import pinned
@@ -238,19 +230,3 @@ CHECKS: list[Callable[[SparkSession, Path], None]] = [
     check_routes,
     check_private_memory,
 ]
-
-
-def main(folder: str, master: str) -> None:
-    session = build_session(master or None, short=True)
-    print(f"Spark {session.version}")
-    for check in CHECKS:
-        check(session, Path(folder))
-        print(f"passed {check.__name__}")
-    sys.stdout.flush()
-    session.stop()
-
-
-if __name__ == "__main__":
-    arguments: Any = sys.argv[1:]
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    main(*arguments)

@@ -1,13 +1,7 @@
-"""Streams of the data source in a session of Spark: checks for Classic, Connect and a cluster.
-
-    python spark_streams.py FOLDER [MASTER]
-
-runs all of them in a session of its own, and prints `passed NAME` for each.
-"""
+"""Streams of the data source in a session of Spark: checks for Classic, Connect and a cluster."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,7 +11,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rdmeta import history
-from rdmeta.spark import build_session
 
 
 def started(spark: SparkSession, root: Path, **options: str) -> StreamingQuery:
@@ -92,17 +85,3 @@ CHECKS: tuple[Callable[[SparkSession, Path], None], ...] = (
     check_each_row_comes_once_while_the_history_grows,
     check_errors_name_what_is_wrong,
 )
-
-
-def main(folder: str, master: str | None) -> None:
-    spark = build_session(master, short=True)
-    for check in CHECKS:
-        root = Path(folder, check.__name__)
-        root.mkdir()
-        check(spark, root)
-        print(f"passed {check.__name__}", flush=True)
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
