@@ -30,7 +30,7 @@ finally:
 
 def modules_of(*arguments: str) -> set[str]:
     """Returns the modules that a run of the command imports."""
-    done = commands.run(*arguments, program=MODULES)
+    done = commands.run_process(*arguments, program=MODULES)
     assert done.code == 0, done.err
     return set(done.err.split())
 
@@ -75,7 +75,7 @@ class Interrupting:
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupting())
 """
-    assert commands.run("list", program=program + commands.PROGRAM) == (130, "", "")
+    assert commands.run_process("list", program=program + commands.PROGRAM) == (130, "", "")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ sys.meta_path.insert(0, Interrupting())
 def test_a_command_that_keeps_running_collects_its_garbage(words: list[str], collects: str) -> None:
     program = "import atexit, gc, sys\n"
     program += "atexit.register(lambda: print(gc.isenabled(), file=sys.stderr))\n"
-    done = commands.run(*words, program=program + commands.PROGRAM)
+    done = commands.run_process(*words, program=program + commands.PROGRAM)
     assert done.err.splitlines()[-1] == collects
 
 
@@ -97,7 +97,7 @@ def test_each_command_has_help_that_ends_with_two_examples() -> None:
 
 def test_without_the_extra_the_command_says_what_to_install() -> None:
     program = "import sys; sys.modules['click'] = None\n" + commands.PROGRAM
-    done = commands.run("list", program=program)
+    done = commands.run_process("list", program=program)
     advice = "rdmeta: the command needs the extra cli: pip install -e '.[cli]'\n"
     assert done == (2, "", advice)
 
@@ -318,7 +318,7 @@ finally:
     print(peak[1], file=sys.stderr)
 """
     small, large = (
-        int(commands.run("list", "--image", image, *words, program=program).err)
+        int(commands.run_process("list", "--image", image, *words, program=program).err)
         for words in (["-t", "t0000"], [])
     )
     assert large - small < 3000, (small, large)  # kilobytes; 20 000 partitions are 7 MB of objects

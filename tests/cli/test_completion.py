@@ -47,7 +47,7 @@ def asked(shell: str, line: str, program: str = commands.PROGRAM, **env: str) ->
         "fish": {"COMP_WORDS": before, "COMP_CWORD": words[-1]},
     }
     variables = {"_RDMETA_COMPLETE": f"{shell}_complete", **question[shell], **env}
-    return commands.run(env=variables, program=program)
+    return commands.run_process(env=variables, program=program)
 
 
 def found(shell: str, line: str, **env: str) -> list[str]:

@@ -151,7 +151,7 @@ def test_without_the_packages_it_names_the_extras(missing: str) -> None:
             "metadata.distribution = absent\n"
         ),
     }
-    done = commands.run("embedded", program=hidden[missing] + commands.PROGRAM)
+    done = commands.run_process("embedded", program=hidden[missing] + commands.PROGRAM)
     assert (done.code, done.out) == (2, "")
     assert "pip install -e '.[kafka,cffi]'" in done.err
 

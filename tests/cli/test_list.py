@@ -110,7 +110,7 @@ def test_a_list_in_a_pipe_imports_no_large_library(cluster: rdmeta.EmbeddedClust
     program = "import atexit, sys\n"
     program += "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
     words = ("list", "-b", cluster.bootstrap)
-    loaded = set(commands.run(*words, program=program + commands.PROGRAM).err.split())
+    loaded = set(commands.run_process(*words, program=program + commands.PROGRAM).err.split())
     assert "rdmeta.net.fetch" in loaded
     assert not loaded & {"rich", "pyarrow", "pyspark", "pandas", "asyncio", "ssl", "logging"}
 
@@ -402,7 +402,7 @@ def test_a_parquet_file_that_cannot_be_written_is_named(
     file = tmp_path / "list.parquet"
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
     words = ("list", "-b", cluster.bootstrap, "--parquet", str(file))
-    done = commands.run(*words, program=limit + commands.PROGRAM)
+    done = commands.run_process(*words, program=limit + commands.PROGRAM)
     assert done == (2, "", f"rdmeta: {file}: File too large\n")
     assert list(tmp_path.iterdir()) == []
 

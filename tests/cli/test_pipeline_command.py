@@ -366,15 +366,15 @@ def test_many_rows_choose_spark_where_it_can_start(source: Path, tmp_path: Path)
     env, _ = counted_java(tmp_path / "java")
     few = f"from rdmeta.cli import pipeline; pipeline._MANY_ROWS = 25; {commands.PROGRAM}"
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--json")
-    done = commands.run(*words, "--dry-run", env=env, program=few)
+    done = commands.run_process(*words, "--dry-run", env=env, program=few)
     assert commands.checked_json(done.out)["engine"] == "spark"
     assert "the tasks run on Spark, as the plan has 26 rows (--engine chooses)\n" in done.err
     bare = f"import sys; sys.modules['pyspark'] = None; {few}"
-    done = commands.run(*words, "--dry-run", env=env, program=bare)
+    done = commands.run_process(*words, "--dry-run", env=env, program=bare)
     assert commands.checked_json(done.out)["engine"] == "local"
     assert done.err.startswith(f"{HERE}Spark cannot start for the plan's 26 rows: ")
     assert "pip install -e '.[spark]'" in done.err
-    done = commands.run(*words, env={"JAVA_HOME": str(tmp_path)}, program=few)
+    done = commands.run_process(*words, env={"JAVA_HOME": str(tmp_path)}, program=few)
     assert commands.checked_json(done.out)["engine"] == "local"
     assert "Spark needs Java 17 or later" in done.err
 
@@ -405,8 +405,8 @@ def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
 ) -> None:
     program = f"import sys; sys.modules['pyspark'] = None; {commands.PROGRAM}"
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--engine", "spark")
-    done = commands.run(*words, program=program)
+    done = commands.run_process(*words, program=program)
     assert done.code == 2
     assert done.err.endswith("pip install -e '.[spark]', or give --engine local\n")
-    copies = commands.run("pipeline", "bronze", *words[2:4], program=program)
+    copies = commands.run_process("pipeline", "bronze", *words[2:4], program=program)
     assert (copies.code, copies.err) == (0, "")

@@ -225,7 +225,7 @@ Client.__enter__ = lambda self: (enter(self), time.sleep(1))[0]
 """
     program = f"{slow}\n{commands.PROGRAM}"
     more = ("--every", "60", "--timeout", "5", "--for", "0.1")
-    done = commands.run(*words(cluster, path, *more), program=program)
+    done = commands.run_process(*words(cluster, path, *more), program=program)
     assert done == (0, f"READY {path}\n", "")
 
 

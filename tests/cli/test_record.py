@@ -450,10 +450,10 @@ def test_without_pyarrow_the_command_names_the_extra(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
     program = f"import sys; sys.modules['pyarrow'] = None\n{commands.PROGRAM}"
-    done = commands.run(*words(cluster, directory), program=program)
+    done = commands.run_process(*words(cluster, directory), program=program)
     assert (done.code, done.out) == (2, "")
     assert done.err == ("rdmeta: rdmeta record needs more packages: pip install -e '.[arrow]'\n")
-    assert commands.run("record", "--help", program=program).code == 0
+    assert commands.run_process("record", "--help", program=program).code == 0
 
 
 @pytest.mark.parametrize(
@@ -480,7 +480,9 @@ def test_a_directory_that_cannot_be_written_ends_with_2(directory: Path) -> None
     """Root can write to every directory, and may run the tests."""
     directory.mkdir()
     program = f"import os; os.access = lambda *_: False\n{commands.PROGRAM}"
-    done = commands.run("record", "-b", "127.0.0.1:1", "-o", str(directory), program=program)
+    done = commands.run_process(
+        "record", "-b", "127.0.0.1:1", "-o", str(directory), program=program
+    )
     assert (done.code, done.err) == (2, f"rdmeta: {directory}: Permission denied\n")
 
 
@@ -501,7 +503,7 @@ def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> No
 
 def test_nothing_is_imported_early(directory: Path) -> None:
     program = "import sys, rdmeta.cli.record; print(*sys.modules)"
-    done = commands.run(program=program)
+    done = commands.run_process(program=program)
     assert not {"pyarrow", "rich", "asyncio", "ssl"} & set(done.out.split())
 
 

@@ -378,7 +378,7 @@ def test_a_pipe_gets_lines_without_rich(brokers: Brokers) -> None:
     program = "import sys\nfrom rdmeta.cli import main\n"
     program += "try:\n    main()\nfinally:\n    print('rich' in sys.modules, file=sys.stderr)"
     words = ("watch", "-b", brokers.bootstrap, "--for", "0.5")
-    assert commands.run(*words, program=program).err == "False\n"
+    assert commands.run_process(*words, program=program).err == "False\n"
 
 
 # ---- the table that redraws ---------------------------------------------------------------------
