@@ -83,14 +83,14 @@ def test_ctrl_c_on_a_terminal_ends_it() -> None:
 
 def test_a_command_gets_the_servers_and_gives_its_exit_code() -> None:
     shown = "import os, sys; print(os.environ['RDMETA_BOOTSTRAP']); sys.exit(5)"
-    done = commands.run("embedded", "--brokers", "2", "--", sys.executable, "-c", shown)
+    done = commands.run_process("embedded", "--brokers", "2", "--", sys.executable, "-c", shown)
     assert (done.code, done.err) == (5, "")
     (line,) = done.out.splitlines()
     assert line.count("127.0.0.1:") == 2
 
 
 def test_a_commands_own_options_need_no_dashes() -> None:
-    done = commands.run("embedded", "--brokers", "1", sys.executable, "-c", "print(1)")
+    done = commands.run_process("embedded", "--brokers", "1", sys.executable, "-c", "print(1)")
     assert done == (0, "1\n", "")
 
 
@@ -103,7 +103,7 @@ def test_options_of_another_cluster_do_not_reach_the_command() -> None:
         "RDMETA_METADATA_BROKER_LIST": "x",
         "RDMETA_CLUSTERS": "x",
     }
-    done = commands.run("embedded", "--", sys.executable, "-c", shown, env=env)
+    done = commands.run_process("embedded", "--", sys.executable, "-c", shown, env=env)
     assert sorted(done.out.strip().split(",")) == ["RDMETA_BOOTSTRAP", "RDMETA_CLUSTERS"]
 
 
@@ -188,6 +188,6 @@ def test_the_examples_run(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert topics_of(process.stdout.readline().strip()) == {"clicks": [3], "orders": [3] * 6}
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    done = commands.run(*second, env={"PATH": path})
+    done = commands.run_process(*second, env={"PATH": path})
     assert (done.code, done.err) == (0, "")
     assert sum(line.startswith("orders\t") for line in done.out.splitlines()) == 6

@@ -318,12 +318,12 @@ def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) ->
     cluster_day(source, "one", 3)
     assert commands.run(*words, "--dry-run", env=env).code == 0
     assert not started.exists()
-    done = commands.run(*words, env=env)
+    done = commands.run_process(*words, env=env)
     assert started.exists()
     assert done.code == 3
     assert "a line of Java\n" in done.err
     assert done.err.splitlines()[-1].startswith("rdmeta: Spark has not started: ")
-    quiet = commands.run(*words, "-q", env=env)
+    quiet = commands.run_process(*words, "-q", env=env)
     assert (quiet.code, quiet.err.splitlines()) == (3, done.err.splitlines()[-1:])
     pipeline("all", source, out, "--engine", "local")
     assert json("check", out)["faults"] == []
