@@ -13,6 +13,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from in_process import Running
 
 import rdmeta
 
@@ -49,22 +50,32 @@ def running(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         yield process, process.stdout.readline().rstrip("\n")
 
 
+def made(*words: str) -> tuple[str, dict[str, list[int]]]:
+    """Runs a cluster; returns its servers, and the replicas of each partition of each topic."""
+    found = {}
+
+    def read(running: Running) -> None:
+        found.update(topics_of(running.out.next_line().strip()))
+        running.interrupt()
+
+    done = commands.run("embedded", *words, meanwhile=read)
+    assert (done.code, done.err) == (130, "")
+    return done.out, found
+
+
 def test_the_first_line_names_the_servers_at_once() -> None:
-    with running("--brokers", "2", "--topic", "orders:6", "--topic", "clicks:2:1") as found:
-        _, bootstrap = found
-        assert bootstrap.count("127.0.0.1:") == 2
-        assert topics_of(bootstrap) == {"clicks": [1, 1], "orders": [2] * 6}
+    bootstrap, topics = made("--brokers", "2", "--topic", "orders:6", "--topic", "clicks:2:1")
+    assert bootstrap.count("127.0.0.1:") == 2
+    assert topics == {"clicks": [1, 1], "orders": [2] * 6}
 
 
 def test_a_topic_has_one_partition_and_three_replicas_by_default() -> None:
-    with running("--topic", "orders") as (_, bootstrap):
-        assert topics_of(bootstrap) == {"orders": [3]}
+    assert made("--topic", "orders")[1] == {"orders": [3]}
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
 def test_it_runs_until_a_signal(number: int, code: int) -> None:
     with running() as (process, bootstrap):
-        time.sleep(0.2)
         assert process.poll() is None
         process.send_signal(number)
         out, err = process.communicate(timeout=30)
@@ -184,9 +195,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     tool.write_text(f"#!{sys.executable}\n{commands.PROGRAM}\n")
     tool.chmod(0o755)
     first, second = commands.examples("embedded")
-    with commands.started(*first) as process:
-        assert process.stdout is not None
-        assert topics_of(process.stdout.readline().strip()) == {"clicks": [3], "orders": [3] * 6}
+    assert made(*first[1:])[1] == {"clicks": [3], "orders": [3] * 6}
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
     done = commands.run_process(*second, env={"PATH": path})
     assert (done.code, done.err) == (0, "")

@@ -169,11 +169,11 @@ Draw = Callable[..., str]
 @pytest.fixture
 def draw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Draw:
     """Returns a function that draws rows with these topics on a terminal."""
-    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     def drawn(topics: Iterable[str], **given: bool) -> str:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         rows = [(topic, n, (1, 2, 3)) for n, topic in enumerate(topics)]
         Output("text", **given).tables(Table(COLUMNS[:3], rows))
         return capsys.readouterr().out

@@ -273,28 +273,40 @@ def test_a_folder_that_cannot_be_written_is_named(source: Path, tmp_path: Path) 
     assert (done.out, done.err) == ("", "rdmeta: /proc/tables: No such file or directory\n")
 
 
+GOOGLE = "gs://anonymous@bucket/x?"
+AMAZON = "s3://a:b@bucket/x?"
+REGION = f"{AMAZON}region=eu-west-1&"
+
+
 @pytest.mark.parametrize(
-    "store",
-    ["gs://anonymous@bucket/x?", "s3://a:b@bucket/x?", "s3://a:b@bucket/x?region=eu-west-1&"],
+    ("action", "store", "number", "code"),
+    [
+        ("all", GOOGLE, None, 2),
+        ("all", AMAZON, None, 2),
+        ("all", REGION, None, 2),
+        ("check", AMAZON, None, 2),
+        ("all", GOOGLE, signal.SIGINT, 130),
+        ("all", REGION, signal.SIGTERM, -15),
+        ("check", GOOGLE, signal.SIGTERM, -15),
+        ("check", AMAZON, signal.SIGINT, 130),
+    ],
 )
-@pytest.mark.parametrize("action", ["all", "check"])
 def test_a_store_without_an_answer_ends_a_run_and_so_does_a_signal(
-    action: str, store: str, source: Path
+    action: str, store: str, number: signal.Signals | None, code: int, source: Path
 ) -> None:
-    for number, code in ((None, 2), (signal.SIGINT, 130), (signal.SIGTERM, -15)):
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            place = f"127.0.0.1:{silent.getsockname()[1]}"
-            uri = f"{store}scheme=http&endpoint_override={place}"
-            places = [uri] if action == "check" else [str(source), uri]
-            timeout = "60" if number else "0.2"
-            with commands.started("pipeline", action, *places, "--timeout", timeout) as process:
-                if number:
-                    silent.accept()[0].close()  # it has been asked
-                    process.send_signal(number)
-                err = process.communicate(timeout=20)[1]
-        assert process.returncode == code, err
-        text = "the store did not answer within 0.2 s: check the network"
-        assert text in err if number is None else err == ""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        uri = f"{store}scheme=http&endpoint_override={place}"
+        places = [uri] if action == "check" else [str(source), uri]
+        timeout = "60" if number else "0.2"
+        with commands.started("pipeline", action, *places, "--timeout", timeout) as process:
+            if number:
+                silent.accept()[0].close()  # it has been asked
+                process.send_signal(number)
+            err = process.communicate(timeout=20)[1]
+    assert process.returncode == code, err
+    text = "the store did not answer within 0.2 s: check the network"
+    assert text in err if number is None else err == ""
 
 
 def counted_java(folder: Path) -> tuple[dict[str, str], Path]:
@@ -362,11 +374,14 @@ def test_a_master_chooses_spark(
     assert (done.code, done.err) == (0, "")
 
 
-def test_many_rows_choose_spark_where_it_can_start(source: Path, tmp_path: Path) -> None:
+def test_many_rows_choose_spark_where_it_can_start(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     env, _ = counted_java(tmp_path / "java")
     few = f"from rdmeta.cli import pipeline; pipeline._MANY_ROWS = 25; {commands.PROGRAM}"
+    monkeypatch.setattr("rdmeta.cli.pipeline._MANY_ROWS", 25)
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--json")
-    done = commands.run_process(*words, "--dry-run", env=env, program=few)
+    done = commands.run(*words, "--dry-run", env=env)
     assert commands.checked_json(done.out)["engine"] == "spark"
     assert "the tasks run on Spark, as the plan has 26 rows (--engine chooses)\n" in done.err
     bare = f"import sys; sys.modules['pyspark'] = None; {few}"
@@ -374,7 +389,7 @@ def test_many_rows_choose_spark_where_it_can_start(source: Path, tmp_path: Path)
     assert commands.checked_json(done.out)["engine"] == "local"
     assert done.err.startswith(f"{HERE}Spark cannot start for the plan's 26 rows: ")
     assert "pip install -e '.[spark]'" in done.err
-    done = commands.run_process(*words, env={"JAVA_HOME": str(tmp_path)}, program=few)
+    done = commands.run(*words, env={"JAVA_HOME": str(tmp_path)})
     assert commands.checked_json(done.out)["engine"] == "local"
     assert "Spark needs Java 17 or later" in done.err
 
