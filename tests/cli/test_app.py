@@ -102,25 +102,6 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
     assert done == (2, "", advice)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["lsit"], "there is no command 'lsit'; did you mean list? (see rdmeta --help)"),
-        (["list", "--jsn"], "there is no option --jsn; did you mean --json?"),
-        (["list", "--timeout", "soon"], "'soon' is not a valid float"),
-        (["list", "--timeout", "0"], "--timeout needs a number of seconds above 0"),
-        (["list", "--timeout", "nan"], "--timeout needs a number of seconds above 0"),
-        (["list", "-X", "secret"], "-X needs key=value, such as -X security.protocol=ssl"),
-        (["list", "--json", "--csv"], "--json and --csv exclude each other"),
-    ],
-)
-def test_a_usage_error_is_one_line_and_ends_with_2(words: list[str], said: str) -> None:
-    code, out, err = commands.run(*words)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("rdmeta: ")
-    assert said in err
-
-
 def test_the_command_without_words_shows_its_help() -> None:
     code, out, err = commands.run()
     assert (code, out) == (2, "")

@@ -295,19 +295,6 @@ def test_the_script_of_each_shell_is_printed(shell: str) -> None:
         subprocess.run(check, input=done.out, text=True, check=True)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "Missing argument '{bash|zsh|fish}'"),
-        (["ksh"], "'ksh' is not one of 'bash', 'zsh', 'fish'"),
-    ],
-)
-def test_a_bad_input_is_one_line(words: list[str], said: str) -> None:
-    done = commands.run("completion", *words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
 def test_the_examples_run() -> None:
     for words in commands.examples("completion"):
         done = commands.run(*words)

@@ -167,29 +167,6 @@ def test_without_the_packages_it_names_the_extras(missing: str) -> None:
     assert "pip install -e '.[kafka,cffi]'" in done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--brokers", "0"], "0 is not in the range 1<=x<=1000"),
-        (["--brokers", "two"], "'two' is not a valid integer range"),
-        (["--topic", ":3"], "--topic ':3': '' is no topic's name: it is empty"),
-        (["--topic", "a/b"], "--topic 'a/b': 'a/b' is no topic's name: it has characters other"),
-        (["--topic", "a:b"], "--topic 'a:b': expected NAME[:PARTITIONS[:REPLICAS]]"),
-        (["--topic", "a:1:1:1"], "expected NAME[:PARTITIONS[:REPLICAS]]"),
-        (["--topic", "a:0"], "--topic 'a:0': expected 1 to 100000 partitions"),
-        (["--topic", "a:" + "9" * 400], "expected 1 to 100000 partitions"),
-        (["--topic", "a:1:0"], "expected 1 to 100000 partitions, and 1 replica or more"),
-        (["--topic", "a:1:4"], "--topic 'a:1:4': that many replicas need --brokers 4"),
-        (["--topic", "a", "--topic", "a:2"], "--topic: a topic is named twice"),
-        (["--broker", "2"], "there is no option --broker; did you mean --brokers?"),
-    ],
-)
-def test_a_bad_input_is_one_line(words: list[str], said: str) -> None:
-    done = commands.run("embedded", *words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
 def test_the_examples_run(tmp_path: Path) -> None:
     tool = tmp_path / "rdmeta"
     tool.write_text(f"#!{sys.executable}\n{commands.PROGRAM}\n")

@@ -51,8 +51,9 @@ def change_all(words: Sequence[str]) -> int:
     os.umask(0o777)
     locale.setlocale(locale.LC_ALL, "C.UTF-8" if state()["locale"] == "C" else "C")
     (gc.disable if gc.isenabled() else gc.enable)()
-    sys.stdin, sys.argv = None, []  # type: ignore[assignment]
-    sys.excepthook = threading.excepthook = sys.unraisablehook = lambda *_: None
+    sys.stdin, sys.argv = None, []
+    hook: Any = lambda *_: None  # noqa: E731
+    sys.excepthook = threading.excepthook = sys.unraisablehook = hook
     warnings.simplefilter("ignore")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)

@@ -152,22 +152,6 @@ def test_what_matches_nothing_ends_with_1(cluster: rdmeta.EmbeddedCluster) -> No
     )
 
 
-@pytest.mark.parametrize(
-    ("topic", "said"),
-    [
-        ("a b", "-t 'a b' is no topic's name: it has characters other than"),
-        ("/(/", "-t /(/: no regular expression: missing ), unterminated subpattern"),
-        ("", "-t '' is no topic's name: it is empty"),
-    ],
-)
-def test_a_name_that_cannot_be_ends_with_2(
-    cluster: rdmeta.EmbeddedCluster, topic: str, said: str
-) -> None:
-    done = listed(cluster, "-t", topic)
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-
-
 def test_a_saved_state_is_shown_without_a_cluster(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -280,22 +264,6 @@ def test_skew_is_shown_by_rack(tmp_path: Path) -> None:
     found = commands.checked_json(commands.run(*words, "--json").out)
     assert [each["leaders"] for each in found["skew"]["racks"]] == [1, 1]
     assert sections(commands.run(*words, "--table", "racks").out) == [racks]
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--fail"], "--fail needs a condition, such as --urp"),
-        (["--table", "racks"], "--table racks needs --skew"),
-        (["--table", "topics", "--skew"], "--table topics contradicts --skew"),
-        (["--table", "topics", "--json"], "--json has every table: leave out --table"),
-        (["--broker", "one"], "'one' is not a valid integer"),
-    ],
-)
-def test_options_that_contradict_end_with_2(words: list[str], said: str) -> None:
-    done = commands.run("list", "-b", "127.0.0.1:1", *words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
 
 
 # ---- what only some brokers tell ----------------------------------------------------------------

@@ -172,10 +172,10 @@ def draw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
-    def drawn(topics: Iterable[str], **given: bool) -> str:
+    def drawn(topics: Iterable[str], color: bool = True) -> str:
         monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
         rows = [(topic, n, (1, 2, 3)) for n, topic in enumerate(topics)]
-        Output("text", **given).tables(Table(COLUMNS[:3], rows))
+        Output("text", color=color).tables(Table(COLUMNS[:3], rows))
         return capsys.readouterr().out
 
     return drawn

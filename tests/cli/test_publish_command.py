@@ -247,26 +247,6 @@ def test_an_answer_about_brokers_alone_is_no_first_answer(
         assert answered.wait(20)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ([], "Missing argument 'PATH'"),
-        (["missing/state"], "missing/state: No such file or directory"),
-        (["."], "Is a directory"),
-        (["state", "-t", "a b"], "-t 'a b' is no topic's name"),
-        (["state", "-t", "/(/"], "no regular expression"),
-        (["state", "--every", "3601"], "--every needs 0.001 to 3600 seconds"),
-        (["state", "--for", "0"], "--for needs a number of seconds above 0"),
-    ],
-)
-def test_bad_input_ends_with_2(
-    cluster: rdmeta.EmbeddedCluster, given: list[str], said: str, tmp_path: Path
-) -> None:
-    done = commands.run("publish", "-b", cluster.bootstrap, *given, cwd=tmp_path)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
 def test_a_file_that_is_no_state_is_not_replaced(
     cluster: rdmeta.EmbeddedCluster, path: Path
 ) -> None:

@@ -262,20 +262,3 @@ def test_watch_gives_up_a_cluster_that_never_answers_and_follows_the_others(
     assert {line.split(",")[1] for line in done.out.splitlines()} == {"cluster", "here"}
     alone = ("quorum", "-c", "gone", "--watch", "--timeout", "0.3")
     assert commands.run(*alone, env={"RDMETA_CLUSTERS": str(file)}).code == 3
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--max-lag", "-1"], "-1 is not in the range x>=0"),
-        (["--max-lag", "few"], "'few' is not a valid integer range"),
-        (["--every", "1"], "--every and --for need --watch"),
-        (["--for", "1"], "--every and --for need --watch"),
-        (["--watch", "--every", "0"], "--every needs a number of seconds above 0"),
-        (["--watch", "--parquet", "x"], "--watch prints as it goes: leave out --parquet"),
-    ],
-)
-def test_a_bad_input_is_one_line(words: list[str], said: str) -> None:
-    done = commands.run("quorum", "-b", "127.0.0.1:1", *words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err

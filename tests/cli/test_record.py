@@ -508,26 +508,6 @@ def test_without_pyarrow_the_command_names_the_extra(
     assert commands.run_process("record", "--help", program=program).code == 0
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ([], "Missing option '-o' / '--output'"),
-        (["-o", "/dev/null/x"], "/dev/null/x: Not a directory"),
-        (["-o", "/dev/null"], "/dev/null: Not a directory"),
-        (["-o", "x", "--every", "0"], "--every needs 0.001 to 3600 seconds"),
-        (["-o", "x", "--every", "nan"], "--every needs 0.001 to 3600 seconds"),
-        (["-o", "x", "--every", "4000"], "--every needs 0.001 to 3600 seconds"),
-        (["-o", "x", "--flush-every", "-1"], "--flush-every needs a number of seconds above 0"),
-        (["-o", "x", "--for", "soon"], "'soon' is not a valid float"),
-        (["-o", "x", "-X", "no.such=1"], "no.such"),
-    ],
-)
-def test_bad_input_ends_with_2(given: list[str], said: str, tmp_path: Path) -> None:
-    done = commands.run("record", "-b", "127.0.0.1:1", *given, cwd=tmp_path)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
 def test_a_directory_that_cannot_be_written_ends_with_2(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

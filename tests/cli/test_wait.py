@@ -353,23 +353,6 @@ def test_a_topic_that_may_not_be_described_ends_the_wait_with_3(
     assert done == (3, "", said)
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["-p", "0", "--no-urp"], "-p needs a topic: give -t NAME"),
-        (["-t", "a", "--gone", "--no-urp"], "--gone and --no-urp contradict each other"),
-        (["-t", "a", "--hold", "-1"], "--hold needs a number of seconds above 0"),
-        (["-t", "a", "--isr", "0"], "0 is not in the range x>=1"),
-        (["-t", "a b"], "-t 'a b' is no topic's name"),
-        (["-t", "a", "-X", "client.idd=x"], "unknown option 'client.idd'"),
-    ],
-)
-def test_bad_input_is_one_line_and_ends_with_2(words: list[str], said: str) -> None:
-    done = commands.run("wait", "-b", "127.0.0.1:1", *words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
 def test_a_cluster_is_named_in_lines_and_in_json(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path, now: Looks
 ) -> None:

@@ -354,22 +354,6 @@ def test_changes_that_the_cache_could_not_keep_are_told(
     assert "rdmeta: more changes came than the client keeps" in done.err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--csv", "--live"], "--csv and --live exclude each other"),
-        (["--count", "0"], "0 is not in the range x>=1"),
-        (["--for", "nan"], "--for needs a number of seconds above 0"),
-        (["-t", "/(/"], "-t /(/: no regular expression"),
-        (["-X", "client.idd=x"], "unknown option 'client.idd'"),
-    ],
-)
-def test_bad_input_is_one_line_and_ends_with_2(words: list[str], said: str) -> None:
-    done = commands.run("watch", "-b", "127.0.0.1:1", *words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
 # ---- how it ends --------------------------------------------------------------------------------
 
 

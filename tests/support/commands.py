@@ -21,7 +21,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from in_process import Done, Running, run_here
+from in_process import Done as Done
+from in_process import Running, run_here
 from processes import environment
 
 PROGRAM = "from rdmeta.cli import main; main()"
