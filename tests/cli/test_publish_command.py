@@ -23,7 +23,7 @@ from rdmeta.cli.selection import kept_topics
 
 # On a busy machine the client may warn of slow answers.
 OFTEN = ("-q", "--every", "0.02")
-MAX_AGE_S = 1.0
+MAX_AGE_S = 2.5
 AGING = ("-X", f"metadata.max.age.ms={1000 * MAX_AGE_S:g}", "-X", "reconnect.backoff.max.ms=100")
 
 READER = """
