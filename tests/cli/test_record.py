@@ -574,6 +574,7 @@ def test_min_isr_is_recorded_of_all_topics_and_of_new_ones(
     words = ("record", "-b", brokers.bootstrap, "-o", str(directory), *FAST)
 
     def create(running: Running) -> None:
+        running.out.next_line()
         until(lambda: len(min_isrs(directory)) == 2, "the topics' min ISR is recorded")
         brokers.truth.create("clicks")
         until(lambda: len(min_isrs(directory)) == 3, "that of the new topic, too")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rdmeta.cli.app import run as run_command
+from rdmeta.cli.messages import INTERRUPTED
 
 
 class Done(NamedTuple):
@@ -74,13 +75,13 @@ class Running:
 
     def __init__(self) -> None:
         self.out, self.err = Written(), Written()
-        self.has_ended = self._is_interrupted = False
+        self.has_ended = self.is_interrupted = False
 
     def interrupt(self) -> None:
         """Presses Ctrl-C once, unless the command has ended."""
         main = threading.main_thread().ident
-        if not self.has_ended and not self._is_interrupted and main is not None:
-            self._is_interrupted = True
+        if not self.has_ended and not self.is_interrupted and main is not None:
+            self.is_interrupted = True
             signal.pthread_kill(main, signal.SIGINT)
 
     def press(self, number: int, frame: object) -> None:
@@ -169,6 +170,10 @@ def run_here(
                 other.start()
             code = run_command(words)
             out.flush()
+        except KeyboardInterrupt:
+            if not running.is_interrupted:  # a user ends the tests
+                raise
+            code = INTERRUPTED  # it came before the command was ready for it
         finally:
             running.has_ended = True
             running.out.end()
