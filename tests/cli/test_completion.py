@@ -8,7 +8,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import commands
@@ -37,7 +38,9 @@ def cluster() -> Iterator[rdmeta.EmbeddedCluster]:
         yield made
 
 
-def asked(shell: str, line: str, program: str = commands.PROGRAM, **env: str) -> commands.Done:
+def asked(
+    shell: str, line: str, run: Callable[..., commands.Done] = commands.run, **env: str
+) -> commands.Done:
     """Asks as a shell's function does; the cursor is at | in the line, without | at its end."""
     before, _, after = line.partition("|")
     words, rest = before.split(" "), after.split()
@@ -47,7 +50,7 @@ def asked(shell: str, line: str, program: str = commands.PROGRAM, **env: str) ->
         "fish": {"COMP_WORDS": before, "COMP_CWORD": words[-1]},
     }
     variables = {"_RDMETA_COMPLETE": f"{shell}_complete", **question[shell], **env}
-    return commands.run_process(env=variables, program=program)
+    return run(env=variables)
 
 
 def found(shell: str, line: str, **env: str) -> list[str]:
@@ -204,7 +207,8 @@ def time_of(line: str) -> float:
 def test_completion_imports_one_command_and_nothing_heavy(cluster: rdmeta.EmbeddedCluster) -> None:
     def loaded(line: str) -> set[str]:
         env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        return set(asked("bash", line, MODULES, **env).err.split())
+        run = partial(commands.run_process, program=MODULES)
+        return set(asked("bash", line, run, **env).err.split())
 
     none = {name for name in loaded("rdmeta ") if name.removeprefix("rdmeta.cli.") in COMMANDS}
     assert none == {"rdmeta.cli.completion"}
