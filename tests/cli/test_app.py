@@ -13,6 +13,8 @@ from pathlib import Path
 import commands
 import frames
 import pytest
+from broker import Brokers
+from in_process import Running
 
 from rdmeta import ALL, MetadataCache, __version__
 from rdmeta.cli.app import COMMANDS
@@ -93,6 +95,23 @@ def test_each_command_has_help_that_ends_with_two_examples() -> None:
     for name in COMMANDS:
         assert commands.run(name, "--help").code == 0
         assert [words[0] for words in commands.examples(name)] == [name, name]
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in COMMANDS if name not in ("embedded", "pipeline")]
+)
+def test_the_examples_run(name: str, tmp_path: Path) -> None:
+    with Brokers(3) as brokers:
+        for topic in ("orders", "clicks"):
+            brokers.truth.create(topic)
+        env = {"RDMETA_BOOTSTRAP": brokers.bootstrap}
+        for words in commands.examples(name):
+            goes_on = name in ("publish", "record") and "--for" not in words
+            end = Running.interrupt_after_a_line if goes_on else None
+            timed = zip(["", *words], words, strict=False)
+            brief = ["0.4" if before in ("--for", "--hold") else word for before, word in timed]
+            done = commands.run(*brief, env=env, cwd=tmp_path, meanwhile=end)
+            assert (done.code, done.err) == (130 if goes_on else 0, "")
 
 
 def test_without_the_extra_the_command_says_what_to_install() -> None:

@@ -299,13 +299,6 @@ def test_the_script_of_each_shell_is_printed(shell: str) -> None:
         subprocess.run(check, input=done.out, text=True, check=True)
 
 
-def test_the_examples_run() -> None:
-    for words in commands.examples("completion"):
-        done = commands.run(*words)
-        assert (done.code, done.err) == (0, "")
-        assert "rdmeta" in done.out
-
-
 @pytest.mark.parametrize("shell", SHELLS)
 def test_names_that_no_topic_can_have_are_not_offered(shell: str) -> None:
     with Brokers(1) as brokers:

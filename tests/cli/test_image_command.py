@@ -201,13 +201,3 @@ def test_a_file_that_cannot_be_saved_ends_with_2(
     done = commands.run("image", "save", path, "-b", cluster.bootstrap, cwd=tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith(f"rdmeta: {path}: ")
-
-
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
-    found = commands.examples("image")
-    assert len(found) == 2
-    for line in found:
-        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        done = commands.run(*line, env=env, cwd=tmp_path)
-        assert (done.code, done.err) == (0, "")
-    assert rdmeta.Image.open(tmp_path / "before.rdmeta").leader("orders", 0) == 1

@@ -201,13 +201,6 @@ def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
     assert {each["cluster"] for each in found["topics"]} == {"here"}
 
 
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster) -> None:
-    for words in commands.examples("list"):
-        done = commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap})
-        assert (done.code, done.err) == (0, "")
-        assert "orders" in done.out
-
-
 def test_only_partitions_that_need_care_are_shown(cluster: rdmeta.EmbeddedCluster) -> None:
     done = listed(cluster, "--leaderless", "--urp")
     ((row,),) = sections(done.out)

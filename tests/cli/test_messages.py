@@ -176,7 +176,11 @@ def test_a_password_that_is_sent_in_the_clear_is_a_line_once(
             "RDMETA_SASL_USERNAME": "alice",
             "RDMETA_SASL_PASSWORD": "secret",
         }
-        ends = None if words[-1] != "watch" and "--watch" not in words else end_after_a_line
+        ends = (
+            None
+            if words[-1] != "watch" and "--watch" not in words
+            else Running.interrupt_after_a_line
+        )
         said, quiet = (
             commands.run(*words, *more, env=env, cwd=tmp_path, meanwhile=ends)
             for more in ([], ["-q"])
@@ -186,8 +190,3 @@ def test_a_password_that_is_sent_in_the_clear_is_a_line_once(
         "rdmeta: security.protocol is sasl_plaintext and sasl.mechanism PLAIN"
     )
     assert (said.err.count("\n"), quiet.err) == (1, "")
-
-
-def end_after_a_line(running: Running) -> None:
-    running.out.next_line()
-    running.interrupt()

@@ -280,19 +280,3 @@ def test_a_path_with_odd_bytes_is_published(
     assert (done.code, done.err) == (0, "")
     assert done.out == f"READY {tmp_path}/st\\udcff\\x1bte\n"
     assert "orders" in rdmeta.Image.open(odd)
-
-
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
-    found = commands.examples("publish")
-    assert len(found) == 2
-
-    def end(running: Running) -> None:
-        assert running.out.next_line() == f"READY {tmp_path}/kafka.rdmeta\n"
-        if "--for" not in line:
-            running.interrupt()
-
-    for line in found:
-        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        done = commands.run(*line, env=env, cwd=tmp_path, meanwhile=end)
-        assert (done.code, done.err) == (0 if "--for" in line else 130, "")
-    assert "orders" in rdmeta.Image.open(tmp_path / "kafka.rdmeta")

@@ -523,23 +523,6 @@ def test_a_directory_that_cannot_be_written_ends_with_2(
     assert (done.code, done.err) == (2, f"rdmeta: {directory}: Permission denied\n")
 
 
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
-    found = commands.examples("record")
-    assert len(found) == 2
-
-    def end(running: Running) -> None:
-        assert "history/cluster=" in running.out.next_line()
-        if "--for" not in line:
-            running.interrupt()
-
-    for number, line in enumerate(found, 1):
-        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        done = commands.run(*line, env=env, cwd=tmp_path, meanwhile=end)
-        ended = 0 if "--for" in line else 130
-        assert (done.code, other_lines(done.err)) == (ended, "")
-        assert len(history.recordings(tmp_path / "history")) == number
-
-
 def test_nothing_is_imported_early(directory: Path) -> None:
     program = "import sys, rdmeta.cli.record; print(*sys.modules)"
     done = commands.run_process(program=program)

@@ -414,8 +414,3 @@ def test_a_signal_ends_the_wait(cluster: rdmeta.EmbeddedCluster, number: int, co
         process.send_signal(number)
         out, err = process.communicate(timeout=10)
         assert (process.returncode, out, err) == (code, "", "")
-
-
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster) -> None:
-    for words in commands.examples("wait"):
-        assert commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap}) == (0, "", "")

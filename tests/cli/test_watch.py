@@ -383,15 +383,6 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(brokers: Brokers) -> N
         assert process.stderr.read() == ""
 
 
-def test_the_examples_run() -> None:
-    with rdmeta.EmbeddedCluster(brokers=1) as cluster:
-        cluster.create_topic("orders", partitions=1, replication_factor=1)
-        for words in commands.examples("watch"):
-            done = commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap})
-            assert done.code == 0
-            assert all(json.loads(line) for line in done.out.splitlines() if "--json" in words)
-
-
 def test_a_pipe_gets_lines_without_rich(brokers: Brokers) -> None:
     program = "import sys\nfrom rdmeta.cli import main\n"
     program += "try:\n    main()\nfinally:\n    print('rich' in sys.modules, file=sys.stderr)"

@@ -84,6 +84,11 @@ class Running:
             self.is_interrupted = True
             signal.pthread_kill(main, signal.SIGINT)
 
+    def interrupt_after_a_line(self) -> None:
+        """Presses Ctrl-C when there is a line of output."""
+        self.out.next_line()
+        self.interrupt()
+
     def press(self, number: int, frame: object) -> None:
         """Handles SIGINT; a late one does not reach the tests."""
         if not self.has_ended:
