@@ -114,11 +114,28 @@ def test_the_examples_run(name: str, tmp_path: Path) -> None:
             assert (done.code, done.err) == (130 if goes_on else 0, "")
 
 
-def test_without_the_extra_the_command_says_what_to_install() -> None:
-    program = "import sys; sys.modules['click'] = None\n" + commands.PROGRAM
-    done = commands.run_process("list", program=program)
-    advice = "rdmeta: the command needs the extra cli: pip install -e '.[cli]'\n"
-    assert done == (2, "", advice)
+@pytest.mark.parametrize(
+    ("package", "line", "said"),
+    [
+        ("click", "list", "the command needs the extra cli: pip install -e '.[cli]'"),
+        (
+            "pyarrow",
+            "record -o {dir}/x",
+            "rdmeta record needs more packages: pip install -e '.[arrow]'",
+        ),
+        ("prometheus_client", "watch --metrics 9", "pip install -e '.[metrics]'"),
+        ("cffi", "embedded", "pip install -e '.[kafka,cffi]'"),
+    ],
+)
+def test_without_a_package_the_command_says_what_to_install(
+    package: str, line: str, said: str, tmp_path: Path
+) -> None:
+    program = f"import sys; sys.modules[{package!r}] = None\n{commands.PROGRAM}"
+    env = {"RDMETA_BOOTSTRAP": "127.0.0.1:1"}
+    done = commands.run_process(*line.format(dir=tmp_path).split(), program=program, env=env)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith("rdmeta: ")
+    assert said in done.err
 
 
 def test_the_command_without_words_shows_its_help() -> None:

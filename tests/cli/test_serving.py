@@ -128,10 +128,3 @@ def test_what_is_no_place_is_refused(place: str) -> None:
 def test_what_is_no_name_of_a_host_is_named() -> None:
     done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", "a..b:9308")
     assert done == (2, "", "rdmeta: --metrics a..b:9308: no name of a host\n")
-
-
-def test_without_the_extra_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['prometheus_client'] = None\n" + commands.PROGRAM
-    done = commands.run_process("watch", "-b", "127.0.0.1:1", "--metrics", "9", program=program)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert "pip install -e '.[metrics]'" in done.err
