@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -39,7 +39,10 @@ def cluster() -> Iterator[rdmeta.EmbeddedCluster]:
 
 
 def asked(
-    shell: str, line: str, run: Callable[..., commands.Done] = commands.run, **env: str
+    shell: str,
+    line: str,
+    env: Mapping[str, str] = {},
+    run: Callable[..., commands.Done] = commands.run,
 ) -> commands.Done:
     """Asks as a shell's function does; the cursor is at | in the line, without | at its end."""
     before, _, after = line.partition("|")
@@ -55,7 +58,7 @@ def asked(
 
 def found(shell: str, line: str, **env: str) -> list[str]:
     """Returns the values that a shell is offered, each of the type plain."""
-    done = asked(shell, line, **env)
+    done = asked(shell, line, env)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     if shell == "zsh":
@@ -162,7 +165,7 @@ def test_files_are_left_to_the_shell() -> None:
     ],
 )
 def test_a_failure_is_silent(line: str) -> None:
-    done = asked("bash", line, RDMETA_CLUSTERS="/missing")
+    done = asked("bash", line, {"RDMETA_CLUSTERS": "/missing"})
     assert (done.code, done.err, done.out.strip()) == (0, "", "")
 
 
@@ -208,7 +211,7 @@ def test_completion_imports_one_command_and_nothing_heavy(cluster: rdmeta.Embedd
     def loaded(line: str) -> set[str]:
         env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
         run = partial(commands.run_process, program=MODULES)
-        return set(asked("bash", line, run, **env).err.split())
+        return set(asked("bash", line, env, run).err.split())
 
     none = {name for name in loaded("rdmeta ") if name.removeprefix("rdmeta.cli.") in COMMANDS}
     assert none == {"rdmeta.cli.completion"}

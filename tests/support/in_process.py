@@ -45,18 +45,18 @@ class Written(io.FileIO):
         return written
 
     @property
-    def text(self) -> str:
+    def content(self) -> bytes:
         """What the command has written so far."""
-        return os.pread(self._kept, os.fstat(self._kept).st_size, 0).decode()
+        return os.pread(self._kept, os.fstat(self._kept).st_size, 0)
 
     def next_line(self) -> str:
         """Waits for the next line; returns "" when the command has ended without one."""
         with self._news:
-            while (end := self.text.find("\n", self._taken) + 1) == 0 and not self._is_over:
+            while (end := self.content.find(b"\n", self._taken) + 1) == 0 and not self._is_over:
                 self._news.wait()
-            line = self.text[self._taken : end]
+            line = self.content[self._taken : end]
             self._taken = end or self._taken
-            return line
+            return line.decode()
 
     def end(self) -> None:
         """Ends the lines for the thread that reads them."""
@@ -113,10 +113,9 @@ def unchanged() -> Iterator[None]:
             if signal.getsignal(number) is not handler:
                 signal.signal(number, handler)
         for logger in _loggers():
-            settings = loggers.get(logger, (logging.NOTSET, True, [], [], False))
-            logger.level, logger.propagate, logger.handlers, logger.filters = settings[:4]
-            logger.disabled = settings[4]
-            logger.setLevel(logger.level)  # it forgets what it knew about levels
+            level, *settings = loggers.get(logger, (logging.NOTSET, True, [], [], False))
+            logger.propagate, logger.handlers, logger.filters, logger.disabled = settings
+            logger.setLevel(level)
         sys.excepthook, threading.excepthook, sys.unraisablehook = hooks
         sys.stdin, sys.stdout, sys.stderr, sys.argv = streams
         locale.setlocale(locale.LC_ALL, language)
@@ -132,7 +131,7 @@ def _loggers() -> list[logging.Logger]:
     return [logging.root, *(each for each in known if isinstance(each, logging.Logger))]
 
 
-def _settings(logger: logging.Logger) -> tuple[int, bool, list[logging.Handler], list, bool]:  # type: ignore[type-arg]
+def _settings(logger: logging.Logger) -> tuple[Any, ...]:
     return logger.level, logger.propagate, logger.handlers[:], logger.filters[:], logger.disabled
 
 
@@ -176,8 +175,6 @@ def run_here(
             code = run_command(words)
             out.flush()
         except KeyboardInterrupt:
-            if not running.is_interrupted:  # a user ends the tests
-                raise
             code = INTERRUPTED  # it came before the command was ready for it
         finally:
             running.has_ended = True
@@ -187,4 +184,6 @@ def run_here(
                 other.join()
         if failures:
             raise failures[0]
-        return Done(code, running.out.text, running.err.text)
+        if code == INTERRUPTED and not running.is_interrupted:
+            raise KeyboardInterrupt  # a user ends the tests
+        return Done(code, running.out.content.decode(), running.err.content.decode())
