@@ -35,7 +35,7 @@ def source(recorded: Path, tmp_path: Path) -> Path:
 def silver_of_two(recorded: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Returns what is made of cluster two alone."""
     out = tmp_path_factory.mktemp("whole")
-    run("all", recorded / "cluster=two", out)
+    run("silver", recorded / "cluster=two", out)
     return silver_of(out, "two")
 
 

@@ -135,7 +135,7 @@ def test_days_whose_input_is_gone_fail_a_strict_run(source: Path, tmp_path: Path
 
 def test_check_names_each_file_that_differs(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    pipeline("all", source, out, "--engine", "local")
+    pipeline("silver", source, out, "--engine", "local")
     parts = sorted(out.glob("silver/v1/*/*/*/*.parquet"))
     parts[0].unlink()
     parts[1].write_bytes(parts[2].read_bytes())
@@ -157,7 +157,7 @@ def test_names_of_clusters_select_them(source: Path, tmp_path: Path) -> None:
     cluster_day(source, "two", 1)
     names = tmp_path / "names"
     names.write_text("one=production\n")
-    words = ("all", source, tmp_path / "out", "--engine", "local", "--names", names)
+    words = ("silver", source, tmp_path / "out", "--engine", "local", "--names", names)
     found = json(*words, "--clusters", "production", "--since", "2026-11-02")
     assert found["tables"]["observation"]["rows"] == 1
 
@@ -179,7 +179,7 @@ def test_columns_and_kinds_of_a_later_version_are_warned_about_once(
     place = table.schema.get_field_index("kind")
     changed = table.set_column(place, table.schema.field(place), kinds)
     pq.write_table(changed.append_column("mood", kinds), path)
-    done = pipeline("all", source, tmp_path / "out", "--engine", "local")
+    done = pipeline("silver", source, tmp_path / "out", "--engine", "local")
     assert done.err.splitlines() == [
         "rdmeta: this version does not know these columns, and passes over them: mood",
         "rdmeta: this version does not know the kinds of 4 changes: passed over",
