@@ -40,11 +40,11 @@ def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
 
 
 def show_log(messages: Messages, write: Callable[[str], None] | None = None) -> None:
-    """Shows the client's errors; its warnings and the rest come with -v.
+    """Shows the client's log quietly, as Messages.log() does.
 
     The commands tell the same themselves, once. `write` takes the lines, by default
     messages.fault(). Call it once, before the client is made.
     """
     from rdmeta.cli import logs
 
-    logs.show(write or messages.fault, messages.level if messages.level > 0 else -1)
+    logs.show(write or messages.fault, messages.level, quietly=True)

@@ -92,8 +92,10 @@ def _state_now(where: Where) -> Image:
     """Returns what the cluster says about all topics; raises the errors of fetch()."""
     from rdmeta.net.fetch import fetch
 
-    cache = MetadataCache()
-    fetch(cache, timeout=where.timeout, **where.target().arguments())
+    cache, arguments = MetadataCache(), where.target().arguments()
+    if where.messages.level > 0 or "conf" in arguments:
+        where.messages.log(quietly=True)
+    fetch(cache, timeout=where.timeout, **arguments)
     return cache.image()
 
 

@@ -78,11 +78,11 @@ class Messages:
         """Shows the client's log: its warnings, with -v more, with -q only errors.
 
         Call it once, before the client is made. A command that ends with the client's error calls
-        it `quietly`: only -v shows warnings, which would say the same.
+        it `quietly`: only -v shows warnings, which would say the same; see logs.show().
         """
         from rdmeta.cli import logs
 
-        logs.show(self.fault, -1 if quietly and self.level == 0 else self.level)
+        logs.show(self.fault, self.level, quietly=quietly)
 
 
 def _code(error: BaseException) -> int | None:

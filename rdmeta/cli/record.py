@@ -133,12 +133,13 @@ def command(
             if code == FINE:
                 status.log(has_begun=True)
                 _keep_on(list(made.values()), files, status, duration)
-                code = max([unmade, *(each.code for each in made.values())])
     finally:
         for each in made.values():
             unwritten = max(unwritten, _closed(each, status))
         status.end()
         files.print()
+    if code == FINE:  # some began; an answer may have failed up to the end
+        code = max([unmade, *(each.code for each in made.values())])
     return max(code, unwritten)
 
 

@@ -109,7 +109,10 @@ class Recording:
         self.client.close()
         self._asker.close()
         with self._lock:
-            self._recorder.close()
+            try:
+                self._recorder.close()
+            except HistoryError as error:
+                self._refuse(error)
             self._tell_files()
 
     def unwritten(self, error: OSError) -> str:
@@ -131,17 +134,16 @@ class Recording:
         self._note_broker(full[-1].node.id)
         with self._lock:
             try:
-                self.code = FINE
                 self._age = self.client.cache.age() or 0.0
                 self.rows += self._recorder.observe()
                 self.observations += 1
                 self._settle()
+                self.code = FINE
             except OSError as error:
+                self.code = FINE  # the cluster has answered, and its rows are kept
                 self._complain(self.unwritten(error), _KEPT)
             except HistoryError as error:
-                self.code = NO_ANSWER
-                unnamed = self.client.cache.cluster_id is None
-                self._complain(_UNNAMED if unnamed else str(error))
+                self._refuse(error)
             self._tell_files()
         self._asker.wake(self._recorder.version)
         self._looked.set()
@@ -168,6 +170,11 @@ class Recording:
         if reason != self._complaint:
             self._complaint = reason
             self._status.fault(reason + advice, self.name)
+
+    def _refuse(self, error: HistoryError) -> None:
+        """Takes a state that cannot be recorded."""
+        self.code = NO_ANSWER
+        self._complain(_UNNAMED if self.client.cache.cluster_id is None else str(error))
 
     def _settle(self) -> None:
         """Writes what waits in memory once a file can be written again; raises OSError."""

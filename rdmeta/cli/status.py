@@ -72,13 +72,12 @@ class Status:
     def log(self, has_begun: bool) -> None:
         """Shows the client's log from now on, as Messages.log() does.
 
-        Before the command has begun, it shows errors only: the command itself says why no server
-        answers, and once. With -v it shows more at any time.
+        Before the command has begun, it does so quietly: the command itself says why no server
+        answers, and once.
         """
         from rdmeta.cli import logs
 
-        level = self._messages.level
-        logs.show(self.fault, level if has_begun or level > 0 else -1)
+        logs.show(self.fault, self._messages.level, quietly=not has_begun)
 
     def _draw(self) -> None:
         if self.is_drawn and self._text:

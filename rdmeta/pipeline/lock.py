@@ -70,8 +70,16 @@ class Lock:
         if kind is None:
             self._out.remove(NAME)
         else:
-            with contextlib.suppress(OSError):  # on a full disk the dead process is the mark
-                self._write({"failed": True})
+            with contextlib.suppress(OSError):
+                self._mark()
+
+    def _mark(self) -> None:
+        """Says that the run has failed; on a full disk, an empty file says it."""
+        try:
+            self._write({"failed": True})
+        except OSError:
+            if self._out.is_local:
+                os.truncate(self._out.path(NAME), 0)
 
     def _write(self, values: dict[str, Any]) -> None:
         self._out.put(NAME, (json.dumps(values) + "\n").encode())

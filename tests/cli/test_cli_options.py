@@ -178,7 +178,7 @@ def test_a_new_file_replaces_no_pipe_or_device(words: list[str], tmp_path: Path)
 
 
 def test_a_new_file_is_not_standard_output_that_is_a_pipe() -> None:
-    done = commands.run("image", "save", "/dev/stdout", "-b", "127.0.0.1:1")
+    done = commands.run_process("image", "save", "/dev/stdout", "-b", "127.0.0.1:1")
     said = "rdmeta: /dev/stdout: it is not a regular file, and a new file would replace it\n"
     assert done == (2, "", said)
 

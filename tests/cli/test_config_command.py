@@ -18,7 +18,6 @@ from marked_secrets import Secrets
 from pyarrow import parquet
 from secured import Guard
 
-import rdmeta
 from rdmeta.config.option_table import OPTIONS
 
 MARK = "m4rked"
@@ -290,11 +289,3 @@ def test_without_servers_a_check_says_how_to_name_some() -> None:
     done = commands.run("config", "--check")
     assert (done.code, done.out) == (2, "")
     assert "no cluster is named" in done.err
-
-
-def test_the_examples_run() -> None:
-    with rdmeta.EmbeddedCluster(brokers=2) as cluster:
-        for words in commands.examples("config"):
-            done = commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap})
-            assert (done.code, done.err) == (0, "")
-            assert cluster.bootstrap.split(",")[0] in done.out

@@ -194,27 +194,6 @@ def test_a_file_with_an_odd_name_is_saved(cluster: rdmeta.EmbeddedCluster, tmp_p
     assert image("verify", odd).code == 0
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ([], "Missing argument 'save|diff|verify'"),
-        (["sav", "x"], "'sav' is not one of 'save', 'diff', 'verify'"),
-        (["save"], "image save takes one FILE, not 0"),
-        (["save", "x", "y"], "image save takes one FILE, not 2"),
-        (["diff", "x", "y", "z"], "image diff takes one FILE, or two, not 3"),
-        (["verify", "missing"], "missing: No such file or directory"),
-        (["diff", "missing", "-b", "127.0.0.1:1"], "missing: No such file or directory"),
-        (["diff", "x", "y", "-b", "a:1"], "image diff reads files and asks no cluster"),
-        (["verify", "x", "-b", "a:1"], "image verify reads files and asks no cluster"),
-        (["save", "x"], "no cluster is named"),
-    ],
-)
-def test_bad_input_ends_with_2(words: list[str], said: str, tmp_path: Path) -> None:
-    done = commands.run("image", *words, cwd=tmp_path)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
 @pytest.mark.parametrize("path", ["missing/state", "."])
 def test_a_file_that_cannot_be_saved_ends_with_2(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path, path: str
@@ -222,13 +201,3 @@ def test_a_file_that_cannot_be_saved_ends_with_2(
     done = commands.run("image", "save", path, "-b", cluster.bootstrap, cwd=tmp_path)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith(f"rdmeta: {path}: ")
-
-
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
-    found = commands.examples("image")
-    assert len(found) == 2
-    for line in found:
-        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        done = commands.run(*line, env=env, cwd=tmp_path)
-        assert (done.code, done.err) == (0, "")
-    assert rdmeta.Image.open(tmp_path / "before.rdmeta").leader("orders", 0) == 1

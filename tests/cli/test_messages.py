@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 
+import commands
 import pytest
+from broker import Brokers
+from in_process import Running
+from login_server import LoginServer
+from secured import Guard
 
 from rdmeta import errors
 from rdmeta.cli.messages import BadInputError, Messages
@@ -138,3 +144,49 @@ def test_the_log_is_shown_as_loudly_as_wanted(
     child.warning("W")
     child.error("E")
     assert capsys.readouterr().err == "".join(f"rdmeta: {each}\n" for each in shown)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list"],
+        ["list", "--under-min-isr", "--operations"],
+        ["image", "save", "state"],
+        ["quorum"],
+        ["quorum", "--watch", "--every", "0.05"],
+        ["wait", "-t", "orders"],
+        ["watch"],
+        ["record", "-o", "history", "--every", "0.05", "--for", "0.2"],
+        ["publish", "state", "--every", "0.05", "--for", "0.2"],
+        ["config", "--check"],
+        ["config"],
+    ],
+    ids=" ".join,
+)
+def test_a_password_that_is_sent_in_the_clear_is_a_line_once(
+    words: list[str], tmp_path: Path
+) -> None:
+    guard = Guard(None, LoginServer({"alice": "secret"}))
+    with Brokers(1, guard=guard) as brokers:
+        brokers.truth.create("orders")
+        env = {
+            "RDMETA_BOOTSTRAP": brokers.bootstrap,
+            "RDMETA_SECURITY_PROTOCOL": "sasl_plaintext",
+            "RDMETA_SASL_MECHANISM": "PLAIN",
+            "RDMETA_SASL_USERNAME": "alice",
+            "RDMETA_SASL_PASSWORD": "secret",
+        }
+        ends = (
+            None
+            if words[-1] != "watch" and "--watch" not in words
+            else Running.interrupt_after_a_line
+        )
+        said, quiet = (
+            commands.run(*words, *more, env=env, cwd=tmp_path, meanwhile=ends)
+            for more in ([], ["-q"])
+        )
+    assert {said.code, quiet.code} == {130 if ends else 0}
+    assert said.err.startswith(
+        "rdmeta: security.protocol is sasl_plaintext and sasl.mechanism PLAIN"
+    )
+    assert (said.err.count("\n"), quiet.err) == (1, "")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import sys
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-import commands
 import pytest
 from pyarrow import parquet
 
@@ -163,28 +163,32 @@ def test_a_time_is_in_utc() -> None:
     assert rfc3339(TIME) == "2026-01-31T12:00:00.001Z"
 
 
-DRAW = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from rdmeta.cli.output import Column, Output, Table
-rows = [("Z" * 249, n, (1, 2, 3)) for n in range(int(sys.argv[1]))]
-columns = (Column("topic"), Column("partition", "integer"), Column("isr", "integers"))
-Output("text", color="plain" not in sys.argv).tables(Table(columns, rows))
-"""
+Draw = Callable[..., str]
 
 
-def test_a_terminal_gets_all_of_a_name_that_is_too_wide_for_it() -> None:
-    with commands.Terminal("1", program=DRAW, columns=60) as terminal:
-        assert terminal.end() == 0
-    assert terminal.raw.startswith("\x1b[1mtopic  ")
-    assert terminal.text.count("Z") == 249
+@pytest.fixture
+def draw(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Draw:
+    """Returns a function that draws rows with these topics on a terminal."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def drawn(topics: Iterable[str], color: bool = True) -> str:
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        rows = [(topic, n, (1, 2, 3)) for n, topic in enumerate(topics)]
+        Output("text", color=color).tables(Table(COLUMNS[:3], rows))
+        return capsys.readouterr().out
+
+    return drawn
 
 
-def test_columns_on_a_terminal_stand_below_each_other() -> None:
-    program = DRAW.replace('"Z" * 249', '"z" * n + "\u6f22"')
-    with commands.Terminal("3", program=program) as terminal:
-        assert terminal.end() == 0
-    assert terminal.text == (
+def test_a_terminal_gets_all_of_a_name_that_is_too_wide_for_it(draw: Draw) -> None:
+    text = draw(["Z" * 249])
+    assert text.startswith("\x1b[1mtopic  ")
+    assert text.count("Z") == 249
+
+
+def test_columns_on_a_terminal_stand_below_each_other(draw: Draw) -> None:
+    assert draw(["z" * n + "\u6f22" for n in range(3)], color=False) == (
         "topic  partition  isr\n"
         "\u6f22             0  1,2,3\n"
         "z\u6f22            1  1,2,3\n"
@@ -192,23 +196,18 @@ def test_columns_on_a_terminal_stand_below_each_other() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "env"), [(["plain"], {}), ([], {"NO_COLOR": "1"}), ([], {"TERM": "dumb"})]
-)
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb"), ("COLUMNS", "9")])
 def test_a_terminal_gets_no_escape_sequences_if_it_wants_none(
-    words: list[str], env: dict[str, str]
+    draw: Draw, name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with commands.Terminal("3", *words, program=DRAW, env=env) as terminal:
-        assert terminal.end() == 0
-    assert "\x1b" not in terminal.raw
-    assert "1,2,3" in terminal.raw
+    monkeypatch.setenv(name, value)
+    text = draw(["a"], color=name != "COLUMNS")
+    assert "\x1b" not in text
+    assert "1,2,3" in text
 
 
-def test_a_long_table_on_a_terminal_has_one_header_and_may_become_wider() -> None:
-    program = DRAW.replace('"Z" * 249', '"z" * (n // 500)')
-    with commands.Terminal("2500", program=program) as terminal:
-        assert terminal.end() == 0
-    lines = terminal.text.splitlines()
+def test_a_long_table_on_a_terminal_has_one_header_and_may_become_wider(draw: Draw) -> None:
+    lines = draw("z" * (n // 500) for n in range(2500)).splitlines()
     assert [line.index("1,2,3") for line in lines[1::500]] == [18] * 5
     assert len(lines) == 2501
 

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import commands
 import pytest
-from waiting import until
+from in_process import Running
+from waiting import published, until
 
 import rdmeta
 from rdmeta.cli import publish
@@ -135,15 +136,13 @@ def test_a_regular_expression_matches_anywhere_in_a_name(
 def test_a_second_feeder_is_refused_and_told_which_process_feeds(
     cluster: rdmeta.EmbeddedCluster, path: Path
 ) -> None:
-    with commands.started(*words(cluster, path)) as process:
-        ready(process)
-        done = commands.run(*words(cluster, path))
-        assert (done.code, done.out) == (2, "")
-        assert done.err == (
-            f"rdmeta: {path}: another publisher has this path (process {process.pid}): close it,"
-            " or choose another path\n"
-        )
-        assert process.poll() is None
+    with published(path):
+        done = commands.run_process(*words(cluster, path))
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"rdmeta: {path}: another publisher has this path (process {os.getpid()}): close it,"
+        " or choose another path\n"
+    )
 
 
 def test_a_feeder_that_was_killed_is_started_again_for_the_same_readers(
@@ -163,10 +162,11 @@ def test_a_feeder_that_was_killed_is_started_again_for_the_same_readers(
 
 
 def test_readers_see_how_old_a_state_is(cluster: rdmeta.EmbeddedCluster, path: Path) -> None:
-    with commands.started(*words(cluster, path, *OFTEN, *AGING)) as process:
-        ready(process)
+    def read(running: Running) -> None:
+        running.out.next_line()
         attached = rdmeta.attach(path)
-        time.sleep(MAX_AGE_S + 0.2)
+        begin = time.monotonic()
+        until(lambda: time.monotonic() > begin + MAX_AGE_S + 0.1, "the state would be old")
         assert attached.leader("orders", 0) == 2
         for broker in cluster.brokers:
             broker.down()
@@ -177,7 +177,9 @@ def test_readers_see_how_old_a_state_is(cluster: rdmeta.EmbeddedCluster, path: P
         for broker in cluster.brokers:
             broker.up()
         until(lambda: attached.leader("orders", 0, None) == 2, "the state is true again")
-        process.kill()
+        running.interrupt()
+
+    assert commands.run(*words(cluster, path, *OFTEN, *AGING), meanwhile=read).code == 130
 
 
 def test_ctrl_c_ends_a_feeder(cluster: rdmeta.EmbeddedCluster, path: Path) -> None:
@@ -208,25 +210,25 @@ def test_a_state_that_cannot_be_saved_is_a_line_and_is_tried_again(
 
 
 def test_no_state_is_published_before_the_first_answer(path: Path) -> None:
-    done = commands.run("publish", str(path), "-b", "127.0.0.1:1", "--timeout", "0.5")
+    done = commands.run("publish", str(path), "-b", "127.0.0.1:1", "--timeout", "0.3")
     assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
     assert "127.0.0.1:1" in done.err
     assert not path.exists()
 
 
 def test_a_first_answer_that_comes_at_once_is_not_missed(
-    cluster: rdmeta.EmbeddedCluster, path: Path
+    cluster: rdmeta.EmbeddedCluster, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = """
-import time
-from rdmeta import Client
-enter = Client.__enter__
-Client.__enter__ = lambda self: (enter(self), time.sleep(1))[0]
-"""
-    program = f"{slow}\n{commands.PROGRAM}"
+    enter = rdmeta.Client.__enter__
+
+    def slow(client: rdmeta.Client) -> rdmeta.Client:
+        enter(client)
+        until(lambda: client.cache.version, "an answer")
+        return client
+
+    monkeypatch.setattr(rdmeta.Client, "__enter__", slow)
     more = ("--every", "60", "--timeout", "5", "--for", "0.1")
-    done = commands.run(*words(cluster, path, *more), program=program)
-    assert done == (0, f"READY {path}\n", "")
+    assert commands.run(*words(cluster, path, *more)) == (0, f"READY {path}\n", "")
 
 
 def test_an_answer_about_brokers_alone_is_no_first_answer(
@@ -243,26 +245,6 @@ def test_an_answer_about_brokers_alone_is_no_first_answer(
         assert not answered.is_set()
         client.refresh(["orders"], timeout=20)
         assert answered.wait(20)
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ([], "Missing argument 'PATH'"),
-        (["missing/state"], "missing/state: No such file or directory"),
-        (["."], "Is a directory"),
-        (["state", "-t", "a b"], "-t 'a b' is no topic's name"),
-        (["state", "-t", "/(/"], "no regular expression"),
-        (["state", "--every", "3601"], "--every needs 0.001 to 3600 seconds"),
-        (["state", "--for", "0"], "--for needs a number of seconds above 0"),
-    ],
-)
-def test_bad_input_ends_with_2(
-    cluster: rdmeta.EmbeddedCluster, given: list[str], said: str, tmp_path: Path
-) -> None:
-    done = commands.run("publish", "-b", cluster.bootstrap, *given, cwd=tmp_path)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
 
 
 def test_a_file_that_is_no_state_is_not_replaced(
@@ -298,17 +280,3 @@ def test_a_path_with_odd_bytes_is_published(
     assert (done.code, done.err) == (0, "")
     assert done.out == f"READY {tmp_path}/st\\udcff\\x1bte\n"
     assert "orders" in rdmeta.Image.open(odd)
-
-
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
-    found = commands.examples("publish")
-    assert len(found) == 2
-    for line in found:
-        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        with commands.started(*line, env=env, cwd=tmp_path) as process:
-            assert ready(process) == f"READY {tmp_path}/kafka.rdmeta"
-            if "--for" not in line:
-                process.terminate()
-            _, err = process.communicate(timeout=30)
-        assert (process.returncode, err) == (0 if "--for" in line else -signal.SIGTERM, "")
-    assert "orders" in rdmeta.Image.open(tmp_path / "kafka.rdmeta")

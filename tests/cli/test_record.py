@@ -10,22 +10,26 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import commands
 import pyarrow.parquet as pq
 import pytest
 from broker import DESCRIBE_CONFIGS, Brokers, Fault
+from clocks import Clock
+from in_process import Running
 from small_disk import filled, small_disk
 from waiting import until
 
 import rdmeta
 from rdmeta import history
+from rdmeta.cli import recording as recording_module
 from rdmeta.cli.clusters import Target
-from rdmeta.cli.messages import FINE, Messages
+from rdmeta.cli.messages import FINE, NO_ANSWER, Messages
 from rdmeta.cli.min_isr import Answer, Asker
 from rdmeta.cli.recording import Recording
 from rdmeta.cli.status import Status
@@ -89,17 +93,22 @@ def clusters_file(tmp_path: Path, **bootstraps: str) -> dict[str, str]:
 
 
 def test_changes_of_a_cluster_are_recorded_until_the_time_is_over(
-    cluster: rdmeta.EmbeddedCluster, directory: Path
+    cluster: rdmeta.EmbeddedCluster, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with commands.started(
-        *words(cluster, directory, *FAST, "-q", "--for", "1", "--json")
-    ) as process:
-        opened = commands.checked_json(first_line(process))
+    now = Clock()
+
+    def change(running: Running) -> None:
+        running.out.next_line()
         cluster.create_topic("clicks")
         cluster.set_leader("orders", 1, None)
-        out, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (0, "")  # with -q: a busy machine makes the client warn
-    told = [opened, *map(commands.checked_json, out.splitlines())]
+        until_seen(cluster)
+        now.advance(60)
+
+    monkeypatch.setattr("rdmeta.cli.record.time", now)
+    timed = ("-q", "--for", "60", "--json")  # a busy machine makes the client warn
+    done = commands.run(*words(cluster, directory, *FAST, *timed), meanwhile=change)
+    assert (done.code, done.err) == (0, "")
+    told = [*map(commands.checked_json, done.out.splitlines())]
     written = sorted(directory.rglob("*.parquet"))
     assert sorted(Path(each["file"]) for each in told) == written
     assert {each.path for each in history.files(directory)} <= set(written)
@@ -113,7 +122,7 @@ def test_changes_of_a_cluster_are_recorded_until_the_time_is_over(
 
 
 def test_files_are_lines_of_output(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
-    done = commands.run(*words(cluster, directory, "--for", "0.5"))
+    done = commands.run(*words(cluster, directory, "--for", "0.1"))
     assert (done.code, other_lines(done.err)) == (0, "")
     assert done.out.splitlines() == [str(each.path) for each in history.files(directory)]
 
@@ -240,7 +249,7 @@ def test_clusters_are_recorded_side_by_side_in_one_directory(
     with rdmeta.EmbeddedCluster(brokers=1) as other:
         other.create_topic("other")
         env = clusters_file(tmp_path, here=cluster.bootstrap, there=other.bootstrap)
-        more = ("--for", "0.5", "--json", "--timeout", "5")
+        more = ("--for", "0.1", "--json", "--timeout", "5")
         done = commands.run("record", "-c", "all", "-o", str(directory), *more, env=env)
     assert (done.code, other_lines(done.err)) == (0, "")
     told = [commands.checked_json(line) for line in done.out.splitlines()]
@@ -257,16 +266,17 @@ def test_a_cluster_that_fails_is_a_line_and_is_asked_further(
         other.broker(1).down()
         env = clusters_file(tmp_path, here=cluster.bootstrap, late=other.bootstrap)
         soon = ("-X", "reconnect.backoff.max.ms=100")
-        more = ("--every", "0.1", "--timeout", "2", "--json", "-q", *soon)
-        with commands.started(
-            "record", "-c", "all", "-o", str(directory), *more, env=env
-        ) as process:
-            assert commands.checked_json(first_line(process))["cluster"] == "here"
-            assert process.stderr is not None
-            assert process.stderr.readline().startswith("rdmeta: late: ")
+        more = ("--every", "0.1", "--timeout", "1", "--json", "-q", *soon)
+
+        def check(running: Running) -> None:
+            assert commands.checked_json(running.out.next_line())["cluster"] == "here"
+            assert running.err.next_line().startswith("rdmeta: late: ")
             other.broker(1).up()
-            assert commands.checked_json(first_line(process))["cluster"] == "late"
-            process.terminate()
+            assert commands.checked_json(running.out.next_line())["cluster"] == "late"
+            running.interrupt()
+
+        given = ("record", "-c", "all", "-o", str(directory), *more)
+        assert commands.run(*given, env=env, meanwhile=check).code == 130
     assert len(history.recordings(directory)) == 2
 
 
@@ -292,8 +302,11 @@ def test_a_cluster_that_does_not_answer_ends_with_3(directory: Path) -> None:
 def test_another_broker_answers_when_the_first_one_fails(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
-    with commands.started(*words(cluster, directory, *FAST)) as process:
-        first_line(process)
+    first = None
+
+    def fail(running: Running) -> None:
+        nonlocal first
+        running.out.next_line()
         until(lambda: len(history.files(directory)) > 1, "a second answer")
         sources = [each.source_broker for each in history.changes(directory)]
         cluster.create_topic("clicks")
@@ -306,8 +319,9 @@ def test_another_broker_answers_when_the_first_one_fails(
         cluster.broker(first).down()
         cluster.create_topic("payments")
         until(lambda: "topic_added" in kinds(directory, "payments"), "another broker answers")
-        process.terminate()
-        _, err = process.communicate(timeout=30)
+        running.interrupt()
+
+    err = commands.run(*words(cluster, directory, *FAST), meanwhile=fail).err
     (second,) = {
         each.source_broker for each in history.changes(directory) if each.topic == "payments"
     }
@@ -331,6 +345,41 @@ def test_a_terminal_has_a_line_that_says_how_things_stand(
     assert max(map(len, (each for each in drawn if "rows, " in each))) < 60
     for file in history.files(directory):
         assert terminal.text.count(f"{file.path}\n") == 1
+
+
+def test_a_failure_is_no_success_for_a_moment(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def observe(recorder: history.Recorder) -> int:
+        codes.append(made.code)
+        raise history.HistoryError("no")
+
+    codes: list[int] = []
+    monkeypatch.setattr(history.Recorder, "observe", observe)
+    made = recording(cluster, directory, every=0.05)
+    made.begin(10)
+    until(lambda: len(codes) > 2, "more answers")
+    made.close()
+    assert set(codes) == {NO_ANSWER}
+
+
+def test_a_failure_at_the_end_counts_and_the_other_clusters_are_ended_too(
+    cluster: rdmeta.EmbeddedCluster,
+    directory: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(recorder: history.Recorder) -> None:
+        closed.add(recorder)
+        raise history.HistoryError("no")
+
+    closed = set[history.Recorder]()
+    monkeypatch.setattr(history.Recorder, "close", fail)
+    env = clusters_file(tmp_path, one=cluster.bootstrap, two=cluster.bootstrap)
+    given = ("record", "-c", "all", "-o", str(directory), "--for", "0.1", "-q")
+    done = commands.run(*given, env=env)
+    assert (done.code, done.err) == (NO_ANSWER, "rdmeta: one: no\nrdmeta: two: no\n")
+    assert len(closed) == 2
 
 
 def recording(
@@ -402,20 +451,29 @@ def test_a_gap_is_three_intervals_and_at_least_a_minute(
     made.close()
 
 
-def test_a_gap_is_said_once(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
-    """The limit is lowered, and the process is stopped for longer than that."""
-    program = f"import rdmeta.cli.recording as r; r._LEAST_GAP_S = 2\n{commands.PROGRAM}"
-    with commands.started(*words(cluster, directory, *FAST), program=program) as process:
-        first_line(process)
+def test_a_gap_is_said_once(
+    cluster: rdmeta.EmbeddedCluster, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = 0.0
+
+    class Moved(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Moved:
+            return super().now(tz) + timedelta(seconds=passed)
+
+    def pause(running: Running) -> None:
+        nonlocal passed
+        running.out.next_line()
         for count in (2, 3):
-            time.sleep(0.5)
-            process.send_signal(signal.SIGSTOP)
-            time.sleep(2.5)
-            process.send_signal(signal.SIGCONT)
+            passed += 100.0
             until(lambda: len(history.recordings(directory)) >= count, "another one")  # noqa: B023
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert err.count("no observation for") == 1
+        running.interrupt()
+
+    monkeypatch.setattr(recording_module, "datetime", Moved)
+    now = SimpleNamespace(monotonic=lambda: time.monotonic() + passed)
+    monkeypatch.setattr(recording_module, "time", now)
+    done = commands.run(*words(cluster, directory, *FAST), meanwhile=pause)
+    assert done.err.count("no observation for") == 1
 
 
 def test_an_observation_has_the_time_of_its_answer(
@@ -424,7 +482,7 @@ def test_an_observation_has_the_time_of_its_answer(
     """A disk that blocks for a while does not make the history claim that time."""
     made = recording(cluster, directory)
     made.begin(10)
-    time.sleep(0.5)
+    time.sleep(0.3)
     made._updated((rdmeta.Updated(rdmeta.Request(), Any, None, rdmeta.Node(1, "", 1)),))  # type: ignore[arg-type]
     made.close()
     (found,) = history.recordings(directory)
@@ -435,73 +493,30 @@ def test_a_cluster_without_a_name_needs_one(
     cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
 ) -> None:
     cluster.set_api_version(3, 0, 1)
-    old = ("--for", "0.5", "--every", "0.1")
-    done = commands.run(*words(cluster, directory, *old))
+    done = commands.run(*words(cluster, directory, "--for", "0.3", "--every", "0.05"))
     assert (done.code, done.out) == (3, "")
     assert "rdmeta: the brokers do not name their cluster" in done.err
-    assert done.err.count("do not name their cluster") == 1
+    assert done.err.count("name their cluster") == 1
     env = clusters_file(tmp_path, prod=cluster.bootstrap)
-    done = commands.run("record", "-c", "prod", "-o", str(directory), *old, env=env)
+    done = commands.run("record", "-c", "prod", "-o", str(directory), "--for", "0.1", env=env)
     assert done.code == 0
     assert [each.cluster_id for each in history.recordings(directory)] == ["prod"]
 
 
-def test_without_pyarrow_the_command_names_the_extra(
-    cluster: rdmeta.EmbeddedCluster, directory: Path
+def test_a_directory_that_cannot_be_written_ends_with_2(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = f"import sys; sys.modules['pyarrow'] = None\n{commands.PROGRAM}"
-    done = commands.run(*words(cluster, directory), program=program)
-    assert (done.code, done.out) == (2, "")
-    assert done.err == ("rdmeta: rdmeta record needs more packages: pip install -e '.[arrow]'\n")
-    assert commands.run("record", "--help", program=program).code == 0
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ([], "Missing option '-o' / '--output'"),
-        (["-o", "/dev/null/x"], "/dev/null/x: Not a directory"),
-        (["-o", "/dev/null"], "/dev/null: Not a directory"),
-        (["-o", "x", "--every", "0"], "--every needs 0.001 to 3600 seconds"),
-        (["-o", "x", "--every", "nan"], "--every needs 0.001 to 3600 seconds"),
-        (["-o", "x", "--every", "4000"], "--every needs 0.001 to 3600 seconds"),
-        (["-o", "x", "--flush-every", "-1"], "--flush-every needs a number of seconds above 0"),
-        (["-o", "x", "--for", "soon"], "'soon' is not a valid float"),
-        (["-o", "x", "-X", "no.such=1"], "no.such"),
-    ],
-)
-def test_bad_input_ends_with_2(given: list[str], said: str, tmp_path: Path) -> None:
-    done = commands.run("record", "-b", "127.0.0.1:1", *given, cwd=tmp_path)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
-
-
-def test_a_directory_that_cannot_be_written_ends_with_2(directory: Path) -> None:
     """Root can write to every directory, and may run the tests."""
     directory.mkdir()
-    program = f"import os; os.access = lambda *_: False\n{commands.PROGRAM}"
-    done = commands.run("record", "-b", "127.0.0.1:1", "-o", str(directory), program=program)
+    monkeypatch.setattr("os.access", lambda *_: False)
+    done = commands.run("record", "-b", "127.0.0.1:1", "-o", str(directory))
     assert (done.code, done.err) == (2, f"rdmeta: {directory}: Permission denied\n")
 
 
-def test_the_examples_run(cluster: rdmeta.EmbeddedCluster, tmp_path: Path) -> None:
-    found = commands.examples("record")
-    assert len(found) == 2
-    for number, line in enumerate(found, 1):
-        env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        with commands.started(*line, env=env, cwd=tmp_path) as process:
-            assert "history/cluster=" in first_line(process)
-            if "--for" not in line:
-                process.terminate()
-            _, err = process.communicate(timeout=30)
-        ended = 0 if "--for" in line else -signal.SIGTERM
-        assert (process.returncode, other_lines(err)) == (ended, "")
-        assert len(history.recordings(tmp_path / "history")) == number
-
-
-def test_nothing_is_imported_early(directory: Path) -> None:
+def test_nothing_is_imported_early() -> None:
+    """Its help is there without pyarrow, too."""
     program = "import sys, rdmeta.cli.record; print(*sys.modules)"
-    done = commands.run(program=program)
+    done = commands.run_process(program=program)
     assert not {"pyarrow", "rich", "asyncio", "ssl"} & set(done.out.split())
 
 
@@ -531,14 +546,15 @@ def test_min_isr_is_recorded_of_all_topics_and_of_new_ones(
     brokers: Brokers, directory: Path
 ) -> None:
     words = ("record", "-b", brokers.bootstrap, "-o", str(directory), *FAST)
-    with commands.started(*words) as process:
-        first_line(process)
+
+    def create(running: Running) -> None:
+        running.out.next_line()
         until(lambda: len(min_isrs(directory)) == 2, "the topics' min ISR is recorded")
         brokers.truth.create("clicks")
         until(lambda: len(min_isrs(directory)) == 3, "that of the new topic, too")
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert err == ""
+        running.interrupt()
+
+    assert commands.run(*words, meanwhile=create).err == ""
     assert min_isrs(directory) == [
         ("orders", f"{MIN_ISR}=2"),
         ("secret", f"{MIN_ISR}=2"),
@@ -565,14 +581,15 @@ def test_a_min_isr_that_is_denied_is_unknown_and_said_once(
 ) -> None:
     deny(brokers, *denied, "secret-2")
     words = ("record", "-b", brokers.bootstrap, "-o", str(directory), *FAST)
-    with commands.started(*words) as process:
-        first_line(process)
+
+    def create(running: Running) -> None:
+        running.out.next_line()
         until(lambda: answer in {each.min_isr for each in footers(directory)}, "the footer says it")
         brokers.truth.create("secret-2")
         until(lambda: len(brokers.requests(DESCRIBE_CONFIGS)) == 2, "the new topic is asked for")
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert err == (
+        running.interrupt()
+
+    assert commands.run(*words, meanwhile=create).err == (
         "rdmeta: min.insync.replicas is unknown (TOPIC_AUTHORIZATION_FAILED: it needs"
         f" DESCRIBE_CONFIGS): {', '.join(denied)}\n"
     )
@@ -582,14 +599,15 @@ def test_a_min_isr_that_is_denied_is_unknown_and_said_once(
 def test_brokers_that_tell_no_configurations_are_a_line_once(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
-    with commands.started(*words(cluster, directory, *FAST)) as process:
-        first_line(process)
+    def create(running: Running) -> None:
+        running.out.next_line()
         until(lambda: {each.min_isr for each in footers(directory)} > {None}, "the footer says it")
         cluster.create_topic("clicks")
         until(lambda: "topic_added" in kinds(directory, "clicks"), "the topic is recorded")
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert err.count(UNKNOWN) == 1
+        running.interrupt()
+
+    done = commands.run(*words(cluster, directory, *FAST), meanwhile=create)
+    assert done.err.count(UNKNOWN) == 1
     assert footers(directory)[-1].min_isr == "unsupported"
     assert min_isrs(directory) == []
 
@@ -619,7 +637,7 @@ def test_footers_have_the_name_of_the_cluster(
     cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
 ) -> None:
     env = clusters_file(tmp_path, prod=cluster.bootstrap)
-    done = commands.run("record", "-c", "prod", "-o", str(directory), "--for", "0.3", env=env)
+    done = commands.run("record", "-c", "prod", "-o", str(directory), "--for", "0.1", env=env)
     assert done.code == 0
     assert {each.name for each in footers(directory)} == {"prod"}
 

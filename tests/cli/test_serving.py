@@ -13,6 +13,7 @@ from urllib.error import HTTPError, URLError
 import commands
 import pytest
 from broker import Brokers
+from in_process import Running
 from listener import free_ports
 
 OFTEN = ("-X", "topic.metadata.refresh.interval.ms=100")
@@ -59,13 +60,17 @@ def test_a_command_that_keeps_running_serves_its_metrics(
 def test_each_cluster_has_its_series(brokers: Brokers, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     file = tmp_path / "clusters.ini"
+
+    def scrape(running: Running) -> None:
+        scraped(port, 'rdmeta_up{cluster="another"} 1.0')
+        scraped(port, 'rdmeta_up{cluster="cluster"} 1.0')
+        running.interrupt()
+
     with Brokers(1, "another") as others:
         places = {"one": brokers.bootstrap, "two": others.bootstrap}
         file.write_text("".join(f"[{n}]\nbootstrap.servers={at}\n" for n, at in places.items()))
         words = ("watch", "-c", "all", "--metrics", str(port))
-        with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}):
-            scraped(port, 'rdmeta_up{cluster="another"} 1.0')
-            scraped(port, 'rdmeta_up{cluster="cluster"} 1.0')
+        commands.run(*words, env={"RDMETA_CLUSTERS": str(file)}, meanwhile=scrape)
 
 
 def test_a_recorder_serves_its_metrics_while_a_cluster_does_not_answer(
@@ -75,11 +80,15 @@ def test_a_recorder_serves_its_metrics_while_a_cluster_does_not_answer(
     file = tmp_path / "clusters.ini"
     places = {"gone": f"127.0.0.1:{closed}", "one": brokers.bootstrap}
     file.write_text("".join(f"[{n}]\nbootstrap.servers={at}\n" for n, at in places.items()))
-    words = ("record", "-c", "all", "-o", str(tmp_path / "history"), "--metrics", str(port))
-    env = {"RDMETA_CLUSTERS": str(file)}
-    with commands.started(*words, "--timeout", "600", env=env):
+
+    def scrape(running: Running) -> None:
         text = scraped(port, 'rdmeta_up{cluster="cluster"} 1.0')
         assert f'rdmeta_up{{cluster="127.0.0.1:{closed}"}} 0.0' in text
+        running.interrupt()
+
+    words = ("record", "-c", "all", "-o", str(tmp_path / "history"), "--metrics", str(port))
+    env = {"RDMETA_CLUSTERS": str(file)}
+    commands.run(*words, "--timeout", "600", env=env, meanwhile=scrape)
 
 
 @pytest.mark.parametrize("words", [["watch"], ["record", "-o", "{dir}"], ["publish", "{dir}/s"]])
@@ -96,12 +105,17 @@ def test_a_port_that_is_taken_ends_with_2(
 
 def test_one_address_serves_the_metrics_alone_and_no_other_path(brokers: Brokers) -> None:
     (port,) = free_ports(1)
-    with commands.started("watch", "-b", brokers.bootstrap, "--metrics", f"127.0.0.1:{port}"):
+
+    def scrape(running: Running) -> None:
         scraped(port, "rdmeta_up")
         with pytest.raises(HTTPError, match="404"):
             urllib.request.urlopen(f"http://127.0.0.1:{port}/nope", timeout=10)
         with pytest.raises((ConnectionRefusedError, TimeoutError)):
             socket.create_connection(("127.0.0.2", port), 10)
+        running.interrupt()
+
+    words = ("watch", "-b", brokers.bootstrap, "--metrics", f"127.0.0.1:{port}")
+    commands.run(*words, meanwhile=scrape)
 
 
 @pytest.mark.parametrize("place", ["0", "65536", ":9308", "host:", "::1:9308", "x"])
@@ -114,10 +128,3 @@ def test_what_is_no_place_is_refused(place: str) -> None:
 def test_what_is_no_name_of_a_host_is_named() -> None:
     done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", "a..b:9308")
     assert done == (2, "", "rdmeta: --metrics a..b:9308: no name of a host\n")
-
-
-def test_without_the_extra_it_says_what_to_install() -> None:
-    program = "import sys; sys.modules['prometheus_client'] = None\n" + commands.PROGRAM
-    done = commands.run("watch", "-b", "127.0.0.1:1", "--metrics", "9", program=program)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert "pip install -e '.[metrics]'" in done.err

@@ -6,26 +6,25 @@ import csv
 import json
 import signal
 import subprocess
-import threading
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 import commands
 import pytest
 from broker import Brokers
-from click.testing import CliRunner
+from clocks import Clock
+from in_process import Running
 from waiting import until
 
 import rdmeta
 from rdmeta import ALL, Client, MetadataCache
 from rdmeta.cli import feed, watch
 from rdmeta.cli.clusters import Target
-from rdmeta.cli.messages import Messages
 
 OFTEN = ("-X", "topic.metadata.refresh.interval.ms=20")
 
@@ -64,51 +63,72 @@ def set_isr(brokers: Brokers, topic: str, partition: int, isr: tuple[int, ...]) 
     brokers.truth.topics[topic] = replace(found, partitions=partitions)
 
 
-def line_of(process: subprocess.Popen[str]) -> list[str]:
+def watched(brokers: Brokers, *words: str, meanwhile: Callable[[Running], object]) -> commands.Done:
+    """Runs the command; it has had its first answer when `meanwhile` begins."""
+    since = answers(brokers)
+
+    def act(running: Running) -> None:
+        until_begun(brokers, since)
+        meanwhile(running)
+
+    return commands.run("watch", "-b", brokers.bootstrap, *OFTEN, *words, meanwhile=act)
+
+
+def cells(running: Running) -> list[str]:
     """Returns the cells of the next line."""
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n").split("\t")
+    return running.out.next_line().rstrip("\n").split("\t")
+
+
+def of_json(running: Running) -> Any:
+    """Returns the next line, which is JSON."""
+    return commands.checked_json(running.out.next_line())
 
 
 # ---- what is printed ----------------------------------------------------------------------------
 
 
 def test_changes_are_lines_and_the_first_state_is_none(brokers: Brokers) -> None:
-    with watching(brokers) as process:
-        assert line_of(process) == ["time", "topic", "partition", "kind", "change"]
+    def check(running: Running) -> None:
+        assert cells(running) == ["time", "topic", "partition", "kind", "change"]
         brokers.truth.lead("orders", 0, 2)
-        row = line_of(process)
+        row = cells(running)
         assert row[1:] == ["orders", "0", "leader_changed", "1 (epoch 0) -> 2 (epoch 1)"]
         assert row[0].endswith("Z")
         set_isr(brokers, "orders", 1, (2, 3))
-        assert line_of(process)[1:] == ["orders", "1", "isr_changed", "2,3,1 -> 2,3"]
+        assert cells(running)[1:] == ["orders", "1", "isr_changed", "2,3,1 -> 2,3"]
         brokers.truth.lead("clicks", 0, -1)
-        row = line_of(process)
+        row = cells(running)
         assert row[1:] == ["clicks", "0", "leader_changed", "1 (epoch 0) -> none (epoch 1)"]
+        running.interrupt()
+
+    assert watched(brokers, meanwhile=check).code == 130
 
 
 def test_json_is_one_object_per_line(brokers: Brokers) -> None:
-    with watching(brokers, "--json") as process:
-        assert process.stdout is not None
+    def check(running: Running) -> None:
         del brokers.truth.brokers[3]
-        found = commands.checked_json(process.stdout.readline())
+        found = of_json(running)
         assert (found["kind"], found["broker"], found["topic"]) == ("broker_removed", 3, None)
         brokers.truth.lead("orders", 0, 2)
-        found = commands.checked_json(process.stdout.readline())
+        found = of_json(running)
         assert found["old"] == {"leader": 1, "leader_epoch": 0}
         assert found["new"] == {"leader": 2, "leader_epoch": 1}
         assert "cluster" not in found
         set_isr(brokers, "orders", 1, (2, 3))
-        assert commands.checked_json(process.stdout.readline())["new"] == [2, 3]
+        assert of_json(running)["new"] == [2, 3]
+        running.interrupt()
+
+    watched(brokers, "--json", meanwhile=check)
 
 
 def test_csv_has_the_old_and_the_new_value_apart(brokers: Brokers) -> None:
-    with watching(brokers, "--csv") as process:
-        assert process.stdout is not None
+    def change(running: Running) -> None:
         set_isr(brokers, "orders", 1, (2, 3))
-        header, row = (next(csv.reader([process.stdout.readline()])) for _ in range(2))
-        assert header == ["time", "topic", "partition", "kind", "old", "new"]
-        assert row[1:] == ["orders", "1", "isr_changed", "2,3,1", "2,3"]
+
+    done = watched(brokers, "--csv", "--count", "1", meanwhile=change)
+    header, row = csv.reader(done.out.splitlines())
+    assert header == ["time", "topic", "partition", "kind", "old", "new"]
+    assert row[1:] == ["orders", "1", "isr_changed", "2,3,1", "2,3"]
 
 
 @pytest.mark.parametrize(
@@ -116,31 +136,33 @@ def test_csv_has_the_old_and_the_new_value_apart(brokers: Brokers) -> None:
     [["-t", "orders"], ["-t", "/rd/"], ["-t", "/^x/", "-t", "orders"]],
 )
 def test_only_the_wanted_topics_are_shown(brokers: Brokers, words: list[str]) -> None:
-    with watching(brokers, *words, "--count", "1") as process:
+    def change(running: Running) -> None:
         brokers.truth.lead("clicks", 0, 2)
         del brokers.truth.brokers[3]
         done = answers(brokers)
         until(lambda: answers(brokers) > done + 2, "answers with these changes")
         brokers.truth.lead("orders", 0, 2)
-        out, _ = process.communicate(timeout=30)
-        assert [line.split("\t")[1] for line in out.splitlines()] == ["topic", "orders"]
-        assert process.returncode == 0
+
+    done = watched(brokers, *words, "--count", "1", meanwhile=change)
+    assert [line.split("\t")[1] for line in done.out.splitlines()] == ["topic", "orders"]
+    assert done.code == 0
 
 
 def test_topics_by_name_are_asked_for_alone(brokers: Brokers) -> None:
-    with watching(brokers, "-t", "orders"):
-        asked = [seen.asked.body.topics for seen in brokers.requests()]
-        assert {topic.name for topics in asked for topic in topics} == {"orders"}
+    watched(brokers, "-t", "orders", meanwhile=Running.interrupt)
+    asked = [seen.asked.body.topics for seen in brokers.requests()]
+    assert {topic.name for topics in asked for topic in topics} == {"orders"}
 
 
 def test_a_topic_that_is_not_there_is_told_and_its_creation_is_a_change(brokers: Brokers) -> None:
-    with watching(brokers, "-t", "new", "-t", "/^other/") as process:
-        assert process.stderr is not None
-        assert process.stderr.readline() == "rdmeta: topic new does not exist yet\n"
-        assert process.stderr.readline() == "rdmeta: no topic matches /^other/ yet\n"
+    def create(running: Running) -> None:
+        assert running.err.next_line() == "rdmeta: topic new does not exist yet\n"
+        assert running.err.next_line() == "rdmeta: no topic matches /^other/ yet\n"
         brokers.truth.create("new")
-        assert line_of(process)[0] == "time"
-        assert line_of(process)[1:4] == ["new", "-", "topic_added"]
+
+    done = watched(brokers, "-t", "new", "-t", "/^other/", "--count", "1", meanwhile=create)
+    header, row = done.out.splitlines()
+    assert (header[:4], row.split("\t")[1:4]) == ("time", ["new", "-", "topic_added"])
 
 
 @pytest.mark.parametrize("words", [(), ("-t", "orders")])
@@ -148,36 +170,49 @@ def test_a_topic_that_is_not_there_is_told_and_its_creation_is_a_change(brokers:
 def test_a_deletion_is_told_once_though_a_broker_lags(nodes: int, words: tuple[str, ...]) -> None:
     with Brokers(nodes) as brokers:
         brokers.truth.create("orders")
-        with watching(brokers, "--json", *words) as process:
-            assert process.stdout is not None
+
+        def delete(running: Running) -> None:
             if nodes > 1:
                 lagging = min(brokers, key=lambda each: each.count())
                 lagging.truth = copy(brokers.truth)
                 lagging.truth.topics = dict(brokers.truth.topics)
             brokers.truth.delete("orders")
-            kinds = [json.loads(process.stdout.readline())["kind"]]
-            while kinds[-1] != "topic_removed":
-                kinds.append(json.loads(process.stdout.readline())["kind"])
+            while json.loads(running.out.next_line())["kind"] != "topic_removed":
+                pass
             done = answers(brokers)
             until(lambda: answers(brokers) > done + 10, "answers after the removal")
             brokers.truth.create("orders")
-            kinds.append(json.loads(process.stdout.readline())["kind"])
+            running.out.next_line()
+            running.interrupt()
+
+        out = watched(brokers, "--json", *words, meanwhile=delete).out
+    kinds = [json.loads(line)["kind"] for line in out.splitlines()]
     is_sure = nodes == 1 and words  # the only broker says that there is no such topic
     assert kinds == ["topic_absent", "topic_removed", "topic_added"][1 if is_sure else 0 :]
 
 
-def test_the_time_ends_the_command(brokers: Brokers) -> None:
-    began = time.monotonic()
-    done = commands.run("watch", "-b", brokers.bootstrap, "--for", "1")
-    assert (done.code, done.out, done.err) == (0, "time\ttopic\tpartition\tkind\tchange\n", "")
-    assert 1 <= time.monotonic() - began < 10
+def test_the_time_ends_the_command(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = Clock()
+    monkeypatch.setattr(watch, "time", now)
+
+    def pass_time(running: Running) -> None:
+        running.out.next_line()
+        now.advance(59)
+        seen = answers(brokers)
+        until(lambda: answers(brokers) > seen + 2, "more answers")
+        assert not running.has_ended
+        now.advance(1)
+
+    done = watched(brokers, "--for", "60", meanwhile=pass_time)
+    assert done == (0, "time\ttopic\tpartition\tkind\tchange\n", "")
 
 
 def test_the_count_ends_the_command_in_the_midst_of_an_answer(brokers: Brokers) -> None:
-    with watching(brokers, "--count", "2", "--json") as process:
+    def widen(running: Running) -> None:
         brokers.truth.widen("orders", 9)
-        out, _ = process.communicate(timeout=30)
-        assert (process.returncode, len(out.splitlines())) == (0, 2)
+
+    done = watched(brokers, "--count", "2", "--json", meanwhile=widen)
+    assert (done.code, len(done.out.splitlines())) == (0, 2)
 
 
 def test_a_terminal_gets_columns(brokers: Brokers) -> None:
@@ -196,36 +231,36 @@ def test_a_terminal_gets_columns(brokers: Brokers) -> None:
 
 
 def test_a_terminal_gets_no_colors_if_it_wants_none(brokers: Brokers) -> None:
-    for words, env in ((["--no-color"], {}), ([], {"NO_COLOR": "1"})):
-        given = ("watch", "-b", brokers.bootstrap, "--for", "0.5", *words)
-        with commands.Terminal(*given, env=env) as terminal:
-            assert terminal.end() == 0
-            assert terminal.text.startswith("time  ")
-            assert "\x1b" not in terminal.raw
+    words = ("watch", "-b", brokers.bootstrap, "--no-color")
+    with commands.Terminal(*words) as terminal:
+        terminal.wait_for("kind")
+        terminal.type("\x03")
+        assert terminal.end() == 130
+        assert terminal.text.startswith("time  ")
+        assert "\x1b" not in terminal.raw
 
 
 # ---- what goes wrong ----------------------------------------------------------------------------
 
 
 def test_brokers_that_go_away_and_come_back_are_a_line_each(brokers: Brokers) -> None:
-    with watching(brokers) as process:
+    def fail(running: Running) -> None:
         for each in brokers:
             each.down()
-        assert process.stderr is not None
-        away = process.stderr.readline()
+        running.err.next_line()
         for each in brokers:
             each.accept()
-        back = process.stderr.readline()
-        assert away.startswith("rdmeta: no broker answers: 127.0.0.1:")
-        assert " answers again, after " in back
+        running.err.next_line()
         brokers.truth.lead("orders", 0, 2)
-        assert line_of(process)[0] == "time"
-        assert line_of(process)[3] == "leader_changed"
-        process.send_signal(signal.SIGTERM)
-        # A connection that the brokers still had in their queue may break once more.
-        rest = process.communicate(timeout=10)[1].splitlines()
-        assert all(line.startswith("rdmeta: no broker answers: ") for line in rest[::2])
-        assert all(" answers again, after " in line for line in rest[1::2])
+        assert cells(running)[0] == "time"
+        assert cells(running)[3] == "leader_changed"
+        running.interrupt()
+
+    lines = watched(brokers, meanwhile=fail).err.splitlines()
+    assert len(lines) >= 2
+    # A connection that the brokers still had in their queue may break once more.
+    assert all(line.startswith("rdmeta: no broker answers: 127.0.0.1:") for line in lines[::2])
+    assert all(" answers again, after " in line for line in lines[1::2])
 
 
 def test_without_an_answer_the_exit_code_is_3() -> None:
@@ -245,18 +280,20 @@ def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
         file.write_text(
             "".join(f"[{name}]\nbootstrap.servers={at}\n" for name, at in sections.items())
         )
-        words = ("watch", "-c", "all", "--timeout", "1", "--count", "2", *OFTEN)
-        with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}) as process:
+        words = ("watch", "-c", "all", "--timeout", "0.5", "--count", "2", *OFTEN)
+
+        def check(running: Running) -> None:
             until_begun(brokers)
             until_begun(others)
             brokers.truth.lead("orders", 0, 2)
-            assert line_of(process)[:2] == ["time", "cluster"]
-            assert line_of(process)[1:3] == ["here", "orders"]
-            assert process.stderr is not None
-            assert process.stderr.readline().startswith("rdmeta: gone: there was no answer in time")
+            assert cells(running)[:2] == ["time", "cluster"]
+            assert cells(running)[1:3] == ["here", "orders"]
+            assert running.err.next_line().startswith("rdmeta: gone: there was no answer in time")
             others.truth.create("another")
-            assert line_of(process)[1:3] == ["there", "another"]
-            assert process.wait(30) == 3
+            assert cells(running)[1:3] == ["there", "another"]
+
+        done = commands.run(*words, env={"RDMETA_CLUSTERS": str(file)}, meanwhile=check)
+        assert done.code == 3
 
 
 def test_a_cluster_that_answers_later_joins_the_others(brokers: Brokers, tmp_path: Path) -> None:
@@ -267,17 +304,20 @@ def test_a_cluster_that_answers_later_joins_the_others(brokers: Brokers, tmp_pat
             f"[here]\nbootstrap.servers={brokers.bootstrap}\n"
             f"[late]\nbootstrap.servers={late.bootstrap}\n[wrong]\nbootstrap.servers=h:h:h\n"
         )
-        words = ("watch", "-c", "all", "--timeout", "1", "--count", "1", *OFTEN)
-        with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}) as process:
-            assert process.stderr is not None
-            assert process.stderr.readline().startswith("rdmeta: wrong: bootstrap.servers: not a")
-            assert process.stderr.readline().startswith("rdmeta: late: there was no answer in time")
+        words = ("watch", "-c", "all", "--timeout", "0.5", "--count", "1", *OFTEN)
+
+        def check(running: Running) -> None:
+            next_line = running.err.next_line
+            assert next_line().startswith("rdmeta: wrong: bootstrap.servers: not a")
+            assert next_line().startswith("rdmeta: late: there was no answer in time")
             late[1].accept()
-            assert process.stderr.readline() == "rdmeta: late: broker 1 answers now\n"
+            assert next_line() == "rdmeta: late: broker 1 answers now\n"
             late.truth.create("new")
-            assert line_of(process)[:2] == ["time", "cluster"]
-            assert line_of(process)[1:3] == ["late", "new"]
-            assert process.wait(30) == 2
+            assert cells(running)[:2] == ["time", "cluster"]
+            assert cells(running)[1:3] == ["late", "new"]
+
+        done = commands.run(*words, env={"RDMETA_CLUSTERS": str(file)}, meanwhile=check)
+        assert done.code == 2
 
 
 def test_a_time_that_is_over_before_the_first_answer_ends_with_3(brokers: Brokers) -> None:
@@ -301,47 +341,25 @@ def test_changes_that_the_cache_could_not_keep_are_told(
     for each in range(500):
         brokers.truth.create(f"t{each}")
 
-    def change() -> None:
+    def change(running: Running) -> None:
         until_begun(brokers)
         brokers.truth.topics = {
             name: replace(topic, partitions=[replace(p, epoch=9) for p in topic.partitions])
             for name, topic in brokers.truth.topics.items()
         }
 
-    thread = threading.Thread(target=change)
-    thread.start()
-    done = CliRunner().invoke(
-        watch.command,
-        ["-b", brokers.bootstrap, "--json", "--count", "1", "--for", "30"],
-        obj=Messages(),
-        standalone_mode=False,
-    )
-    thread.join()
-    assert commands.checked_json(done.stdout)["kind"] == "resync"
-    assert "rdmeta: more changes came than the client keeps" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["--csv", "--live"], "--csv and --live exclude each other"),
-        (["--count", "0"], "0 is not in the range x>=1"),
-        (["--for", "nan"], "--for needs a number of seconds above 0"),
-        (["-t", "/(/"], "-t /(/: no regular expression"),
-        (["-X", "client.idd=x"], "unknown option 'client.idd'"),
-    ],
-)
-def test_bad_input_is_one_line_and_ends_with_2(words: list[str], said: str) -> None:
-    done = commands.run("watch", "-b", "127.0.0.1:1", *words)
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert said in done.err
+    words = ("watch", "-b", brokers.bootstrap, "--json", "--count", "1", "--for", "30")
+    done = commands.run(*words, meanwhile=change)
+    assert commands.checked_json(done.out)["kind"] == "resync"
+    assert "rdmeta: more changes came than the client keeps" in done.err
 
 
 # ---- how it ends --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
-@pytest.mark.parametrize("form", ["--json", "--csv"])
+@pytest.mark.parametrize(
+    ("number", "code", "form"), [(signal.SIGINT, 130, "--json"), (signal.SIGTERM, -15, "--csv")]
+)
 def test_a_signal_ends_the_command_after_whole_lines(
     brokers: Brokers, number: int, code: int, form: str
 ) -> None:
@@ -365,20 +383,11 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(brokers: Brokers) -> N
         assert process.stderr.read() == ""
 
 
-def test_the_examples_run() -> None:
-    with rdmeta.EmbeddedCluster(brokers=1) as cluster:
-        cluster.create_topic("orders", partitions=1, replication_factor=1)
-        for words in commands.examples("watch"):
-            done = commands.run(*words, env={"RDMETA_BOOTSTRAP": cluster.bootstrap})
-            assert done.code == 0
-            assert all(json.loads(line) for line in done.out.splitlines() if "--json" in words)
-
-
 def test_a_pipe_gets_lines_without_rich(brokers: Brokers) -> None:
     program = "import sys\nfrom rdmeta.cli import main\n"
     program += "try:\n    main()\nfinally:\n    print('rich' in sys.modules, file=sys.stderr)"
-    words = ("watch", "-b", brokers.bootstrap, "--for", "0.5")
-    assert commands.run(*words, program=program).err == "False\n"
+    words = ("watch", "-b", brokers.bootstrap, "--for", "0.2")
+    assert commands.run_process(*words, program=program).err.endswith("False\n")
 
 
 # ---- the table that redraws ---------------------------------------------------------------------
@@ -409,14 +418,7 @@ def test_lines_about_a_cluster_stay_when_the_live_table_is_gone(brokers: Brokers
         assert any("rdmeta: topic NOPE does not exist yet" in each for each in outside)
 
 
-def test_a_live_table_of_a_cluster_without_an_answer_ends_with_3() -> None:
-    words = ("watch", "-b", "127.0.0.1:1", "--live", "--timeout", "0.5")
-    with commands.Terminal(*words) as terminal:
-        assert terminal.end() == 3
-        assert "Connection refused" in terminal.raw.rpartition("\x1b[?1049l")[0]
-
-
-def test_a_narrow_live_table_cuts_off_texts_and_no_figures() -> None:
+def test_a_narrow_live_table_without_an_answer_cuts_off_texts_and_ends_with_3() -> None:
     words = ("watch", "-b", "127.0.0.1:1", "--live", "--timeout", "0.5")
     with commands.Terminal(*words, columns=80) as terminal:
         assert terminal.end() == 3
@@ -424,6 +426,7 @@ def test_a_narrow_live_table_cuts_off_texts_and_no_figures() -> None:
         assert "brokers  topics  partitions  leaderless  urp  offline  nonpreferred" in header
         assert "0        0       0           0           0    0        0" in terminal.text
         assert "waits for …" in terminal.text
+        assert "Connection refused" in terminal.raw.rpartition("\x1b[?1049l")[0]
 
 
 def test_a_lost_connection_is_no_loss_of_the_cluster_while_another_one_is_ready(

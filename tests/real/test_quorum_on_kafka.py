@@ -137,7 +137,7 @@ def kafka_with_zookeeper(directory: Path, version: str = "3.9.1") -> Iterator[st
             )
         try:
             words = ("wait", "-b", f"127.0.0.1:{port}", "--broker", "1", "--timeout", str(START_S))
-            done = commands.run(*words, timeout=2 * START_S)
+            done = commands.run_process(*words, timeout=2 * START_S)
             assert done.code == 0, done.err + (directory / "output").read_text()
             yield f"127.0.0.1:{port}"
         finally:

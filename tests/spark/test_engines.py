@@ -83,7 +83,7 @@ def made_by_command(
 ) -> commands.Done:
     """Runs the command in the folder, with relative paths."""
     prepared(root, name)
-    done = commands.run(
+    done = commands.run_process(
         *("pipeline", "all", "history", name, *words), env=env, cwd=root, timeout=250
     )
     assert done.code == 0, done.err

@@ -182,7 +182,7 @@ def test_two_attempts_of_a_task_that_write_at_a_time_make_the_same_bytes(tmp_pat
     )
     env = folders.surroundings(*conf, twice=1)
     with spark_cluster(tmp_path / "cluster", env) as master:
-        done = commands.run(*folders.words(master), env=env, timeout=250)
+        done = commands.run_process(*folders.words(master), env=env, timeout=250)
     assert done.code == 0, done.err
     pids: dict[str, set[int]] = {}
     for _, pid, name in folders.lines("renames"):

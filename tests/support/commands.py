@@ -1,4 +1,4 @@
-"""Runs the command `rdmeta` as a process, on pipes or on a terminal (a pty)."""
+"""Runs the command `rdmeta` here, as a process on pipes, or on a terminal (a pty)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from in_process import Done as Done
+from in_process import Running, run_here
 from processes import environment
 
 PROGRAM = "from rdmeta.cli import main; main()"
@@ -32,14 +34,6 @@ _TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
 # The tests' own surroundings must not change what a command does.
 _CLEARED = re.compile(r"RDMETA_.*|NO_COLOR|COLUMNS|LINES|FORCE_COLOR|TTY_.*|PYTHONUNBUFFERED")
 _ESCAPES = re.compile(r"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9]|[=>])")
-
-
-class Done(NamedTuple):
-    """A command that has ended."""
-
-    code: int
-    out: str
-    err: str
 
 
 def surroundings(given: Mapping[str, str | None] = {}) -> dict[str, str]:
@@ -57,11 +51,21 @@ def command(*arguments: str, program: str = PROGRAM) -> list[str]:
 def run(
     *arguments: str,
     env: Mapping[str, str | None] = {},
+    cwd: Path | None = None,
+    meanwhile: Callable[[Running], object] | None = None,
+) -> Done:
+    """Runs a command to its end in this process, without a terminal; see run_here()."""
+    return run_here(arguments, surroundings(env), cwd, meanwhile)
+
+
+def run_process(
+    *arguments: str,
+    env: Mapping[str, str | None] = {},
     timeout: float = 60,
     program: str = PROGRAM,
     cwd: Path | None = None,
 ) -> Done:
-    """Runs a command to its end, with pipes for its output."""
+    """Runs a command to its end as a process, with pipes for its output."""
     done = subprocess.run(
         command(*arguments, program=program),
         env=surroundings(env),
