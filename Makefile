@@ -22,7 +22,7 @@ Q := $(if $(V),,@)
 
 # Seconds for all fuzz targets together, and the bound of one C test.
 FUZZ_SECONDS ?= 60
-C_TIMEOUT ?= 120
+C_TIMEOUT ?= 300
 
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' rdmeta/_version.py)
 SONAME := librdmeta.so.$(firstword $(subst ., ,$(VERSION)))
@@ -254,7 +254,8 @@ stress: build/stress/bin/stress build ## threads over checked values for STRESS_
 	@echo "C and Python beside each other, $(STRESS_SECONDS) s each"
 	@trap 'kill $$python 2>/dev/null || :' EXIT; \
 	STRESS_SECONDS=$(STRESS_SECONDS) $(PY) -m pytest -q -s tests/core/test_stress.py & \
-	python=$$!; $< $(STRESS_SECONDS); wait $$python
+	python=$$!; timeout $$((3 * $(STRESS_SECONDS) + 300)) $< $(STRESS_SECONDS); \
+	wait $$python
 
 # ------------------------------------------------------------ simulation
 

@@ -238,7 +238,7 @@ static void test_a_failed_collection_of_changes_leaks_nothing(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_every_allocation_of_the_c_library_may_fail);
         RUN(test_every_allocation_of_the_cache_may_fail);
         RUN(test_a_failed_collection_of_changes_leaks_nothing);

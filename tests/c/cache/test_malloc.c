@@ -397,7 +397,7 @@ static void test_bytes_are_what_the_allocator_was_asked_for(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_a_failed_new_returns_null_and_leaks_nothing);
         RUN(test_bytes_are_what_the_allocator_was_asked_for);
         RUN(test_every_allocation_may_fail);

@@ -158,7 +158,7 @@ static void test_topics_come_and_go_by_the_hundred_thousand(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_records_of_a_visit_become_pieces);
         RUN(test_a_name_may_have_any_bytes);
         RUN(test_wrong_configurations_are_refused);

@@ -255,7 +255,7 @@ static void test_allocations_may_fail_by_chance(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_every_allocation_may_fail);
         RUN(test_allocations_may_fail_by_chance);
         return 0;

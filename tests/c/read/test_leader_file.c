@@ -135,7 +135,7 @@ static void test_an_impossible_width_is_an_error(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_file_older_than_this_clock_becomes_stale_in_time);
         RUN(test_the_latest_and_earliest_times_do_not_overflow);
         RUN(test_a_reader_that_allows_stale_gets_the_last_leader);

@@ -1,7 +1,7 @@
 /*
  * notify: threads that wait. `make tsan` builds this test with
  * -fsanitize=thread, because of its name. A lost wake-up, like any deadlock,
- * ends by the alarm of test_begin().
+ * is ended by tools/run-c-tests.
  */
 #include "support/notify_fixture.h"
 
@@ -249,7 +249,6 @@ static void test_the_longest_timeouts_do_not_end_at_once(void) {
 static void in_the_child(fixture_t *w, rdmeta_watch_t *watch) {
         watch_log_t x = {0};
 
-        alarm(20);
         CHECK(rdmeta_notify_forked(&w->notify));
         CHECK(rdmeta_notify_until(&w->notify, 0, NULL, 0, FOREVER) == 1);
         CHECK(rdmeta_notify_until(&w->notify, 1, NULL, 0, FOREVER) == 0);
@@ -303,7 +302,7 @@ static void test_a_forks_child_neither_waits_nor_calls_watches(void) {
 }
 
 int main(void) {
-        test_begin(120);
+        test_begin();
         RUN(test_a_wait_for_a_past_change_returns_at_once);
         RUN(test_a_wait_without_a_change_times_out);
         RUN(test_the_longest_timeouts_do_not_end_at_once);

@@ -464,7 +464,7 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
 }
 
 int main(void) {
-        test_begin(90);
+        test_begin();
         RUN(test_rows_are_read_back_as_they_were_written);
         RUN(test_a_block_is_as_small_as_its_facts_allow);
         RUN(test_equal_facts_give_equal_blocks_however_arrived_at);

@@ -578,7 +578,7 @@ static void test_a_rewind_goes_with_its_topic(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_lower_epoch_is_believed_after_five_by_two_over_5_s);
         RUN(test_a_lower_epoch_is_not_believed_before_5_s);
         RUN(test_a_lower_epoch_is_not_believed_of_one_broker_of_many);

@@ -366,7 +366,7 @@ static void test_names_of_every_length_are_compared_whole(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_each_id_has_its_place_and_no_other_has_one);
         RUN(test_leaders_stand_behind_the_name);
         RUN(test_a_block_is_split_where_a_lookup_needs_one_line);
