@@ -232,7 +232,8 @@ static void again(rdmeta_fold_began_t *began, int64_t at) {
 }
 
 /* Ends the pieces of a topic and of its partitions. With `on` they begin again,
- * else they are gone. A piece that begins at that time is done already. */
+ * else they are gone. A midnight that is repeated, because there was no memory,
+ * gives no second row for a piece: see part_of() of pieces.c. */
 static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
                               rdmeta_fold_ended_t ended, int on) {
         uint32_t i;
@@ -240,7 +241,7 @@ static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
         rdmeta_fold_partitions_sort(f, t);
         for (i = 0; i < t->n; i++) {
                 rdmeta_fold_partition_t *p = &t->partitions[i];
-                if (!p->stands || (on && p->began.at >= ended.at))
+                if (!p->stands)
                         continue;
                 if (rdmeta_fold_put_partition(f, t, p->number, &p->says,
                                               &p->began, ended))
@@ -248,7 +249,7 @@ static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
                 again(&p->began, ended.at);
                 p->stands = (uint8_t)on;
         }
-        if (!t->stands || (on && t->began.at >= ended.at))
+        if (!t->stands)
                 return RDMETA_OK;
         if (rdmeta_fold_put_topic(f, t, &t->before, ended))
                 return RDMETA_ERR_NO_MEMORY;
@@ -266,7 +267,7 @@ static rdmeta_err_t end_brokers(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 rdmeta_fold_broker_t *b =
                         (rdmeta_fold_broker_t *)(uintptr_t)node;
-                if (!b->stands || (on && b->began.at >= ended.at))
+                if (!b->stands)
                         continue;
                 if (rdmeta_fold_put_broker(f, b, ended))
                         return RDMETA_ERR_NO_MEMORY;
@@ -293,8 +294,6 @@ static rdmeta_err_t end_configs(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 rdmeta_fold_config_t *c =
                         (rdmeta_fold_config_t *)(uintptr_t)node;
-                if (c->began.at >= ended.at)
-                        continue;
                 if (rdmeta_fold_put_config(f, c, ended))
                         return RDMETA_ERR_NO_MEMORY;
                 again(&c->began, ended.at);

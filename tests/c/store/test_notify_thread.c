@@ -164,6 +164,35 @@ static void test_an_interrupt_makes_every_wait_return_0(void) {
         fixture_destroy(&w);
 }
 
+static void *interrupt_once(void *arg) {
+        waiter_t *x = arg;
+
+        rdmeta_notify_interrupt(&x->fixture->notify);
+        atomic_store(&x->seen, 1);
+        return NULL;
+}
+
+/* The list of waiters is the lock's. glibc marks a mutex that a thread waits
+ * for with 2. */
+static void test_an_interrupt_waits_for_the_lock(void) {
+        pthread_t t;
+        fixture_t w;
+        waiter_t x;
+
+        fixture_init(&w);
+        x = waiter(&w, 0, FOREVER);
+        CHECK(!rdmeta_notify_lock(&w.notify));
+        spawn(&t, interrupt_once, &x);
+        while (!atomic_load(&x.seen) &&
+               __atomic_load_n(&w.notify.lock.mutex.__data.__lock,
+                               __ATOMIC_RELAXED) != 2)
+                sched_yield();
+        CHECK(!atomic_load(&x.seen));
+        rdmeta_notify_unlock(&w.notify);
+        join(t);
+        fixture_destroy(&w);
+}
+
 static void test_a_change_of_another_topic_wakes_no_waiter(void) {
         waiter_t x;
         pthread_t t;
@@ -308,6 +337,7 @@ int main(void) {
         RUN(test_the_longest_timeouts_do_not_end_at_once);
         RUN(test_a_change_of_another_topic_wakes_no_waiter);
         RUN(test_an_interrupt_makes_every_wait_return_0);
+        RUN(test_an_interrupt_waits_for_the_lock);
         RUN(test_no_wake_up_is_lost_one_change_at_a_time);
         RUN(test_no_wake_up_is_lost_among_many_changes);
         RUN(test_a_forks_child_neither_waits_nor_calls_watches);
