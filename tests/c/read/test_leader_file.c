@@ -118,26 +118,33 @@ static void test_a_leader_behind_the_blocks_is_an_error(void) {
         filed_close(&f);
 }
 
-/* No byte around the end of the blocks is taken for a leader. */
+/* No byte behind the end of the blocks is a part of a leader. */
 static void test_a_leader_at_the_end_of_the_blocks_is_an_error(void) {
+        static const char *const topics[] = {"a.name.of.twenty.bytes 0:1 1:2",
+                                             "a.name.of.twenty.bytes 0:300"};
         const uint32_t many = RDMETA_PARTITIONS_MAX;
         const rdmeta_file_t *file;
         const char *leaders;
+        int32_t width, k;
         filed_t f;
-        int32_t k;
 
-        filed_save(&f, "a.name.of.twenty.bytes 0:1 1:2");
-        filed_forge(&f, offsetof(rdmeta_topic_t, count), &many, sizeof(many));
-        filed_open(&f, f.saved, 0);
-        file    = rdmeta_file_of(f.image);
-        leaders = memmem(file->begin, (size_t)(file->end - file->begin), name,
-                         LEN);
-        CHECK(leaders);
-        leaders += LEN;
-        for (k = -3; k < 16; k++)
-                CHECK(ask(&f, (int32_t)(file->end - leaders) + k,
-                          f.saved.mono_us) == RDMETA_ERR_MALFORMED);
-        filed_close(&f);
+        for (width = 0; width < 2; width++) {
+                filed_save(&f, topics[width]);
+                filed_forge(&f, offsetof(rdmeta_topic_t, count), &many,
+                            sizeof(many));
+                filed_open(&f, f.saved, 0);
+                file    = rdmeta_file_of(f.image);
+                leaders = memmem(file->begin,
+                                 (size_t)(file->end - file->begin), name, LEN);
+                CHECK(leaders);
+                leaders += LEN;
+                for (k = 0; k < 16; k++)
+                        CHECK(ask(&f,
+                                  ((int32_t)(file->end - leaders) >> width) +
+                                          k,
+                                  f.saved.mono_us) == RDMETA_ERR_MALFORMED);
+                filed_close(&f);
+        }
 }
 
 /* Most widths exceed the number of bits that a shift allows. */
