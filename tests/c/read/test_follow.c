@@ -206,6 +206,35 @@ static void test_between_enter_and_leave_all_is_of_one_image(void) {
         followed_free(&f);
 }
 
+static uint64_t looks(const feeder_t *f) {
+        rdmeta_attach_stats_t s;
+
+        rdmeta_attach_stats(f->a, &s);
+        return s.looks;
+}
+
+static void test_a_look_missed_inside_is_made_up_for_once(void) {
+        const rdmeta_topic_t *topic;
+        uint64_t before;
+        feeder_t f;
+
+        followed(&f, "missed", 0);
+        rdmeta_reader_enter(f.r);
+        CHECK(!rdmeta_topic_find(f.r, "a", 1, f.t, &topic));
+        publish(&f, 2);
+        CHECK(ask(f.r, f.t + LOOK) == 1);
+        rdmeta_reader_leave(f.r);
+        before = looks(&f);
+        rdmeta_reader_enter(f.r);
+        CHECK(looks(&f) == before + 1);
+        CHECK(ask(f.r, f.t) == 2); /* at a time when no look is due */
+        rdmeta_reader_leave(f.r);
+        rdmeta_reader_enter(f.r);
+        rdmeta_reader_leave(f.r);
+        CHECK(looks(&f) == before + 1);
+        followed_free(&f);
+}
+
 static int32_t ask_more(void *opaque, const rdmeta_topic_t *topic) {
         rdmeta_reader_t *r = opaque;
         rdmeta_topic_info_t info;
@@ -379,6 +408,9 @@ static void test_the_age_of_a_file_is_right_when_a_wall_clock_is_set(void) {
         CHECK(age(a, here) == 4 * CW_S);
         publish(&f, 3);
         CHECK(age(a, here) == 3 * CW_S);
+        cw_pass(&f.w, 10 * CW_S); /* a clock that is faster than the reader's */
+        publish(&f, 1);
+        CHECK(age(a, here) == 0);
         rdmeta_attach_destroy(a);
         cw_destroy(&f.w);
 }
@@ -472,6 +504,7 @@ int main(void) {
         RUN(test_each_call_that_gets_the_time_looks);
         RUN(test_no_reader_is_behind_another_of_its_thread);
         RUN(test_between_enter_and_leave_all_is_of_one_image);
+        RUN(test_a_look_missed_inside_is_made_up_for_once);
         RUN(test_a_walk_stays_with_its_image);
         RUN(test_a_missing_or_broken_file_leaves_the_last_good_one);
         RUN(test_no_file_at_first_is_an_error);

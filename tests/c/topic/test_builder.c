@@ -29,6 +29,39 @@ static void test_a_block_is_as_small_as_its_facts_allow(
         rdmeta_topic_destroy(&w->blocks, t);
 }
 
+/* 85 lists of two ids, none equal, and the empty one take 256 units. One id
+ * more, and references need two bytes. */
+static void test_references_take_two_bytes_from_257_units_on(void) {
+        test_rng_t r = test_rng(12);
+        static builder_fixture_t w;
+        static facts_t f;
+        int more, i;
+
+        builder_fixture_init(&w, &r);
+        for (more = 0; more < 2; more++) {
+                rdmeta_topic_t *t;
+
+                facts_random(&f, &r);
+                f.count = 85;
+                for (i = 0; i < 85; i++) {
+                        fact_row_t *p = &f.rows[i];
+
+                        memset(p, 0, sizeof(*p));
+                        p->id = i;
+                        p->counts[REPLICAS] = p->counts[ISR] = 2;
+                        p->ids[REPLICAS][0] = p->ids[ISR][0] = i;
+                        p->ids[REPLICAS][1] = p->ids[ISR][1] = i + 1;
+                }
+                f.rows[0].counts[ISR] = 0; /* so that lists are shared */
+                f.rows[1].counts[REPLICAS] += more;
+                f.rows[1].counts[ISR] += more;
+                t = builder_fixture_block(&w, &f, NULL);
+                CHECK(rdmeta_cold(t)->size == facts_size(&f));
+                rdmeta_topic_destroy(&w.blocks, t);
+        }
+        builder_fixture_destroy(&w);
+}
+
 /* ---- one set of facts, one block ----------------------------------------- */
 
 /* Builds a block with all rows of `old` put back, as for a change without a
@@ -402,6 +435,7 @@ int main(void) {
         test_begin();
         RUN_EACH(test_rows_are_read_back_as_they_were_written, ROUNDS, 0);
         RUN_EACH(test_a_block_is_as_small_as_its_facts_allow, ROUNDS, 0);
+        RUN(test_references_take_two_bytes_from_257_units_on);
         RUN_EACH(test_equal_facts_give_equal_blocks_however_arrived_at,
                  ROUNDS / 3, 0);
         RUN_EACH(test_rows_put_back_give_the_same_block_as_rows_read,
