@@ -7,7 +7,7 @@
 #include "cache/apply_topic.h"
 #include "cache/compact.h"
 #include "cache/entry.h"
-#include "cache/in_flight.h"
+#include "cache/hints.h"
 #include "cache/live_image.h"
 #include "cache/notes.h"
 #include "cache/prefetch.h"

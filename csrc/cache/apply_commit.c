@@ -3,7 +3,7 @@
 #include "cache/apply_commit.h"
 
 #include "cache/entry.h"
-#include "cache/in_flight.h"
+#include "cache/hints.h"
 #include "cache/notes.h"
 #include "cache/tree.h"
 

@@ -11,7 +11,7 @@
 
 #include "arrow/batch.c"
 #include "fold/out.c"
-#include "fold/pieces.c"
+#include "fold/intervals.c"
 
 static void *heap_alloc(void *opaque, size_t size) {
         (void)opaque;
