@@ -261,7 +261,8 @@ stress: build/stress/bin/stress build ## threads over checked values for STRESS_
 	@echo "C and Python beside each other, $(STRESS_SECONDS) s each"
 	@trap 'kill $$python 2>/dev/null || :' EXIT; \
 	STRESS_SECONDS=$(STRESS_SECONDS) $(PY) -m pytest -q -s tests/core/test_stress.py & \
-	python=$$!; $< $(STRESS_SECONDS); wait $$python
+	python=$$!; timeout $$((3 * $(STRESS_SECONDS) + 300)) $< $(STRESS_SECONDS); \
+	wait $$python
 
 # ------------------------------------------------------------ simulation
 

@@ -70,7 +70,7 @@ static void reasons(const char *directory) {
 }
 
 int main(int argc, char **argv) {
-        test_begin(20);
+        test_begin();
         CHECK(argc == 2);
         seed_answer(argv[1], "empty", NULL);
         seed_answer(argv[1], "one", "a 0:1");

@@ -76,11 +76,19 @@ def ordered(old: list[str], now: dict[str, str]) -> list[str]:
 def calls(table: list[str]) -> str:
     """Returns the text of rdmeta_api_calls.h."""
     names = [name_of(line) for line in table]
-    rows = "".join(f" \\\n        F({name})" for name in names)
-    routes = "".join(
-        f"#define {name}(...) \\\n        (rdmeta_api->{name}(__VA_ARGS__))\n" for name in names
-    )
-    return f"{HEAD}#define RDMETA_API_CALLS(F){rows}\n{MIDDLE}{routes}{TAIL}"
+    rows = [""]
+    for name in names:
+        if len(rows[-1]) + len(f" F({name})") > 70:
+            rows.append("")
+        rows[-1] += f" F({name})"
+    listed = "".join(f" \\\n       {row}" for row in rows)
+    return f"{HEAD}#define RDMETA_API_CALLS(F){listed}\n{MIDDLE}{''.join(map(route, names))}{TAIL}"
+
+
+def route(name: str) -> str:
+    """Returns the macro that calls a function through the table, on one line if that fits."""
+    macro, call = f"#define {name}(...)", f"(rdmeta_api->{name}(__VA_ARGS__))"
+    return f"{macro} {call}\n" if len(macro) + len(call) < 80 else f"{macro} \\\n        {call}\n"
 
 
 def main() -> int:

@@ -2,11 +2,13 @@
  * and builds the next blocks aside. See apply_state.h. */
 #include "cache/apply_state.h"
 
+#include "base/alloc.h"
 #include "cache/apply_commit.h"
 #include "cache/apply_topic.h"
 #include "cache/compact.h"
 #include "cache/entry.h"
-#include "cache/in_flight.h"
+#include "cache/hints.h"
+#include "cache/live_image.h"
 #include "cache/notes.h"
 #include "cache/prefetch.h"
 
@@ -242,6 +244,111 @@ static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
         return err;
 }
 
+/* ---- the end of staging -------------------------------------------------- */
+
+/* Frees the names about which the answer said nothing. They served only to find
+ * a name given twice. */
+static void drop_undecided(rdmeta_apply_t *a) {
+        rdmeta_topic_t *t;
+
+        while ((t = a->undecided) != NULL) {
+                a->undecided =
+                        (rdmeta_topic_t *)(uintptr_t)rdmeta_cold(t)->link;
+                rdmeta_table_drop(a->aside, rdmeta_name_hash(a->aside, t), t);
+                rdmeta_topic_destroy(&a->c->blocks, t);
+        }
+}
+
+/* Stages that a topic keeps its deadline, if it follows the shared one. */
+static rdmeta_err_t absent_freeze(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        rdmeta_update_t *p;
+
+        if (atomic_load_explicit(&e->topic->deadline, memory_order_relaxed) !=
+            RDMETA_DEADLINE_SHARED)
+                return RDMETA_OK;
+        p = rdmeta_apply_update(a, e);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline = RDMETA_UPDATE_FREEZE;
+        if (a->digests) {
+                const rdmeta_answer_order_slot_t *slot =
+                        &a->c->order.slots[e->order];
+                p->len    = slot->len & ~RDMETA_ANSWER_ORDER_OWN;
+                p->digest = slot->digest;
+        }
+        return RDMETA_OK;
+}
+
+/* Stages the end of a negative topic's reasons from earlier answers: its
+ * absence answers them. NO_MEMORY. */
+static rdmeta_err_t absent_again(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        const uint32_t due = rdmeta_due_of(a->c, e);
+        rdmeta_update_t *p;
+
+        if (!(due & ~(uint32_t)RDMETA_DUE_OF_BLOCK))
+                return RDMETA_OK;
+        p = rdmeta_apply_update(a, e);
+        if (!p)
+                return RDMETA_ERR_NO_MEMORY;
+        p->deadline  = RDMETA_UPDATE_FREEZE;
+        p->due       = (uint8_t)(due & RDMETA_DUE_OF_BLOCK);
+        p->due_known = 1;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t absent_one(rdmeta_apply_t *a, rdmeta_entry_t *e) {
+        const rdmeta_topic_t *t = e->topic;
+        const uint16_t state    = rdmeta_merge_absent(t, &a->in);
+
+        if (a->replace_all && t->state != RDMETA_TOPIC_WAIT)
+                return rdmeta_apply_absent(a, e, RDMETA_TOPIC_GONE);
+        if (state != t->state)
+                return rdmeta_apply_absent(a, e, state);
+        return state == RDMETA_TOPIC_VALID ? absent_freeze(a, e)
+                                           : absent_again(a, e);
+}
+
+static rdmeta_err_t prepare_absent(rdmeta_apply_t *a) {
+        const rdmeta_answer_order_t *o = &a->c->order;
+        rdmeta_err_t err;
+        uint32_t i;
+
+        if (!a->all && !a->replace_all)
+                return RDMETA_OK;
+        for (i = 0; i < o->count; i++) {
+                rdmeta_entry_t *e = o->slots[i].entry;
+                if (o->slots[i].seen == o->answer || !e)
+                        continue;
+                err = absent_one(a, e);
+                if (err)
+                        return err;
+        }
+        return RDMETA_OK;
+}
+
+/* Ends staging once the whole answer was read: stages absent topics, drops the
+ * names about which it said nothing, and reserves all room that commit needs.
+ * NO_MEMORY. */
+static rdmeta_err_t prepare(rdmeta_apply_t *a) {
+        rdmeta_cache_t *c = a->c;
+        rdmeta_err_t err  = prepare_absent(a);
+
+        drop_undecided(a);
+        if (!err && a->fresh && !a->aside_is_next)
+                err = rdmeta_entry_reserve(c, a->fresh);
+        if (!err && a->new_ids)
+                err = rdmeta_ids_reserve(c, a->new_ids);
+        if (!err)
+                err = rdmeta_notes_reserve(c, a->notes);
+        if (!err)
+                err = rdmeta_live_images_reserve(c, a->n_updates + a->fresh);
+        if (err)
+                return err;
+        rdmeta_transaction_init(&a->write, c, a->now, RDMETA_SOURCE_POLL,
+                                a->in.broker);
+        return rdmeta_transaction_reserve(&a->write, a->replaced + a->fresh);
+}
+
 /* ---- the whole answer ---------------------------------------------------- */
 
 /* Returns WRONG_CLUSTER if the answer has another cluster id than the cache.
@@ -324,7 +431,31 @@ static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
                 err = stage_topics(a);
         if (!err)
                 err = check_close(a);
-        return err ? err : rdmeta_apply_prepare(a);
+        return err ? err : prepare(a);
+}
+
+/* Frees what was staged and not committed, and the scratch memory. */
+static void apply_free(rdmeta_apply_t *a) {
+        const rdmeta_allocator_t *allocator = &a->c->conf.allocator;
+        rdmeta_answer_order_t *o            = &a->c->order;
+        uint32_t k;
+        size_t i;
+
+        drop_undecided(a);
+        rdmeta_reasons_forget(&a->c->reasons, a->reasons);
+        for (i = 0; i < a->n_updates; i++) {
+                rdmeta_topic_destroy(&a->c->blocks, a->updates[i].topic);
+                rdmeta_rewind_free(a->c, a->updates[i].rewind);
+        }
+        for (k = o->count; k < o->count + a->tail; k++)
+                if (o->slots[k].entry)
+                        rdmeta_entry_drop(a->c, o->slots[k].entry);
+        rdmeta_free(allocator, a->updates,
+                    a->updates_capacity * sizeof(*a->updates));
+        rdmeta_table_destroy(allocator, a->aside);
+        rdmeta_brokers_destroy(allocator, a->brokers);
+        a->aside   = NULL;
+        a->brokers = NULL;
 }
 
 rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
@@ -353,12 +484,11 @@ rdmeta_err_t rdmeta_cache_apply(rdmeta_cache_t *c, const void *response,
         a.digests = c->order.api_version == api_version;
         rdmeta_entry_answer_begin(c);
         err = stage_all(&a, response, len);
-        if (err)
-                rdmeta_apply_abort(&a);
-        else
+        if (!err) {
                 rdmeta_apply_commit(&a);
-        if (!err)
                 rdmeta_notify_answered(&c->notify);
+        }
+        apply_free(&a);
         rdmeta_builder_trim(&c->builder);
         if (!err || a.asked->asked != RDMETA_ASKED_UNKNOWN)
                 rdmeta_hints_end(c, a.asked, err != 0, now.mono_us);

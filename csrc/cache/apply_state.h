@@ -1,7 +1,7 @@
 /*
  * apply: one response on its way into the cache.
  *
- *     staging (apply*.c)                      commit (apply_commit.c)
+ *     staging (apply.c, apply_topic.c)        commit (apply_commit.c)
  *       brokers    a table aside                pointer
  *       topics     unchanged: skipped           shared deadline
  *                  known: updates               swaps, deadlines, digests

@@ -58,6 +58,7 @@ static int32_t live_leader(const rdmeta_image_t *image, const char *name,
                            size_t len, int32_t partition, int64_t mono_us,
                            int stale_ok) {
         const rdmeta_live_image_t *h = live(image);
+        int32_t leader               = RDMETA_VIEW_GENERAL;
         const rdmeta_topic_t *t;
         int64_t deadline;
         uint32_t k;
@@ -66,11 +67,12 @@ static int32_t live_leader(const rdmeta_image_t *image, const char *name,
         if (!t)
                 return RDMETA_NOT_CACHED;
         deadline = live_deadline(h, rdmeta_table_pin_deadline(h->names, k, t));
-        if (RDMETA_LIKELY(t->state == RDMETA_TOPIC_VALID))
-                return rdmeta_view_pick_at(t, len, deadline, partition,
-                                           mono_us, stale_ok);
-        return rdmeta_view_leader_at(t, deadline, partition, mono_us,
-                                     stale_ok);
+        if (RDMETA_LIKELY(deadline >= mono_us))
+                leader = rdmeta_view_pick(t, len, partition);
+        return RDMETA_LIKELY(leader >= 0)
+                       ? leader
+                       : rdmeta_view_leader_at(t, deadline, partition,
+                                               mono_us, stale_ok);
 }
 
 static void live_prefetch(const rdmeta_image_t *image,

@@ -133,7 +133,7 @@ rdmeta_err_t rdmeta_fold_racks(rdmeta_fold_t *f, uint32_t replicas,
         *racks = -1;
         if (!replicas)
                 return RDMETA_OK;
-        word = f->words.words[replicas];
+        word = f->interned.words[replicas];
         if (word->turn != f->racks_turn) {
                 n = word->size / 4;
                 p = rdmeta_fold_room(f, f->scratch, 0, &f->scratch_room, n + 1,
@@ -151,7 +151,7 @@ rdmeta_err_t rdmeta_fold_racks(rdmeta_fold_t *f, uint32_t replicas,
 
 /* ---- configurations ------------------------------------------------------ */
 
-static int compare_words(const rdmeta_fold_words_t *w, uint32_t a,
+static int compare_words(const rdmeta_fold_interned_t *w, uint32_t a,
                          uint32_t b) {
         const rdmeta_fold_word_t *s = w->words[a], *t = w->words[b];
         const size_t n  = s->size < t->size ? s->size : t->size;
@@ -167,7 +167,7 @@ static int config_key(const void *key, const rdmeta_avl_node_t *node,
         const rdmeta_fold_config_t *a = key;
         const rdmeta_fold_config_t *b =
                 (const rdmeta_fold_config_t *)(const void *)node;
-        const rdmeta_fold_words_t *w = &((rdmeta_fold_t *)opaque)->words;
+        const rdmeta_fold_interned_t *w = &((rdmeta_fold_t *)opaque)->interned;
         int order                    = compare(a->broker, b->broker);
 
         if (!order && a->resource != b->resource)

@@ -5,7 +5,7 @@
 #include "fold/brokers.h"
 #include "fold/row.h"
 #include "fold/saved.h"
-#include "fold/settle.h"
+#include "fold/resolve.h"
 #include "fold/topics.h"
 
 #include <sys/random.h>
@@ -76,7 +76,7 @@ static void fold_init(rdmeta_fold_t *f, const rdmeta_fold_conf_t *c) {
         f->racks_turn   = 1;
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 f->key[i] = rdmeta_seed_next(&seed);
-        rdmeta_fold_words_init(&f->words, &f->allocator, &seed);
+        rdmeta_fold_interned_init(&f->interned, &f->allocator, &seed);
         rdmeta_fold_brokers_init(f);
         for (i = 0; i < RDMETA_FOLD_TABLES; i++)
                 rdmeta_fold_out_init(&f->out[i],
@@ -123,7 +123,7 @@ void rdmeta_fold_destroy(rdmeta_fold_t *f) {
                 rdmeta_fold_out_destroy(&f->out[i]);
         rdmeta_fold_topics_destroy(f);
         rdmeta_fold_brokers_destroy(f);
-        rdmeta_fold_words_destroy(&f->words);
+        rdmeta_fold_interned_destroy(&f->interned);
         rdmeta_fold_free(f, f->entries,
                          f->entries_room * sizeof(*f->entries));
         rdmeta_fold_free(f, f->touched,
@@ -237,7 +237,7 @@ rdmeta_err_t rdmeta_fold_end(rdmeta_fold_t *f, int64_t at_us, int32_t by) {
 
 rdmeta_err_t rdmeta_fold_save(rdmeta_fold_t *f, void *buf, size_t capacity,
                               size_t *size) {
-        if ((f->settled || f->settled_topics) && rdmeta_fold_settle(f))
+        if ((f->resolved || f->resolved_topics) && rdmeta_fold_resolve(f))
                 return RDMETA_ERR_NO_MEMORY;
         return rdmeta_fold_write(f, buf, buf ? capacity : 0, size);
 }
@@ -257,7 +257,7 @@ void rdmeta_fold_stats(const rdmeta_fold_t *f, rdmeta_fold_stats_t *out) {
         int i;
 
         *out         = f->stats;
-        out->bytes   = f->bytes + f->words.bytes;
+        out->bytes   = f->bytes + f->interned.bytes;
         out->partial = f->partial;
         out->last_at = f->clock;
         for (i = 0; i < RDMETA_FOLD_TABLES; i++)

@@ -2,7 +2,7 @@
 
 #include "base/checksum.h"
 #include "fold/brokers.h"
-#include "fold/settle.h"
+#include "fold/resolve.h"
 #include "fold/topics.h"
 
 /* The effects of a record of some kind. */
@@ -105,7 +105,7 @@ static rdmeta_err_t list_word(rdmeta_fold_t *f, rdmeta_ids_t ids, int is_set,
                         sort_few(sorted, ids.count);
                 ids.ids = sorted;
         }
-        *word = rdmeta_fold_words_put(&f->words, ids.ids,
+        *word = rdmeta_fold_interned_put(&f->interned, ids.ids,
                                       4 * (size_t)ids.count);
         return *word ? RDMETA_OK : RDMETA_ERR_NO_MEMORY;
 }
@@ -115,7 +115,7 @@ static rdmeta_err_t id_word(rdmeta_fold_t *f, rdmeta_str_t id, uint32_t old,
                             uint32_t *word) {
         if (!id.data)
                 return RDMETA_OK;
-        if (old && rdmeta_fold_words_is(&f->words, old, id.data, id.len))
+        if (old && rdmeta_fold_interned_is(&f->interned, old, id.data, id.len))
                 *word = old;
         else
                 *word = rdmeta_fold_text(f, id);
@@ -236,7 +236,7 @@ static void parts_end(rdmeta_fold_topic_t *t, rdmeta_fold_partition_t *p,
                 p->says.offline = 0;
 }
 
-/* Ends the pieces of a topic's configurations. */
+/* Ends the intervals of a topic's configurations. */
 static rdmeta_err_t end_configs(step_t *s, const rdmeta_fold_topic_t *t) {
         const rdmeta_fold_ended_t ended = {s->next.at, s->reason};
         rdmeta_fold_t *f                = s->f;
@@ -557,7 +557,7 @@ static rdmeta_err_t advance(step_t *s) {
         if (s->does & MARK && f->begun && s->row->version > f->mark)
                 err = rdmeta_fold_stop(f, least, RDMETA_BY_GAP);
         else if (is_later)
-                err = rdmeta_fold_settle(f);
+                err = rdmeta_fold_resolve(f);
         if (!err)
                 err = rdmeta_fold_midnights(f, s->next.at);
         if (err)

@@ -49,7 +49,7 @@ static void write_word(sink_t *s, uint32_t word) {
         const rdmeta_fold_word_t *w;
 
         if (word && !s->places[word]) {
-                w               = s->f->words.words[word];
+                w               = s->f->interned.words[word];
                 s->places[word] = ++s->n_places;
                 write_number(s, s->n_places);
                 write_number(s, w->size);
@@ -221,7 +221,7 @@ static void write_checksum(sink_t *s) {
 
 rdmeta_err_t rdmeta_fold_write(rdmeta_fold_t *f, void *buf, size_t capacity,
                                size_t *size) {
-        const size_t bytes = (f->words.n + 1) * sizeof(uint32_t);
+        const size_t bytes = (f->interned.n + 1) * sizeof(uint32_t);
         sink_t s           = {.f = f, .p = buf, .capacity = capacity};
 
         s.places = rdmeta_alloc(&f->allocator, bytes);
@@ -308,7 +308,7 @@ static uint32_t new_word(source_t *s) {
                                  s->n_words + 1, sizeof(*s->words));
         if (grown)
                 s->words = grown;
-        word = grown ? rdmeta_fold_words_put(&s->f->words, text.data,
+        word = grown ? rdmeta_fold_interned_put(&s->f->interned, text.data,
                                              text.len)
                      : 0;
         if (!word)
@@ -335,7 +335,7 @@ static uint32_t read_text_word(source_t *s) {
 
         if (!word)
                 return 0;
-        w = s->f->words.words[word];
+        w = s->f->interned.words[word];
         if (rdmeta_text_size((const char *)w->data, w->size) != w->size)
                 return (uint32_t)fail(s, RDMETA_ERR_MALFORMED);
         return word;
@@ -344,8 +344,8 @@ static uint32_t read_text_word(source_t *s) {
 static uint32_t read_list(source_t *s) {
         const uint32_t word = read_word(s);
 
-        if (word && (s->f->words.words[word]->size % 4 ||
-                     s->f->words.words[word]->size > 4 * RDMETA_FOLD_IDS))
+        if (word && (s->f->interned.words[word]->size % 4 ||
+                     s->f->interned.words[word]->size > 4 * RDMETA_FOLD_IDS))
                 return (uint32_t)fail(s, RDMETA_ERR_MALFORMED);
         return word;
 }

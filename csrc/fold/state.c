@@ -42,12 +42,12 @@ uint32_t rdmeta_fold_text(rdmeta_fold_t *f, rdmeta_str_t s) {
         char *clean;
 
         if (size == s.len)
-                return rdmeta_fold_words_put(&f->words, s.data, s.len);
+                return rdmeta_fold_interned_put(&f->interned, s.data, s.len);
         clean = (char *)rdmeta_alloc(&f->allocator, size);
         if (!clean)
                 return 0;
         rdmeta_text_copy(clean, size, s.data, s.len);
-        word = rdmeta_fold_words_put(&f->words, clean, size);
+        word = rdmeta_fold_interned_put(&f->interned, clean, size);
         rdmeta_free(&f->allocator, clean, size);
         return word;
 }

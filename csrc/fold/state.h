@@ -6,17 +6,17 @@
  *     topics     topics by name, their partitions, their order
  *     brokers    brokers and configurations in order; racks of a list
  *     out        columns that grow, batches, streams
- *     pieces     writes a piece or a change into its columns
- *     settle     ends a version; midnights; the end of the observation
+ *     intervals  writes an interval or a change into its columns
+ *     resolve    ends a version; midnights; the end of the observation
  *     row        takes one record
  *     batch      reads records out of an Arrow batch
  *     saved      the state as bytes
  *     fold       the public calls
  *
  * Records of a recording come in order of versions. So the state of each
- * partition, and since when it has stood, are enough to end its piece when a
- * record changes it. Nothing is kept of what has been: a piece goes into the
- * columns of its table at once.
+ * partition, and since when it has stood, are enough to end its interval when a
+ * record changes it. Nothing is kept of what has been: an interval goes into
+ * the columns of its table at once.
  *
  *     fold
  *      | slots: by hash of the name          words: 1 "AAAA..", 2 [1,2,3] ...
@@ -41,18 +41,19 @@
  * than once: a topic that is recreated ends, and its partitions come again. So
  * the first record of a version that touches a partition makes an *entry*. It
  * has what the partition said before. When the next version comes, the version
- * is *settled*: each entry whose partition says something else now ends a piece
- * and begins another. The kind that comes first in the order of reasons gives
- * `ended_by` and `began_by`; a topic's end comes before a new state.
+ * is *resolved*: each entry whose partition says something else now ends an
+ * interval and begins another. The kind that comes first in the order of
+ * reasons gives `ended_by` and `began_by`; a topic's end comes before a new
+ * state.
  *
  *     version 7    entries: [orders 0, before][orders 1, before] ...
- *     version 8 -> settle: pieces of orders 0 and 1 end, others begin
+ *     version 8 -> resolve: intervals of orders 0 and 1 end, others begin
  *
  * The parts that a record gives win over an end in the same version, in either
  * order: `given` has a bit per part.
  *
  * A call that fails has left everything as it was, or can be repeated. Taking a
- * record first gets all memory, and then changes the state. A settling version
+ * record first gets all memory, and then changes the state. A resolving version
  * goes entry by entry: its row is written, then the partition begins anew. A
  * midnight goes partition by partition: those that begin at that midnight are
  * done.
@@ -62,7 +63,7 @@
 
 #include "base/avl.h"
 #include "fold/out.h"
-#include "fold/words.h"
+#include "fold/interned.h"
 
 #define RDMETA_FOLD_DAY (INT64_C(86400) * 1000000)
 /* The last microsecond of the year 9999. */
@@ -79,8 +80,8 @@ enum {
         RDMETA_FOLD_GONE       = 1024   /* brokers that are gone */
 };
 
-/* Why a piece begins or ends. If records of one version give several reasons,
- * the first one in this order counts. */
+/* Why an interval begins or ends. If records of one version give several
+ * reasons, the first one in this order counts. */
 typedef enum rdmeta_fold_reason {
         RDMETA_BY_TOPIC_ABSENT,
         RDMETA_BY_TOPIC_REMOVED,
@@ -116,17 +117,17 @@ typedef struct rdmeta_fold_began {
 
 /* The state of a partition. Equal states have equal bytes. */
 typedef struct rdmeta_fold_says {
-        uint32_t id, isr, replicas, offline;   /* words; 0: null */
+        uint32_t id, isr, replicas, offline;   /* interned; 0: null */
         int32_t leader, epoch, min_isr, racks; /* -1: null */
 } rdmeta_fold_says_t;
 
 typedef struct rdmeta_fold_partition {
         rdmeta_fold_says_t says;
-        rdmeta_fold_began_t began; /* valid if its piece stands */
+        rdmeta_fold_began_t began; /* valid if its interval stands */
         uint32_t entry;            /* its entry's place + 1, or 0 */
         uint32_t number : 24;
-        uint32_t live   : 1; /* its leader is given: it has a piece */
-        uint32_t stands : 1; /* a piece of it has begun and not ended */
+        uint32_t live   : 1; /* its leader is given: it has an interval */
+        uint32_t stands : 1; /* an interval of it has begun and not ended */
 } rdmeta_fold_partition_t;
 
 typedef struct rdmeta_fold_topic_says {
@@ -180,7 +181,7 @@ typedef struct rdmeta_fold_entry {
 typedef struct rdmeta_fold_broker {
         rdmeta_avl_node_t node; /* first */
         int32_t id, port;
-        uint32_t host, rack; /* words; rack 0: none, or never given */
+        uint32_t host, rack; /* interned; rack 0: none, or never given */
         uint8_t stands;
         rdmeta_fold_began_t began;
 } rdmeta_fold_broker_t;
@@ -200,7 +201,7 @@ struct rdmeta_fold {
         uint32_t tables; /* that get rows: the sum of 1 << table */
         uint64_t most_waiting; /* bytes of rows; 0: no bound */
 
-        rdmeta_fold_words_t words;
+        rdmeta_fold_interned_t interned;
         uint64_t key[RDMETA_HASH_KEYS];
         rdmeta_fold_topic_t **topics, **slots;
         size_t n_topics, topics_room, mask;
@@ -219,9 +220,9 @@ struct rdmeta_fold {
         uint8_t partial;
 
         rdmeta_fold_entry_t *entries; /* of the open version */
-        size_t n_entries, entries_room, settled;
+        size_t n_entries, entries_room, resolved;
         rdmeta_fold_topic_t **touched; /* topics of the open version */
-        size_t n_touched, touched_room, settled_topics;
+        size_t n_touched, touched_room, resolved_topics;
         uint8_t racks_reason; /* why racks may differ, or NOTHING */
         rdmeta_fold_began_t racks_began;
         uint32_t racks_turn;

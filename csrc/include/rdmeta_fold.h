@@ -4,13 +4,13 @@
  *
  * A fold takes the change records of one origin (a recording) in order. It
  * holds a small row per partition, broker, topic and configuration. It returns
- * *pieces*: a state, and the time in which it held, [began_at, ended_at). A
- * piece ends when the state changes, at midnight UTC, and where the
+ * *intervals*: a state, and the time in which it held, [began_at, ended_at). An
+ * interval ends when the state changes, at midnight UTC, and where the
  * observation ends.
  *
  * A record counts from the first `observed_from` or `resync` on. The records
- * of one version and time are one change. A piece that began and ended at one
- * moment is kept, unless it only went on over a midnight. Times never run
+ * of one version and time are one change. An interval that began and ended at
+ * one moment is kept, unless it only went on over a midnight. Times never run
  * backwards: a record has the latest time so far.
  *
  * The columns of all tables; `?` may be null. Each table begins with
@@ -75,7 +75,7 @@ enum {
 /** All tables, for the configuration's `tables`. */
 enum { RDMETA_FOLD_ALL = (1 << 11) - (1 << 5) };
 
-/** Why the standing pieces end, for rdmeta_fold_end(). */
+/** Why the standing intervals end, for rdmeta_fold_end(). */
 enum {
         RDMETA_FOLD_OPEN = 0, /**< the recording had not ended */
         RDMETA_FOLD_GAP,      /**< the recording ended */
@@ -91,7 +91,7 @@ typedef struct rdmeta_fold_conf {
         size_t size; /**< sizeof(rdmeta_fold_conf_t), set by init */
         rdmeta_str_t cluster_id; /**< in every row; 16 383 bytes at most */
         rdmeta_str_t origin;     /**< in every row; 16 383 bytes at most */
-        int64_t counts_from; /**< pieces are cut to begin here; INT64_MIN */
+        int64_t counts_from; /**< intervals are cut to begin here; INT64_MIN */
         int64_t counts_to;   /**< and to end here; INT64_MAX */
         /** Only topics with XXH64(name) % buckets == bucket have rows. Brokers
          *  have rows in bucket 0. */
@@ -160,16 +160,16 @@ RDMETA_API rdmeta_err_t rdmeta_fold_batch(rdmeta_fold_t *fold,
                                           const struct ArrowSchema *schema,
                                           const struct ArrowArray *batch);
 
-/** Ends all standing pieces at a midnight; the states go on behind it. A fold
- *  does this by itself before the first record of another day. A record with an
- *  earlier time, which comes after, has that midnight as its time. Does nothing
- *  if the fold has passed that midnight, or has no record yet. Errors:
+/** Ends all standing intervals at a midnight; the states go on behind it. A
+ *  fold does this by itself before the first record of another day. A record
+ *  with an earlier time, which comes after, has that midnight as its time. Does
+ *  nothing if the fold has passed that midnight, or has no record yet. Errors:
  *  ARGUMENT: `at_us` is not a midnight, or lies more than 32 days behind the
- *  last record or cut. NO_MEMORY: the same call goes on. Threads: any, one at
- *  a time. */
+ *  last record or cut. NO_MEMORY: the same call goes on. Threads: any, one at a
+ *  time. */
 RDMETA_API rdmeta_err_t rdmeta_fold_cut(rdmeta_fold_t *fold, int64_t at_us);
 
-/** Ends all standing pieces at `at_us`, or at the last record if that is
+/** Ends all standing intervals at `at_us`, or at the last record if that is
  *  later. The fold then has no state; records count from the next
  *  `observed_from` on. `by`: RDMETA_FOLD_OPEN ... Errors: ARGUMENT: another
  *  `by`, or a time more than 32 days behind the last record or cut. NO_MEMORY:

@@ -14,19 +14,13 @@ static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
                                               const rdmeta_handle_t *h,
                                               int32_t partition,
                                               int64_t mono_us) {
-        const rdmeta_topic_t *t;
         int32_t leader;
 
         if (r->root != h->root)
                 return rdmeta_leader(r, h->name, h->len, partition, mono_us);
         rdmeta_reading_enter(&r->reading);
-        t = handle_load(h);
-        if (t && (rdmeta_topic_head(t) & RDMETA_HEAD_VALID) == h->len)
-                leader = rdmeta_view_pick(h->root, t, h->len, partition,
-                                          mono_us, r->stale_ok);
-        else
-                leader = rdmeta_view_leader_slow(h->root, t, partition,
-                                                 mono_us, r->stale_ok);
+        leader = rdmeta_view_leader_of(h->root, handle_load(h), partition,
+                                       mono_us, r->stale_ok);
         rdmeta_reading_leave(&r->reading);
         return leader;
 }
@@ -41,10 +35,8 @@ int32_t rdmeta_handle_leader(rdmeta_reader_t *r, const rdmeta_handle_t *h,
                 rdmeta_reading_begin(&r->reading);
                 t = handle_load(h);
                 if (RDMETA_LIKELY(t != NULL))
-                        leader = rdmeta_view_pick_fast(
-                                h->root, t, h->len,
-                                rdmeta_topic_head(t) ^ (uint32_t)h->len,
-                                partition, mono_us);
+                        leader = rdmeta_view_pick_fresh(h->root, t, h->len,
+                                                        partition, mono_us);
                 rdmeta_reading_end(&r->reading);
                 if (RDMETA_LIKELY(leader != RDMETA_VIEW_GENERAL))
                         return leader;

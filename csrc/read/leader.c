@@ -4,7 +4,7 @@
  * Nearly all lookups are alike. A reader of a live cache looks up a name of 17
  * to 32 bytes. The topic is valid and in time, and its leaders have one byte.
  * That path makes no call, so that the compiler needs to save few registers.
- * Each rarer case is a function of its own, called in a return. With fewer
+ * All rarer cases are a function of their own, called in a return. With fewer
  * instructions a CPU has more lookups under way while it waits for memory. So
  * one comparison tests length, state and width. Two more test the deadline,
  * whether it is the topic's own or the shared one. The lookup in a file is the
@@ -14,26 +14,15 @@
 #include "image/file.h"
 #include "read/follow.h"
 
-/* Looks for a new file, and looks up the leader in it. */
-static RDMETA_NOINLINE int32_t followed_leader(rdmeta_reader_t *r,
-                                               const char *topic, size_t len,
-                                               int32_t partition,
-                                               int64_t mono_us) {
-        rdmeta_attach_time(r, mono_us);
-        return r->image->ops->leader(r->image, topic, len, partition, mono_us,
-                                     r->stale_ok);
-}
-
-/* Looks up a leader in an image of any kind. */
+/* Looks for a new file if that is due. Then looks up a leader in an image of
+ * any kind. */
 static RDMETA_NOINLINE int32_t image_leader(rdmeta_reader_t *r,
                                             const char *topic, size_t len,
                                             int32_t partition,
                                             int64_t mono_us) {
         if (RDMETA_UNLIKELY(len - 1 >= RDMETA_NAME_MAX))
                 return RDMETA_NOT_CACHED;
-        if (r->attach && RDMETA_UNLIKELY(rdmeta_attach_is_due(r, mono_us) ||
-                                         rdmeta_attach_inside(r)))
-                return followed_leader(r, topic, len, partition, mono_us);
+        rdmeta_attach_time(r, mono_us);
         return r->image->ops->leader(r->image, topic, len, partition, mono_us,
                                      r->stale_ok);
 }
@@ -55,32 +44,20 @@ static RDMETA_NOINLINE int32_t leader_general(rdmeta_reader_t *r,
 }
 
 #if defined(__SSE2__)
-/* Ends a lookup that began as a fast one and cannot be one. */
-static RDMETA_NOINLINE int32_t leader_slow(rdmeta_reader_t *r,
-                                           const char *topic, size_t len,
-                                           int32_t partition,
-                                           int64_t mono_us) {
-        const int32_t leader = rdmeta_view_leader(
-                r->root, topic, len, partition, mono_us, r->stale_ok);
-
-        rdmeta_reading_end(&r->reading);
-        return leader;
-}
-
-/* Ends a fast lookup where a block of the right tag has another head. Mostly
- * its leaders take more than one byte. */
-static RDMETA_NOINLINE int32_t leader_wide(rdmeta_reader_t *r,
-                                           const char *topic, size_t len,
-                                           int32_t partition, int64_t mono_us,
-                                           const rdmeta_topic_t *t) {
+/* Ends a lookup that began as a fast one and cannot be one. `t` is a block of
+ * the right tag with another head, or NULL. Mostly its leaders take more than
+ * one byte. */
+static RDMETA_NOINLINE int32_t leader_other(rdmeta_reader_t *r,
+                                            const char *topic, size_t len,
+                                            int32_t partition,
+                                            int64_t mono_us,
+                                            const rdmeta_topic_t *t) {
         int32_t leader = RDMETA_VIEW_GENERAL;
 
-        if (RDMETA_LIKELY(t->name_len == len) &&
+        if (RDMETA_LIKELY(t != NULL) && RDMETA_LIKELY(t->name_len == len) &&
             RDMETA_LIKELY(rdmeta_name_equal(t->name, topic, len)))
-                leader = rdmeta_view_pick_fast(
-                        r->root, t, len,
-                        rdmeta_topic_head(t) ^ (uint32_t)len, partition,
-                        mono_us);
+                leader = rdmeta_view_pick_fresh(r->root, t, len, partition,
+                                                mono_us);
         rdmeta_reading_end(&r->reading);
         if (RDMETA_LIKELY(leader != RDMETA_VIEW_GENERAL))
                 return leader;
@@ -118,18 +95,17 @@ RDMETA_INLINE int32_t leader_fast(rdmeta_reader_t *r, const char *topic,
         int32_t leader;
 
         if (RDMETA_UNLIKELY(!t))
-                return leader_slow(r, topic, len, partition, mono_us);
+                return leader_other(r, topic, len, partition, mono_us, NULL);
         if (RDMETA_UNLIKELY(rdmeta_topic_head(t) != (uint32_t)len))
-                return leader_wide(r, topic, len, partition, mono_us, t);
+                return leader_other(r, topic, len, partition, mono_us, t);
         if (RDMETA_UNLIKELY(!name_matches(t, len, first, last)) ||
             RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
             RDMETA_UNLIKELY(!rdmeta_view_is_fresh(r->root, t, mono_us)))
-                return leader_slow(r, topic, len, partition, mono_us);
+                return leader_other(r, topic, len, partition, mono_us, NULL);
         leader = (int8_t)t->name[len + (uint32_t)partition];
         rdmeta_reading_end(&r->reading);
         return leader;
 }
-
 /* Does the same in a file that was opened or is followed. Also tests that the
  * slot's block and the leader lie within the file's blocks. */
 static RDMETA_NOINLINE int32_t file_fast(rdmeta_reader_t *r, const char *topic,

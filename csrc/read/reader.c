@@ -121,10 +121,8 @@ RDMETA_INLINE int32_t row_leader(const rdmeta_reader_t *r,
         if (RDMETA_LIKELY(t != NULL) &&
             RDMETA_LIKELY(t->name_len == name.len) &&
             RDMETA_LIKELY(rdmeta_name_equal(t->name, name.data, name.len)))
-                leader = rdmeta_view_pick_fast(
-                        r->root, t, name.len,
-                        rdmeta_topic_head(t) ^ (uint32_t)name.len, partition,
-                        mono_us);
+                leader = rdmeta_view_pick_fresh(r->root, t, name.len,
+                                                partition, mono_us);
         if (RDMETA_LIKELY(leader >= 0))
                 return leader;
         return rdmeta_view_leader(r->root, name.data, name.len, partition,
@@ -204,22 +202,18 @@ void rdmeta_leaders(rdmeta_reader_t *r, const rdmeta_str_t *topics,
 
 /* ---- everything about one topic ------------------------------------------ */
 
-/* Copies row `i` to `out`. */
-static void partition_copy(rdmeta_reader_t *r, const rdmeta_cols_t *cols,
-                           uint32_t i, rdmeta_partition_t *out) {
-        rdmeta_row_t row;
-
-        rdmeta_topic_row(cols, i, &row);
-        out->partition    = row.id;
-        out->leader       = row.leader;
-        out->last_leader  = row.last;
-        out->leader_epoch = row.epoch;
-        out->error        = row.error;
-        out->unreachable  = r && row.leader >= 0 &&
-                           !rdmeta_brokers_has(rdmeta_brokers(r), row.leader);
-        rdmeta_list_copy(row.replicas, &out->replicas);
-        rdmeta_list_copy(row.isr, &out->isr);
-        rdmeta_list_copy(row.offline, &out->offline_replicas);
+static void partition_copy(rdmeta_reader_t *r, const rdmeta_row_t *row,
+                           rdmeta_partition_t *out) {
+        out->partition    = row->id;
+        out->leader       = row->leader;
+        out->last_leader  = row->last;
+        out->leader_epoch = row->epoch;
+        out->error        = row->error;
+        out->unreachable  = r && row->leader >= 0 &&
+                           !rdmeta_brokers_has(rdmeta_brokers(r), row->leader);
+        rdmeta_list_copy(row->replicas, &out->replicas);
+        rdmeta_list_copy(row->isr, &out->isr);
+        rdmeta_list_copy(row->offline, &out->offline_replicas);
 }
 
 /* Sets *out to what a cache has about `t` now. `t` may be NULL: not cached. */
@@ -281,9 +275,8 @@ rdmeta_err_t rdmeta_partition(rdmeta_reader_t *r, const char *topic,
                               size_t len, int32_t partition, int64_t mono_us,
                               rdmeta_partition_t *out) {
         rdmeta_seen_t seen;
-        rdmeta_cols_t cols;
+        rdmeta_row_t row;
         rdmeta_err_t err;
-        int64_t place = -1;
 
         rdmeta_attach_time(r, mono_us);
         rdmeta_reading_enter(&r->reading);
@@ -291,14 +284,10 @@ rdmeta_err_t rdmeta_partition(rdmeta_reader_t *r, const char *topic,
         if (!err)
                 err = rdmeta_view_state_at(seen.topic, seen.deadline, mono_us,
                                            r->stale_ok);
-        if (!err) {
-                place = rdmeta_topic_place(seen.topic, partition);
-                err   = place < 0 ? RDMETA_NO_PARTITION : RDMETA_OK;
-        }
-        if (!err) {
-                rdmeta_topic_cols(seen.topic, &cols);
-                partition_copy(r, &cols, (uint32_t)place, out);
-        }
+        if (!err && !rdmeta_topic_row_of(seen.topic, partition, &row))
+                err = RDMETA_NO_PARTITION;
+        if (!err)
+                partition_copy(r, &row, out);
         rdmeta_reading_leave(&r->reading);
         return err;
 }
@@ -368,11 +357,13 @@ rdmeta_err_t rdmeta_topic_partition_at(rdmeta_reader_t *r,
                                        const rdmeta_topic_t *t, uint32_t i,
                                        rdmeta_partition_t *out) {
         rdmeta_cols_t cols;
+        rdmeta_row_t row;
 
         if (i >= rdmeta_topic_count(t))
                 return RDMETA_NO_PARTITION;
         rdmeta_topic_cols(t, &cols);
-        partition_copy(r, &cols, i, out);
+        rdmeta_topic_row(&cols, i, &row);
+        partition_copy(r, &row, out);
         return RDMETA_OK;
 }
 

@@ -49,25 +49,17 @@ int32_t rdmeta_replica_in(rdmeta_reader_t *r, const char *topic, size_t len,
                           int32_t partition, rdmeta_str_t rack,
                           int64_t mono_us) {
         const rdmeta_topic_t *t;
-        rdmeta_cols_t cols;
         rdmeta_row_t row;
-        int64_t place = -1;
         int32_t found;
 
         rdmeta_reader_enter(r);
         found = rdmeta_topic_find(r, topic, len, mono_us, &t);
-        if (!found) {
-                place = rdmeta_topic_place(t, partition);
-                found = place < 0 ? RDMETA_NO_PARTITION : RDMETA_OK;
-        }
-        if (!found) {
-                rdmeta_topic_cols(t, &cols);
-                rdmeta_topic_row(&cols, (uint32_t)place, &row);
+        if (!found && !rdmeta_topic_row_of(t, partition, &row))
+                found = RDMETA_NO_PARTITION;
+        if (!found)
                 found = r->stale_ok ? row.last : row.leader;
-                if (found >= 0)
-                        found = row_replica_in(&row, found, rdmeta_brokers(r),
-                                               rack);
-        }
+        if (found >= 0)
+                found = row_replica_in(&row, found, rdmeta_brokers(r), rack);
         rdmeta_reader_leave(r);
         return found;
 }

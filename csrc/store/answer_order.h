@@ -38,7 +38,7 @@ struct rdmeta_entry;
 
 /* The hint of a topic in flight. */
 typedef struct rdmeta_answer_order_hint {
-        uint64_t number; /* of the call that made it: cache/in_flight.c */
+        uint64_t number; /* of the call that made it: cache/hints.c */
         uint32_t next;   /* while hints end: the next slot plus 1; 0: none */
 } rdmeta_answer_order_hint_t;
 

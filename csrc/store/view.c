@@ -28,23 +28,18 @@ int32_t rdmeta_view_leader_at(const rdmeta_topic_t *t, int64_t deadline,
                               int stale_ok) {
         const rdmeta_err_t err = rdmeta_view_state_at(t, deadline, mono_us,
                                                       stale_ok);
-        rdmeta_cols_t cols;
         rdmeta_row_t row;
-        int64_t place;
 
         if (err)
                 return err;
-        place = rdmeta_topic_place(t, partition);
-        if (place < 0)
+        if (!rdmeta_topic_row_of(t, partition, &row))
                 return RDMETA_NO_PARTITION;
-        rdmeta_topic_cols(t, &cols);
-        rdmeta_topic_row(&cols, (uint32_t)place, &row);
         return stale_ok ? row.last : row.leader;
 }
 
-int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
-                                const rdmeta_topic_t *t, int32_t partition,
-                                int64_t mono_us, int stale_ok) {
+int32_t rdmeta_view_leader_of(const rdmeta_root_t *root,
+                              const rdmeta_topic_t *t, int32_t partition,
+                              int64_t mono_us, int stale_ok) {
         if (!t)
                 return RDMETA_NOT_CACHED;
         return rdmeta_view_leader_at(t, rdmeta_view_deadline(root, t),

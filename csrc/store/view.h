@@ -65,7 +65,8 @@ RDMETA_INLINE int rdmeta_view_is_fresh(const rdmeta_root_t *root,
  * The caller has resolved the shared deadline. */
 rdmeta_err_t rdmeta_view_state_at(const rdmeta_topic_t *t, int64_t deadline,
                                   int64_t mono_us, int stale_ok);
-/* Returns the leader or a code, for a topic of any state and width. */
+/* Returns the leader or a code, for a topic of any state and width: a cache's,
+ * an image's or a file's. */
 int32_t rdmeta_view_leader_at(const rdmeta_topic_t *t, int64_t deadline,
                               int32_t partition, int64_t mono_us,
                               int stale_ok);
@@ -78,110 +79,59 @@ RDMETA_INLINE rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
                                     stale_ok);
 }
 
-/* Returns the leader or a code where the fast path did not apply. `t` may be
- * NULL. */
-int32_t rdmeta_view_leader_slow(const rdmeta_root_t *root,
-                                const rdmeta_topic_t *t, int32_t partition,
-                                int64_t mono_us, int stale_ok);
+/* What a fast lookup returns when rdmeta_view_leader_at() has to answer. */
+#define RDMETA_VIEW_GENERAL INT32_MIN
 
-/* Returns the leader or a code, for a topic of state VALID. Calls
- * rdmeta_view_leader_at() unless the leaders are a plain column. */
-RDMETA_INLINE int32_t rdmeta_view_pick_at(const rdmeta_topic_t *t, size_t len,
-                                          int64_t deadline, int32_t partition,
-                                          int64_t mono_us, int stale_ok) {
-        int32_t leader;
+/* Returns the leader, without a call, if the topic is valid and has a name of
+ * `len` bytes, a plain column of leaders and that partition. The caller tests
+ * the deadline. Otherwise returns RDMETA_VIEW_GENERAL. */
+RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_topic_t *t, size_t len,
+                                       int32_t partition) {
+        const uint32_t odd = rdmeta_topic_head(t) ^ (uint32_t)len;
 
-        if (RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
-            RDMETA_UNLIKELY(deadline < mono_us) ||
-            RDMETA_UNLIKELY(t->width == RDMETA_TOPIC_SPARSE))
-                return rdmeta_view_leader_at(t, deadline, partition, mono_us,
-                                             stale_ok);
-        leader = rdmeta_col_get(t->name + len, t->width, (uint32_t)partition);
-        if (RDMETA_UNLIKELY(leader < 0) && stale_ok)
-                return rdmeta_view_leader_at(t, deadline, partition, mono_us,
-                                             1);
-        return leader;
+        if (RDMETA_UNLIKELY((uint32_t)partition >= t->count))
+                return RDMETA_VIEW_GENERAL;
+        if (RDMETA_LIKELY(odd == 0))
+                return (int8_t)t->name[len + (uint32_t)partition];
+        /* All bits of `odd` but the width must be 0, and that below SPARSE. */
+        if (RDMETA_UNLIKELY((odd << 8 | odd >> 24) >= RDMETA_TOPIC_SPARSE))
+                return RDMETA_VIEW_GENERAL;
+        return rdmeta_col_get(t->name + len, odd >> 24, (uint32_t)partition);
 }
 
-/* Returns the same as rdmeta_view_pick_at() for a topic of a root. */
-RDMETA_INLINE int32_t rdmeta_view_pick(const rdmeta_root_t *root,
-                                       const rdmeta_topic_t *t, size_t len,
-                                       int32_t partition, int64_t mono_us,
-                                       int stale_ok) {
-        return rdmeta_view_pick_at(t, len, rdmeta_view_deadline(root, t),
-                                   partition, mono_us, stale_ok);
+/* Does the same for a topic of a root. Also returns RDMETA_VIEW_GENERAL for one
+ * that may be stale. The topic has the right name. */
+RDMETA_INLINE int32_t rdmeta_view_pick_fresh(const rdmeta_root_t *root,
+                                             const rdmeta_topic_t *t,
+                                             size_t len, int32_t partition,
+                                             int64_t mono_us) {
+        return RDMETA_LIKELY(rdmeta_view_is_fresh(root, t, mono_us))
+                       ? rdmeta_view_pick(t, len, partition)
+                       : RDMETA_VIEW_GENERAL;
 }
 
-/*
- * Returns the leader or a code for any name: the general lookup. A topic has
- * the length of its name and its state in one word. For a valid topic of the
- * right name that word equals the caller's length. read/leader.c has the fast
- * path for the common case.
- */
+/* Returns the leader or a code, for a topic of a root; NULL: not cached. */
+int32_t rdmeta_view_leader_of(const rdmeta_root_t *root,
+                              const rdmeta_topic_t *t, int32_t partition,
+                              int64_t mono_us, int stale_ok);
+
+/* Returns the leader or a code for any name. */
 RDMETA_INLINE int32_t rdmeta_view_leader(const rdmeta_root_t *root,
                                          const char *name, size_t len,
                                          int32_t partition, int64_t mono_us,
                                          int stale_ok) {
-        const rdmeta_table_t *table = atomic_load_explicit(
-                &root->names, memory_order_acquire);
-        const uint64_t hash = rdmeta_hash(table->key, name, len);
-        uint32_t k          = rdmeta_slot_first(hash) & table->mask;
+        const rdmeta_topic_t *t = rdmeta_table_find(
+                atomic_load_explicit(&root->names, memory_order_acquire), name,
+                len);
+        int32_t leader;
 
-        for (;; k = (k + 1) & table->mask) {
-                const uint64_t slot = atomic_load_explicit(
-                        &table->slots[k], memory_order_acquire);
-                const rdmeta_topic_t *t;
-                uint32_t head;
-
-                if (!slot)
-                        return RDMETA_NOT_CACHED;
-                if (RDMETA_UNLIKELY(!rdmeta_slot_tag_is(slot, hash)))
-                        continue;
-                t    = rdmeta_slot_topic(slot);
-                head = rdmeta_topic_head(t) & RDMETA_HEAD_VALID;
-                if (RDMETA_LIKELY(head == len) &&
-                    RDMETA_LIKELY(rdmeta_name_equal(t->name, name, len)))
-                        return rdmeta_view_pick(root, t, len, partition,
-                                                mono_us, stale_ok);
-                if (RDMETA_UNLIKELY((head & UINT16_MAX) == len &&
-                                    rdmeta_name_equal(t->name, name, len)))
-                        return rdmeta_view_leader_slow(root, t, partition,
-                                                       mono_us, stale_ok);
-        }
-}
-
-/* A fast lookup returns this when the general lookup has to answer. */
-#define RDMETA_VIEW_GENERAL INT32_MIN
-
-/* Returns the leader, for a valid topic of the right name whose leaders have
- * that width. Makes no call. Returns RDMETA_VIEW_GENERAL for a partition out of
- * range and for a topic that may be stale. */
-RDMETA_INLINE int32_t rdmeta_view_pick_of(const rdmeta_root_t *root,
-                                          const rdmeta_topic_t *t, size_t len,
-                                          unsigned width, int32_t partition,
-                                          int64_t mono_us) {
-        if (RDMETA_UNLIKELY((uint32_t)partition >= t->count) ||
-            RDMETA_UNLIKELY(!rdmeta_view_is_fresh(root, t, mono_us)))
-                return RDMETA_VIEW_GENERAL;
-        return rdmeta_col_get(t->name + len, width, (uint32_t)partition);
-}
-
-/* Returns the same as rdmeta_view_pick_of() for any state and width. `odd` is
- * the topic's head without the length: mostly 0. Returns RDMETA_VIEW_GENERAL
- * also for a topic that is not valid or whose partitions are sparse. */
-RDMETA_INLINE int32_t rdmeta_view_pick_fast(const rdmeta_root_t *root,
-                                            const rdmeta_topic_t *t,
-                                            size_t len, uint32_t odd,
-                                            int32_t partition,
-                                            int64_t mono_us) {
-        if (RDMETA_LIKELY(odd == 0))
-                return rdmeta_view_pick_of(root, t, len, 0, partition,
-                                           mono_us);
-        if (RDMETA_UNLIKELY(odd & RDMETA_HEAD_VALID) ||
-            RDMETA_UNLIKELY(odd >> 24 >= RDMETA_TOPIC_SPARSE))
-                return RDMETA_VIEW_GENERAL;
-        return rdmeta_view_pick_of(root, t, len, odd >> 24, partition,
-                                   mono_us);
+        if (RDMETA_UNLIKELY(!t))
+                return RDMETA_NOT_CACHED;
+        leader = rdmeta_view_pick_fresh(root, t, len, partition, mono_us);
+        if (RDMETA_UNLIKELY(leader < 0)) /* perhaps there was one before */
+                return rdmeta_view_leader_of(root, t, partition, mono_us,
+                                             stale_ok);
+        return leader;
 }
 
 #endif /* RDMETA_STORE_VIEW_H */

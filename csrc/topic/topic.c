@@ -141,6 +141,18 @@ int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition) {
         return -1;
 }
 
+int rdmeta_topic_row_of(const rdmeta_topic_t *t, int32_t partition,
+                        rdmeta_row_t *out) {
+        const int64_t place = rdmeta_topic_place(t, partition);
+        rdmeta_cols_t cols;
+
+        if (place < 0)
+                return 0;
+        rdmeta_topic_cols(t, &cols);
+        rdmeta_topic_row(&cols, (uint32_t)place, out);
+        return 1;
+}
+
 /* ---- making ----------------------------------------------------------- */
 
 /* Returns a line with its cold part and columns; NULL: no memory. */

@@ -379,6 +379,9 @@ int32_t rdmeta_topic_operations(const rdmeta_topic_t *t);
 
 /* Returns the row of a partition id, or -1. */
 int64_t rdmeta_topic_place(const rdmeta_topic_t *t, int32_t partition);
+/* Reads the row of a partition id. Returns 0 if there is none. */
+int rdmeta_topic_row_of(const rdmeta_topic_t *t, int32_t partition,
+                        rdmeta_row_t *out);
 
 /* ---- making ----------------------------------------------------------- */
 

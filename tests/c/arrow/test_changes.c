@@ -197,7 +197,7 @@ static void test_collected_changes_can_be_freed_without_a_stream(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_columns_are_the_members_of_a_record);
         RUN(test_changes_are_the_records_of_a_visit);
         RUN(test_many_changes_come_in_many_batches);

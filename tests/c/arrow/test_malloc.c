@@ -4,60 +4,10 @@
  * replaces the functions that they call. A call that failed is repeated, and
  * then the stream must have all rows.
  */
-#include "base/alloc.h"
 #include "support/arrow_fixture.h"
 
-typedef struct counted {
-        size_t calls, fail_at; /* fail_at 0: no call fails */
-        int64_t blocks;
-} counted_t;
+#include "support/failing_malloc.h"
 
-static counted_t counted;
-
-static int fails(void) {
-        return ++counted.calls == counted.fail_at;
-}
-
-static void *failing_malloc(size_t size) {
-        void *p = fails() ? NULL : malloc(size);
-
-        counted.blocks += p != NULL;
-        return p;
-}
-
-static void *failing_calloc(size_t n, size_t size) {
-        void *p = fails() ? NULL : calloc(n, size);
-
-        counted.blocks += p != NULL;
-        return p;
-}
-
-static void *failing_realloc(void *old, size_t size) {
-        void *p = fails() ? NULL : realloc(old, size);
-
-        counted.blocks += p && !old;
-        return p;
-}
-
-static void counting_free(void *p) {
-        counted.blocks -= p != NULL;
-        free(p);
-}
-
-static void *failing_large(size_t size) {
-        void *p = fails() ? NULL : rdmeta_alloc_again(size);
-
-        counted.blocks += p != NULL;
-        return p;
-}
-
-#define malloc(size) failing_malloc(size)
-#define rdmeta_alloc_again(size) failing_large(size)
-#define calloc(n, size) failing_calloc(n, size)
-#define realloc(p, size) failing_realloc(p, size)
-/* Replaces free(p), but not the member `free`, which has three arguments. */
-#define PICK(a, b, c, picked, ...) picked
-#define free(...) PICK(__VA_ARGS__, free, , counting_free, )(__VA_ARGS__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"
 #include "vendor/nanoarrow/nanoarrow.c"
@@ -66,11 +16,6 @@ static void *failing_large(size_t size) {
 #include "arrow/batch.c"
 #include "arrow/changes.c"
 #include "arrow/replicas.c"
-#undef malloc
-#undef rdmeta_alloc_again
-#undef calloc
-#undef realloc
-#undef free
 
 /* Checks that a stream has these rows. The allocations of the test itself,
  * which reads the batches, do not fail. */
@@ -238,7 +183,7 @@ static void test_a_failed_collection_of_changes_leaks_nothing(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_every_allocation_of_the_c_library_may_fail);
         RUN(test_every_allocation_of_the_cache_may_fail);
         RUN(test_a_failed_collection_of_changes_leaks_nothing);

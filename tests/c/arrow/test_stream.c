@@ -172,7 +172,7 @@ static void test_columns_can_be_moved_out_of_a_batch(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_many_rows_come_in_many_batches);
         RUN(test_long_names_make_batches_shorter);
         RUN(test_long_lists_make_batches_shorter_and_one_row_always_fits);

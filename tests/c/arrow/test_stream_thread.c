@@ -103,8 +103,7 @@ static void test_streams_move_between_threads_beside_a_writer(void) {
         pthread_mutex_init(&x.lock, NULL);
         x.cache = rdmeta_cache_new(NULL);
         CHECK(!pthread_create(&writer, NULL, write_on, &x));
-        while (!rdmeta_cache_version(x.cache))
-                usleep(100);
+        CHECK(rdmeta_cache_wait(x.cache, 0, NULL, 0, INT64_MAX));
         for (i = 0; i < READERS; i++)
                 CHECK(!pthread_create(&readers[i], NULL, read_on, &x));
         for (i = 0; i < READERS; i++)
@@ -155,7 +154,7 @@ static void test_columns_of_a_batch_are_released_by_threads_of_their_own(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_streams_move_between_threads_beside_a_writer);
         RUN(test_columns_of_a_batch_are_released_by_threads_of_their_own);
         return 0;

@@ -290,7 +290,7 @@ static void test_a_long_isr_gives_the_same_rows_as_a_reader(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_an_empty_cache_has_columns_and_no_batch);
         RUN(test_columns_are_those_of_the_header);
         RUN(test_a_table_that_readers_do_not_have_is_refused);

@@ -115,7 +115,7 @@ static void test_more_memory_than_there_is_is_refused(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_memory_for_random_reads_begins_at_a_large_page);
         RUN(test_large_blocks_go_back_to_the_system_when_freed);
         RUN(test_no_page_stays_mapped);

@@ -255,7 +255,7 @@ static void test_the_checker_sees_order_balance_bits_and_count(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_random_changes_do_what_they_do_to_an_array);
         RUN(test_orderly_changes_keep_the_balance);
         RUN(test_built_in_bulk_it_is_the_same_set);

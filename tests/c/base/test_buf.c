@@ -344,7 +344,7 @@ static void test_a_list_stays_where_it_is(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_integers_are_big_endian_and_signed);
         RUN(test_after_a_failure_everything_reads_as_zero);
         RUN(test_a_read_of_more_than_is_left_fails_where_it_began);

@@ -73,7 +73,7 @@ static void test_every_bit_counts(void) {
 }
 
 int main(void) {
-        test_begin(20);
+        test_begin();
         RUN(test_known_texts_have_their_known_sums);
         RUN(test_a_buffer_of_whole_and_broken_steps_has_its_known_sum);
         RUN(test_pieces_give_the_sum_of_the_whole);

@@ -333,7 +333,7 @@ static void test_both_halves_of_a_product_are_folded(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_both_halves_of_a_product_are_folded);
         RUN(test_names_of_every_length_hash_by_all_their_bytes);
         RUN(test_names_of_other_lengths_hash_otherwise);

@@ -151,7 +151,7 @@ static void test_empty_keys_need_no_data(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_key_has_the_partition_of_its_producer);
         RUN(test_what_is_no_key_may_go_anywhere);
         RUN(test_a_number_that_is_a_code_is_the_result);

@@ -51,7 +51,7 @@ static void test_a_key_may_lie_anywhere_and_end_anywhere(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_the_hash_is_that_of_the_java_client);
         RUN(test_a_key_may_lie_anywhere_and_end_anywhere);
         return 0;

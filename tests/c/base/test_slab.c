@@ -242,7 +242,7 @@ static void test_strides_fill_chunks_to_their_ends_and_not_beyond(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_pieces_are_aligned_and_never_overlap);
         RUN(test_a_freed_piece_is_used_again_for_its_size);
         RUN(test_large_pieces_are_the_allocators);

@@ -207,7 +207,7 @@ static void test_spare_bytes_are_counted(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_chunks_mostly_free_are_freed);
         RUN(test_no_piece_comes_from_a_leaving_chunk);
         RUN(test_more_chunks_leave_until_they_have_too_much_free);

@@ -127,7 +127,7 @@ static void test_the_checker_sees_every_broken_link(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_an_empty_list_has_no_ends);
         RUN(test_random_changes_do_what_they_do_to_an_array);
         RUN(test_the_checker_sees_every_broken_link);

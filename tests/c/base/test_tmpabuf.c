@@ -229,7 +229,7 @@ static void test_an_empty_string_is_not_a_null_one(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_filling_ends_at_the_size_of_the_sizing_pass);
         RUN(test_filling_too_little_is_no_object);
         RUN(test_filling_too_much_fails_and_stays_failed);

@@ -406,7 +406,7 @@ static void test_a_list_longer_than_the_callers_room_is_counted(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_names_of_every_length_are_found);
         RUN(test_names_that_differ_in_one_byte_are_two);
         RUN(test_names_may_be_any_bytes);

@@ -131,7 +131,7 @@ static void test_a_nested_enter_keeps_topics_of_the_outer_one(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_lifetimes_without_end_do_not_overflow);
         RUN(test_clocks_may_begin_anywhere);
         RUN(test_a_full_refresh_is_valid_for_max_age_from_then_on);

@@ -90,7 +90,7 @@ static void test_the_last_reference_frees_the_cache(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_topics_that_a_reader_found_stay_until_it_leaves);
         RUN(test_the_last_reference_frees_the_cache);
         RUN(test_readers_see_each_topic_whole_whatever_writers_do);

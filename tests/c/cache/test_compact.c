@@ -421,7 +421,7 @@ static void test_topics_that_get_slots_behind_the_cursor_move_too(void) {
 }
 
 int main(void) {
-        test_begin(120);
+        test_begin();
         RUN(test_topics_that_change_their_size_cost_what_new_ones_do);
         RUN(test_deleted_topics_give_their_memory_back);
         RUN(test_stats_count_the_bytes_that_are_free);

@@ -208,7 +208,7 @@ static void test_blocks_that_the_changelog_drops_meanwhile_move_too(void) {
 }
 
 int main(void) {
-        test_begin(120);
+        test_begin();
         RUN(test_moves_that_fail_without_memory_are_done_later);
         RUN(test_images_kept_for_long_do_not_change);
         RUN(test_writes_while_topics_move_are_kept);

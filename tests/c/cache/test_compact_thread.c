@@ -82,7 +82,7 @@ static void test_readers_see_each_topic_whole_without_membarrier(void) {
 }
 
 int main(void) {
-        test_begin(300);
+        test_begin();
         RUN(test_readers_see_each_topic_whole_while_it_moves);
         RUN(test_readers_see_each_topic_whole_without_membarrier);
         return 0;

@@ -355,7 +355,7 @@ static void test_erased_names_leave_no_memory_behind(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_the_same_again_is_not_parsed);
         RUN(test_the_same_again_rotated_or_shuffled_is_not_parsed);
         RUN(test_topics_that_differ_are_parsed_and_the_rest_is_not);

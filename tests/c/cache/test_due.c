@@ -411,7 +411,7 @@ static void test_an_entry_has_room_for_no_more_than_the_place_of_a_note(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_leaderless_topic_is_due_until_it_has_a_leader);
         RUN(test_a_leader_hint_ends_the_lack_of_a_leader);
         RUN(test_a_leader_that_is_no_broker_is_a_reason);

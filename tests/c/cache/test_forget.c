@@ -176,7 +176,7 @@ static void test_topics_that_come_and_go_leave_no_memory(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_forget_removes_topics_in_one_version);
         RUN(test_forget_of_nothing_that_was_known_makes_no_version);
         RUN(test_impossible_names_are_skipped);

@@ -393,7 +393,7 @@ static void test_the_child_of_a_fork_refuses_a_load(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_loaded_topics_are_complete_and_stale);
         RUN(test_a_loaded_topic_keeps_its_deadline);
         RUN(test_the_first_answer_makes_topics_valid_and_changes_nothing);

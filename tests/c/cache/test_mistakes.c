@@ -252,7 +252,7 @@ static void test_a_leader_hint_touches_no_other_topic(void) {
 }
 
 int main(void) {
-        test_begin(30);
+        test_begin();
         RUN(test_leaders_that_flip_back_and_forth_strand_no_partition);
         RUN(test_a_leader_hint_without_a_leader_spoils_no_later_one);
         RUN(test_a_hint_from_a_dead_incarnation_is_ignored);

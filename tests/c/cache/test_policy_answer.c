@@ -820,7 +820,7 @@ static void test_hints_end_with_no_other_requests_failure(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_an_unknown_request_merges_and_never_removes);
         RUN(test_all_topics_must_be_stated_at_every_version);
         RUN(test_no_brokers_is_a_failed_refresh);

@@ -472,7 +472,7 @@ static void test_a_leader_hint_must_be_of_the_same_id(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_unknown_is_negative_for_a_short_time);
         RUN(test_unknown_ends_though_others_live_longer);
         RUN(test_unknown_again_is_not_a_change);

@@ -374,7 +374,7 @@ static void test_a_warm_start_counts_the_reasons_that_it_drops(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_the_reason_is_that_of_the_last_answer_with_the_topic);
         RUN(test_an_answer_that_is_not_taken_leaves_the_reason);
         RUN(test_denied_absent_and_removed_have_the_answers_reason);

@@ -393,7 +393,7 @@ static void test_topics_that_are_skipped_make_no_difference(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_topics_that_are_skipped_make_no_difference);
         return 0;
 }

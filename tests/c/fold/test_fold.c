@@ -9,7 +9,7 @@ static void begin(rdmeta_fold_t *f) {
         take(f, fw_record(1, RDMETA_OBSERVED_FROM, NULL, -1, -1));
 }
 
-static void test_records_of_a_visit_become_pieces(void) {
+static void test_records_of_a_visit_become_intervals(void) {
         rdmeta_fold_t *f  = fw_new(NULL);
         rdmeta_change_t c = fw_record(2, RDMETA_TOPIC_ADDED, "t", 0, 1);
 
@@ -158,8 +158,8 @@ static void test_topics_come_and_go_by_the_hundred_thousand(void) {
 }
 
 int main(void) {
-        test_begin(100);
-        RUN(test_records_of_a_visit_become_pieces);
+        test_begin();
+        RUN(test_records_of_a_visit_become_intervals);
         RUN(test_a_name_may_have_any_bytes);
         RUN(test_wrong_configurations_are_refused);
         RUN(test_a_reason_and_a_table_must_exist);

@@ -7,71 +7,22 @@
  */
 #include "support/fold_fixture.h"
 
-typedef struct counted {
-        size_t calls, fail_at; /* fail_at 0: no call fails */
-        size_t chance;         /* one call in so many fails; 0: none */
-        int64_t blocks;
-        test_rng_t rng;
-} counted_t;
+#include "support/failing_malloc.h"
 
-static counted_t counted;
-
-static int fails(void) {
-        counted.calls++;
-        return counted.calls == counted.fail_at ||
-               (counted.chance && !test_below(&counted.rng, counted.chance));
-}
-
-static void *failing_malloc(size_t size) {
-        void *p = fails() ? NULL : malloc(size);
-
-        counted.blocks += p != NULL;
-        return p;
-}
-
-static void *failing_calloc(size_t n, size_t size) {
-        void *p = fails() ? NULL : calloc(n, size);
-
-        counted.blocks += p != NULL;
-        return p;
-}
-
-static void *failing_realloc(void *old, size_t size) {
-        void *p = fails() ? NULL : realloc(old, size);
-
-        counted.blocks += p && !old;
-        return p;
-}
-
-static void counting_free(void *p) {
-        counted.blocks -= p != NULL;
-        free(p);
-}
+#include "arrow/batch.c"
+#include "fold/out.c"
+#include "fold/intervals.c"
 
 static void *heap_alloc(void *opaque, size_t size) {
         (void)opaque;
-        return failing_malloc(size);
+        return malloc(size);
 }
 
 static void heap_free(void *opaque, void *p, size_t size) {
         (void)opaque;
         memset(p, 0xdb, size);
-        counting_free(p);
+        free(p);
 }
-
-#define malloc(size) failing_malloc(size)
-#define calloc(n, size) failing_calloc(n, size)
-#define realloc(p, size) failing_realloc(p, size)
-/* Replaces free(p), but not the member `free`, which has three arguments. */
-#define PICK(a, b, c, picked, ...) picked
-#define free(...) PICK(__VA_ARGS__, free, , counting_free, )(__VA_ARGS__)
-#include "arrow/batch.c"
-#include "fold/out.c"
-#include "fold/pieces.c"
-#undef malloc
-#undef calloc
-#undef realloc
-#undef free
 
 /* Calls again while there is no memory. */
 #define AGAIN(call)                                                          \
@@ -255,7 +206,7 @@ static void test_allocations_may_fail_by_chance(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_every_allocation_may_fail);
         RUN(test_allocations_may_fail_by_chance);
         return 0;

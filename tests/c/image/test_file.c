@@ -358,7 +358,7 @@ static void test_a_path_that_is_not_an_image_is_refused(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_file_reads_as_the_image_that_was_saved);
         RUN(test_an_empty_cache_can_be_saved_and_opened);
         RUN(test_an_opened_file_can_be_saved_again_unchanged);

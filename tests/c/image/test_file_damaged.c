@@ -533,7 +533,7 @@ static void test_a_lookup_ends_in_a_table_without_a_free_slot(void) {
 }
 
 int main(void) {
-        test_begin(110);
+        test_begin();
         RUN(test_a_file_cut_at_any_length_is_refused);
         RUN(test_a_file_with_bytes_after_its_end_is_refused);
         RUN(test_any_changed_byte_is_detected_or_is_padding);

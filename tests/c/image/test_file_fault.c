@@ -166,7 +166,7 @@ static void test_a_path_without_a_regular_file_has_its_own_error(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_fault_names_its_section_and_offset);
         RUN(test_all_calls_report_the_same_fault_of_any_byte);
         RUN(test_a_path_without_a_regular_file_has_its_own_error);

@@ -208,7 +208,7 @@ static void test_a_changed_reason_is_found_by_its_checksum(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_reasons_are_read_as_they_were_written);
         RUN(test_impossible_reasons_are_refused_by_open);
         RUN(test_no_file_has_more_reasons_than_a_cache);

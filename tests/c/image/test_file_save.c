@@ -287,7 +287,7 @@ static void test_a_forked_child_reads_saves_and_releases_a_file(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_failed_save_leaves_the_old_file_and_no_other);
         RUN(test_a_process_killed_while_saving_leaves_a_complete_file);
         RUN(test_the_umask_sets_the_mode_whatever_lies_at_the_path);

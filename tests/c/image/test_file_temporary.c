@@ -162,7 +162,7 @@ static void test_a_file_with_the_longest_name_can_be_saved(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_temporary_file_has_the_paths_name_and_is_locked);
         RUN(test_a_temporary_file_has_no_name_until_it_is_complete);
         RUN(test_a_killed_save_leaves_an_unlocked_temporary_file);

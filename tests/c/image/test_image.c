@@ -330,7 +330,7 @@ static void test_a_topic_has_changed_in_an_image_if_a_wait_returns(void) {
 }
 
 int main(void) {
-        test_begin(110);
+        test_begin();
         RUN(test_a_topic_has_changed_in_an_image_if_a_wait_returns);
         RUN(test_an_image_keeps_the_state_in_which_it_was_taken);
         RUN(test_images_of_the_same_version_are_equal);

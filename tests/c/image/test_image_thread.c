@@ -355,7 +355,7 @@ static void test_the_last_release_frees_the_cache(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_the_last_release_frees_the_cache);
         RUN(test_an_image_does_not_change_while_other_threads_write);
         RUN(test_an_image_does_not_change_without_membarrier);

@@ -476,7 +476,7 @@ static void test_a_watch_is_called_for_every_kind_of_write(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_topic_has_one_record_whatever_its_partitions);
         RUN(test_whole_records_tell_the_partitions_of_topics_that_came);
         RUN(test_the_records_of_an_image_tell_its_state);

@@ -68,7 +68,7 @@ static void test_a_feeder_is_restarted_after_the_clock_was_put_forward(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_feeder_is_restarted_after_the_clock_was_put_back);
         RUN(test_a_feeder_is_restarted_after_the_clock_was_put_forward);
         return 0;

@@ -96,7 +96,6 @@ static void test_a_child_follows_whatever_its_parent_was_doing(void) {
                 CHECK(!rdmeta_image_save(f.image, f.path, 0));
                 pid = fork();
                 if (!pid) {
-                        alarm(60);
                         look(&f);
                         rdmeta_reader_destroy(f.reader);
                         rdmeta_attach_destroy(f.attach);
@@ -131,7 +130,6 @@ static void test_threads_of_the_child_follow_too(void) {
         fixture_init(&f, "threads");
         pid = fork();
         if (!pid) {
-                alarm(60);
                 child_follows(&f);
                 _Exit(0);
         }
@@ -149,7 +147,6 @@ static void test_a_child_without_handlers_only_looks_up(void) {
         iw_save(&f.feeder, f.path);
         pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
         if (!pid) {
-                alarm(60);
                 CHECK(!rdmeta_attach_image(f.attach, f.feeder.now));
                 CHECK(!rdmeta_attach_reader(f.attach, 0));
                 CHECK(rdmeta_leader(f.reader, "a", 1, 0,
@@ -164,7 +161,7 @@ static void test_a_child_without_handlers_only_looks_up(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_child_follows_whatever_its_parent_was_doing);
         RUN(test_threads_of_the_child_follow_too);
         RUN(test_a_child_without_handlers_only_looks_up);

@@ -51,7 +51,7 @@ static void test_looks_generations_and_errors_are_counted(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_looks_generations_and_errors_are_counted);
         return 0;
 }

@@ -231,7 +231,7 @@ static void test_many_threads_may_read_one_image(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_many_threads_may_read_one_image);
         RUN(test_readers_see_whole_generations_of_mapped_files);
         RUN(test_readers_see_whole_generations_of_copied_files);

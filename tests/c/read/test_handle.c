@@ -486,7 +486,7 @@ static void test_a_visit_of_resolved_names_may_use_the_cache(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_handle_finds_what_its_name_finds);
         RUN(test_ids_may_be_wide_or_sparse);
         RUN(test_a_name_need_not_be_known);

@@ -168,7 +168,7 @@ static void test_the_last_release_destroys_the_cache(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_the_last_release_destroys_the_cache);
         RUN(test_handles_lead_to_whole_topics_whatever_a_writer_does);
         RUN(test_the_same_where_the_kernel_has_no_membarrier);

@@ -296,7 +296,7 @@ static void test_a_failed_allocation_changes_nothing(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_each_state_is_counted);
         RUN(test_brokers_that_are_not_known_count_too);
         RUN(test_stale_topics_count_on_request_without_their_last_leaders);

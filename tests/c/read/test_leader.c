@@ -130,7 +130,7 @@ static void test_before_an_all_topics_answer_each_deadline_is_its_own(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_every_kind_of_lookup_returns_the_same);
         RUN(test_a_topics_own_deadline_is_not_the_shared_one);
         RUN(test_before_an_all_topics_answer_each_deadline_is_its_own);

@@ -118,6 +118,35 @@ static void test_a_leader_behind_the_blocks_is_an_error(void) {
         filed_close(&f);
 }
 
+/* No byte behind the end of the blocks is a part of a leader. */
+static void test_a_leader_at_the_end_of_the_blocks_is_an_error(void) {
+        static const char *const topics[] = {"a.name.of.twenty.bytes 0:1 1:2",
+                                             "a.name.of.twenty.bytes 0:300"};
+        const uint32_t many = RDMETA_PARTITIONS_MAX;
+        const rdmeta_file_t *file;
+        const char *leaders;
+        int32_t width, k;
+        filed_t f;
+
+        for (width = 0; width < 2; width++) {
+                filed_save(&f, topics[width]);
+                filed_forge(&f, offsetof(rdmeta_topic_t, count), &many,
+                            sizeof(many));
+                filed_open(&f, f.saved, 0);
+                file    = rdmeta_file_of(f.image);
+                leaders = memmem(file->begin,
+                                 (size_t)(file->end - file->begin), name, LEN);
+                CHECK(leaders);
+                leaders += LEN;
+                for (k = 0; k < 16; k++)
+                        CHECK(ask(&f,
+                                  ((int32_t)(file->end - leaders) >> width) +
+                                          k,
+                                  f.saved.mono_us) == RDMETA_ERR_MALFORMED);
+                filed_close(&f);
+        }
+}
+
 /* Most widths exceed the number of bits that a shift allows. */
 static void test_an_impossible_width_is_an_error(void) {
         filed_t f;
@@ -135,11 +164,12 @@ static void test_an_impossible_width_is_an_error(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_file_older_than_this_clock_becomes_stale_in_time);
         RUN(test_the_latest_and_earliest_times_do_not_overflow);
         RUN(test_a_reader_that_allows_stale_gets_the_last_leader);
         RUN(test_a_leader_behind_the_blocks_is_an_error);
+        RUN(test_a_leader_at_the_end_of_the_blocks_is_an_error);
         RUN(test_an_impossible_width_is_an_error);
         return 0;
 }

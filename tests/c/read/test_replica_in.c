@@ -137,7 +137,7 @@ static void test_images_and_files_have_it_too(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_the_leader_is_taken_if_it_is_in_the_rack);
         RUN(test_otherwise_it_is_the_first_replica_there_that_is_in_sync);
         RUN(test_without_a_replica_there_it_is_the_leader);

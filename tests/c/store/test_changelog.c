@@ -297,7 +297,7 @@ static void test_room_for_very_many_items_is_given_back(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_changes_come_out_as_they_went_in);
         RUN(test_a_trim_removes_only_as_many_of_the_oldest_as_it_must);
         RUN(test_old_blocks_are_retired_and_then_freed_after_a_skip);

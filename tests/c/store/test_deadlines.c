@@ -273,7 +273,7 @@ static void test_sums_of_time_do_not_overflow(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_the_earliest_deadline_comes_first_in_every_class);
         RUN(test_a_few_long_deadlines_keep_no_others_out_of_the_list);
         RUN(test_nodes_of_the_tree_are_found_while_the_list_changes);

@@ -362,7 +362,7 @@ static void test_names_chosen_to_collide_make_the_table_change_its_key(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_names_are_found_while_they_are_in_the_table);
         RUN(test_ids_are_found_while_they_are_in_the_table);
         RUN(test_tables_are_as_full_as_they_may_be);

@@ -305,7 +305,7 @@ static void test_a_change_between_a_readers_loads_does_not_show(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_pin_reads_the_table_as_it_was);
         RUN(test_a_change_between_a_readers_loads_does_not_show);
         RUN(test_one_copy_serves_all_pins_that_have_none);

@@ -121,7 +121,7 @@ static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
 }
 
 int main(void) {
-        test_begin(110);
+        test_begin();
         RUN(test_no_wake_up_is_lost_or_wrong_in_a_million_rounds);
         return 0;
 }

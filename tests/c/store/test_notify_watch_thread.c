@@ -280,7 +280,7 @@ static void test_a_destroyed_watch_runs_no_more(void) {
 }
 
 int main(void) {
-        test_begin(120);
+        test_begin();
         RUN(test_a_watch_is_called_once_for_each_write_that_concerns_it);
         RUN(test_the_same_version_again_calls_no_watch);
         RUN(test_a_watch_of_answers_is_called_for_answers_only);

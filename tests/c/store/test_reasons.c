@@ -204,7 +204,7 @@ static void test_without_memory_no_text_is_kept(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_no_reason_is_zero_and_costs_nothing);
         RUN(test_equal_texts_share_a_number_and_others_do_not);
         RUN(test_a_text_does_not_move_when_others_come);

@@ -171,6 +171,7 @@ void builder_fixture_init(builder_fixture_t *w, test_rng_t *r) {
         int i;
 
         memset(w, 0, sizeof(*w));
+        w->rng       = r;
         w->allocator = test_allocator(&w->heap);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 w->key[i] = test_u64(r);
@@ -267,6 +268,22 @@ rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
         t = rdmeta_builder_build(&w->builder, &w->blocks, 1);
         CHECK(t);
         return t;
+}
+
+void facts_each(test_rng_t r, int rounds, int cases,
+                void (*test)(builder_fixture_t *w, facts_t *f)) {
+        static builder_fixture_t w;
+        static facts_t f;
+        int round;
+
+        builder_fixture_init(&w, &r);
+        for (round = 0; round < rounds; round++) {
+                facts_random(&f, &r);
+                test(&w, &f);
+        }
+        while (cases--)
+                CHECK(w.cases[cases] > rounds / 20);
+        builder_fixture_destroy(&w);
 }
 
 /* ---- from a block -------------------------------------------------------- */

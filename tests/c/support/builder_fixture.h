@@ -49,6 +49,8 @@ typedef struct builder_fixture {
         rdmeta_memory_t blocks;
         rdmeta_builder_t builder;
         gen_bytes_t bytes; /* the topic that the builder reads */
+        test_rng_t *rng;
+        int cases[2]; /* how often a test met each of its cases */
 } builder_fixture_t;
 
 void builder_fixture_init(builder_fixture_t *w, test_rng_t *r);
@@ -66,6 +68,17 @@ void builder_fixture_merge_row(builder_fixture_t *w, const fact_row_t *p,
 /* Returns the block of all facts, read as v12. */
 rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
                                       test_rng_t *shuffle);
+
+/* Runs a test with random facts, `rounds` times in one fixture. Each of its
+ * `cases` must come in more than a twentieth of the rounds. */
+void facts_each(test_rng_t r, int rounds, int cases,
+                void (*test)(builder_fixture_t *w, facts_t *f));
+
+#define RUN_EACH(test, rounds, cases)                                        \
+        do {                                                                 \
+                fprintf(stderr, "  %s\n", #test);                            \
+                facts_each(test_rng(__LINE__), rounds, cases, test);         \
+        } while (0)
 
 /* Checks that the block has exactly these facts. */
 void facts_check(const facts_t *f, const rdmeta_topic_t *t);

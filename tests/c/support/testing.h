@@ -3,7 +3,7 @@
  *
  *     static void test_something_holds(void) { CHECK(1 + 1 == 2); }
  *     int main(void) {
- *             test_begin(60);
+ *             test_begin();
  *             RUN(test_something_holds);
  *             return 0;
  *     }
@@ -44,12 +44,10 @@
 
 static uint64_t test_seed;
 
-/* Sets the seed, and has SIGALRM end a test that hangs. Each main() calls it
- * first. RDMETA_TEST_SLOWNESS says how many times longer tests may take: CI
- * runs some of them on CPUs that others leave idle. */
-static TEST_UNUSED void test_begin(unsigned seconds) {
+/* Sets the seed. Each main() calls it first. tools/run-c-tests ends a test that
+ * hangs. */
+static TEST_UNUSED void test_begin(void) {
         const char *given = getenv("RDMETA_TEST_SEED");
-        const char *slow  = getenv("RDMETA_TEST_SLOWNESS");
         struct timespec t;
 
         clock_gettime(CLOCK_REALTIME, &t);
@@ -57,7 +55,6 @@ static TEST_UNUSED void test_begin(unsigned seconds) {
                           : ((uint64_t)t.tv_sec << 30 ^ (uint64_t)t.tv_nsec) +
                                 (uint64_t)getpid();
         fprintf(stderr, "RDMETA_TEST_SEED=%" PRIu64 "\n", test_seed);
-        alarm(seconds * (slow ? (unsigned)strtoul(slow, NULL, 10) : 1));
 }
 
 /* ---- memory ---------------------------------------------------------- */

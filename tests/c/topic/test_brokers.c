@@ -345,7 +345,7 @@ static void test_every_allocation_may_fail(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_table_is_the_answers_brokers_by_id);
         RUN(test_the_cluster_has_the_fields_of_the_version);
         RUN(test_impossible_brokers_are_malformed);

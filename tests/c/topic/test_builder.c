@@ -3,44 +3,58 @@
 
 enum { ROUNDS = 1500 };
 
-static void test_rows_are_read_back_as_they_were_written(void) {
-        test_rng_t r = test_rng(1);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round;
+static void test_rows_are_read_back_as_they_were_written(
+        builder_fixture_t *w, facts_t *f) {
+        const int version = (int)test_below(w->rng, 14);
+        rdmeta_topic_t *t;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                const int version = (int)test_below(&r, 14);
-                rdmeta_topic_t *t;
-
-                facts_random(&f, &r);
-                facts_reduce(&f, version);
-                CHECK(!builder_fixture_read(&w, &f, version,
-                                            test_below(&r, 2) ? &r : NULL));
-                builder_fixture_merge(&w, &f);
-                t = rdmeta_builder_build(&w.builder, &w.blocks,
-                                         (uint64_t)round);
-                CHECK(t && rdmeta_cold(t)->version == (uint64_t)round);
-                CHECK(t->state == RDMETA_TOPIC_VALID);
-                CHECK(rdmeta_topic_has_id(t) == (version >= 10));
-                facts_check(&f, t);
-                rdmeta_topic_destroy(&w.blocks, t);
-        }
-        builder_fixture_destroy(&w);
+        facts_reduce(f, version);
+        CHECK(!builder_fixture_read(w, f, version,
+                                    test_below(w->rng, 2) ? w->rng : NULL));
+        builder_fixture_merge(w, f);
+        t = rdmeta_builder_build(&w->builder, &w->blocks, f->count);
+        CHECK(t && rdmeta_cold(t)->version == f->count);
+        CHECK(t->state == RDMETA_TOPIC_VALID);
+        CHECK(rdmeta_topic_has_id(t) == (version >= 10));
+        facts_check(f, t);
+        rdmeta_topic_destroy(&w->blocks, t);
 }
 
-static void test_a_block_is_as_small_as_its_facts_allow(void) {
-        test_rng_t r = test_rng(2);
+static void test_a_block_is_as_small_as_its_facts_allow(
+        builder_fixture_t *w, facts_t *f) {
+        rdmeta_topic_t *t;
+
+        t = builder_fixture_block(w, f, NULL);
+        CHECK(rdmeta_cold(t)->size == facts_size(f));
+        rdmeta_topic_destroy(&w->blocks, t);
+}
+
+/* 85 lists of two ids, none equal, and the empty one take 256 units. One id
+ * more, and references need two bytes. */
+static void test_references_take_two_bytes_from_257_units_on(void) {
+        test_rng_t r = test_rng(12);
         static builder_fixture_t w;
         static facts_t f;
-        int round;
+        int more, i;
 
         builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
+        for (more = 0; more < 2; more++) {
                 rdmeta_topic_t *t;
 
                 facts_random(&f, &r);
+                f.count = 85;
+                for (i = 0; i < 85; i++) {
+                        fact_row_t *p = &f.rows[i];
+
+                        memset(p, 0, sizeof(*p));
+                        p->id = i;
+                        p->counts[REPLICAS] = p->counts[ISR] = 2;
+                        p->ids[REPLICAS][0] = p->ids[ISR][0] = i;
+                        p->ids[REPLICAS][1] = p->ids[ISR][1] = i + 1;
+                }
+                f.rows[0].counts[ISR] = 0; /* so that lists are shared */
+                f.rows[1].counts[REPLICAS] += more;
+                f.rows[1].counts[ISR] += more;
                 t = builder_fixture_block(&w, &f, NULL);
                 CHECK(rdmeta_cold(t)->size == facts_size(&f));
                 rdmeta_topic_destroy(&w.blocks, t);
@@ -125,63 +139,46 @@ static rdmeta_topic_t *put_back_some(builder_fixture_t *w, facts_t *f,
         return rdmeta_builder_build(&w->builder, &w->blocks, 3);
 }
 
-static void test_equal_facts_give_equal_blocks_however_arrived_at(void) {
-        test_rng_t r = test_rng(3);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round, k;
+static void test_equal_facts_give_equal_blocks_however_arrived_at(
+        builder_fixture_t *w, facts_t *f) {
+        int k;
+        rdmeta_topic_t *t, *others[4];
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS / 3; round++) {
-                rdmeta_topic_t *t, *others[4];
-
-                facts_random(&f, &r);
-                t = builder_fixture_block(&w, &f, NULL);
-                /* Columns that are begun but not needed. */
-                CHECK(!builder_fixture_read(&w, &f, 13, NULL));
-                builder_fixture_merge(&w, &f);
-                rdmeta_builder_want_high(&w.builder);
-                rdmeta_builder_want_last(&w.builder);
-                others[0] = rdmeta_builder_build(&w.builder, &w.blocks, 9);
-                others[1] = builder_fixture_block(&w, &f, &r);
-                CHECK(!builder_fixture_read(&w, &f, 10, NULL));
-                builder_fixture_merge(&w, &f);
-                others[2] = rdmeta_builder_build(&w.builder, &w.blocks, 7);
-                others[3] = put_back_all(&w, t);
-                for (k = 0; k < 4; k++) {
-                        CHECK(others[k]);
-                        facts_check(&f, others[k]);
-                        CHECK(rdmeta_topic_same(t, others[k]));
-                        CHECK(rdmeta_topic_same(others[k], t));
-                        rdmeta_topic_destroy(&w.blocks, others[k]);
-                }
-                rdmeta_topic_destroy(&w.blocks, t);
+        t = builder_fixture_block(w, f, NULL);
+        /* Columns that are begun but not needed. */
+        CHECK(!builder_fixture_read(w, f, 13, NULL));
+        builder_fixture_merge(w, f);
+        rdmeta_builder_want_high(&w->builder);
+        rdmeta_builder_want_last(&w->builder);
+        others[0] = rdmeta_builder_build(&w->builder, &w->blocks, 9);
+        others[1] = builder_fixture_block(w, f, w->rng);
+        CHECK(!builder_fixture_read(w, f, 10, NULL));
+        builder_fixture_merge(w, f);
+        others[2] = rdmeta_builder_build(&w->builder, &w->blocks, 7);
+        others[3] = put_back_all(w, t);
+        for (k = 0; k < 4; k++) {
+                CHECK(others[k]);
+                facts_check(f, others[k]);
+                CHECK(rdmeta_topic_same(t, others[k]));
+                CHECK(rdmeta_topic_same(others[k], t));
+                rdmeta_topic_destroy(&w->blocks, others[k]);
         }
-        builder_fixture_destroy(&w);
+        rdmeta_topic_destroy(&w->blocks, t);
 }
 
-static void test_rows_put_back_give_the_same_block_as_rows_read(void) {
-        test_rng_t r = test_rng(7);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round;
+static void test_rows_put_back_give_the_same_block_as_rows_read(
+        builder_fixture_t *w, facts_t *f) {
+        rdmeta_topic_t *old, *mixed, *t;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS / 3; round++) {
-                rdmeta_topic_t *old, *mixed, *t;
-
-                facts_random(&f, &r);
-                old   = builder_fixture_block(&w, &f, NULL);
-                mixed = put_back_some(&w, &f, old, &r);
-                CHECK(mixed);
-                facts_check(&f, mixed);
-                t = builder_fixture_block(&w, &f, NULL);
-                CHECK(rdmeta_topic_same(t, mixed));
-                rdmeta_topic_destroy(&w.blocks, old);
-                rdmeta_topic_destroy(&w.blocks, mixed);
-                rdmeta_topic_destroy(&w.blocks, t);
-        }
-        builder_fixture_destroy(&w);
+        old   = builder_fixture_block(w, f, NULL);
+        mixed = put_back_some(w, f, old, w->rng);
+        CHECK(mixed);
+        facts_check(f, mixed);
+        t = builder_fixture_block(w, f, NULL);
+        CHECK(rdmeta_topic_same(t, mixed));
+        rdmeta_topic_destroy(&w->blocks, old);
+        rdmeta_topic_destroy(&w->blocks, mixed);
+        rdmeta_topic_destroy(&w->blocks, t);
 }
 
 /* Builds a block from an answer that leaves some rows out, and puts them back
@@ -215,30 +212,18 @@ static rdmeta_topic_t *insert_some(builder_fixture_t *w, const facts_t *f,
 }
 
 static void test_rows_left_out_and_put_back_give_the_same_block(
-        void) {
-        test_rng_t r = test_rng(11);
-        static facts_t f;
-        builder_fixture_t w;
-        int round;
+        builder_fixture_t *w, facts_t *f) {
+        rdmeta_topic_t *old, *more;
 
-        for (round = 0; round < ROUNDS / 3; round++) {
-                rdmeta_topic_t *old, *more;
-
-                if (round % 10 == 0) /* a builder without room yet */
-                        builder_fixture_init(&w, &r);
-                facts_random(&f, &r);
-                old = builder_fixture_block(&w, &f, NULL);
-                if (round % 2)
-                        rdmeta_builder_destroy(&w.builder);
-                more = insert_some(&w, &f, old, &r);
-                CHECK(more);
-                facts_check(&f, more);
-                CHECK(rdmeta_topic_same(old, more));
-                rdmeta_topic_destroy(&w.blocks, old);
-                rdmeta_topic_destroy(&w.blocks, more);
-                if (round % 10 == 9)
-                        builder_fixture_destroy(&w);
-        }
+        old = builder_fixture_block(w, f, NULL);
+        if (test_below(w->rng, 2)) /* it has no room then */
+                rdmeta_builder_destroy(&w->builder);
+        more = insert_some(w, f, old, w->rng);
+        CHECK(more);
+        facts_check(f, more);
+        CHECK(rdmeta_topic_same(old, more));
+        rdmeta_topic_destroy(&w->blocks, old);
+        rdmeta_topic_destroy(&w->blocks, more);
 }
 
 /* Changes one fact and returns 1; 0: there is none of that kind. */
@@ -300,43 +285,34 @@ static int change_fact(facts_t *f, test_rng_t *r) {
         }
 }
 
-static void test_any_other_fact_gives_another_block(void) {
-        test_rng_t r = test_rng(4);
-        static builder_fixture_t w;
-        static facts_t f, g;
-        int round, changed = 0;
+static void test_any_other_fact_gives_another_block(
+        builder_fixture_t *w, facts_t *f) {
+        static facts_t g;
+        rdmeta_topic_t *t, *other;
+        uint32_t i;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                rdmeta_topic_t *t, *other;
-                uint32_t i;
-
-                facts_random(&f, &r);
-                for (i = 0; i < f.count; i++) /* ISRs that can lose a member */
-                        if (!f.rows[i].counts[ISR])
-                                f.rows[i].counts[ISR] = 1;
-                memcpy(&g, &f, sizeof(f));
-                if (!change_fact(&g, &r))
-                        continue;
-                t     = builder_fixture_block(&w, &f, NULL);
-                other = builder_fixture_block(&w, &g, NULL);
-                CHECK(!rdmeta_topic_same(t, other));
-                CHECK(!rdmeta_topic_same(other, t));
-                rdmeta_topic_destroy(&w.blocks, t);
-                rdmeta_topic_destroy(&w.blocks, other);
-                changed++;
-        }
-        CHECK(changed > ROUNDS / 4);
-        builder_fixture_destroy(&w);
+        for (i = 0; i < f->count; i++) /* ISRs that can lose a member */
+                if (!f->rows[i].counts[ISR])
+                        f->rows[i].counts[ISR] = 1;
+        g = *f;
+        if (!change_fact(&g, w->rng))
+                return;
+        w->cases[0]++;
+        t     = builder_fixture_block(w, f, NULL);
+        other = builder_fixture_block(w, &g, NULL);
+        CHECK(!rdmeta_topic_same(t, other));
+        CHECK(!rdmeta_topic_same(other, t));
+        rdmeta_topic_destroy(&w->blocks, t);
+        rdmeta_topic_destroy(&w->blocks, other);
 }
 
 /* ---- impossible rows ----------------------------------------------------- */
 
-static void make_bad(fact_row_t *rows, uint32_t n, int how, test_rng_t *r) {
+static void make_bad(fact_row_t *rows, uint32_t n, test_rng_t *r) {
         fact_row_t *p = &rows[1 + test_below(r, n - 1)];
         const int which = (int)test_below(r, LISTS);
 
-        switch (how) {
+        switch (test_below(r, 5)) {
         case 0:
                 p->id = rows[0].id; /* twice */
                 break;
@@ -356,29 +332,21 @@ static void make_bad(fact_row_t *rows, uint32_t n, int how, test_rng_t *r) {
         }
 }
 
-static void test_impossible_rows_are_malformed(void) {
-        test_rng_t r = test_rng(5);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round;
+static void test_impossible_rows_are_malformed(
+        builder_fixture_t *w, facts_t *f) {
+        rdmeta_topic_t *t;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                rdmeta_topic_t *t;
-
-                facts_random(&f, &r);
-                if (f.count < 2)
-                        continue;
-                make_bad(f.rows, f.count, round % 5, &r);
-                CHECK(builder_fixture_read(&w, &f, 7 + round % 7, &r) ==
-                      RDMETA_ERR_MALFORMED);
-                /* the next topic has nothing of it */
-                facts_random(&f, &r);
-                t = builder_fixture_block(&w, &f, &r);
-                facts_check(&f, t);
-                rdmeta_topic_destroy(&w.blocks, t);
-        }
-        builder_fixture_destroy(&w);
+        if (f->count < 2)
+                return;
+        w->cases[0]++;
+        make_bad(f->rows, f->count, w->rng);
+        CHECK(builder_fixture_read(w, f, 7 + (int)test_below(w->rng, 7),
+                                   w->rng) == RDMETA_ERR_MALFORMED);
+        /* the next topic has nothing of it */
+        facts_random(f, w->rng);
+        t = builder_fixture_block(w, f, w->rng);
+        facts_check(f, t);
+        rdmeta_topic_destroy(&w->blocks, t);
 }
 
 /* ---- memory -------------------------------------------------------------- */
@@ -464,14 +432,18 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
 }
 
 int main(void) {
-        test_begin(90);
-        RUN(test_rows_are_read_back_as_they_were_written);
-        RUN(test_a_block_is_as_small_as_its_facts_allow);
-        RUN(test_equal_facts_give_equal_blocks_however_arrived_at);
-        RUN(test_rows_put_back_give_the_same_block_as_rows_read);
-        RUN(test_rows_left_out_and_put_back_give_the_same_block);
-        RUN(test_any_other_fact_gives_another_block);
-        RUN(test_impossible_rows_are_malformed);
+        test_begin();
+        RUN_EACH(test_rows_are_read_back_as_they_were_written, ROUNDS, 0);
+        RUN_EACH(test_a_block_is_as_small_as_its_facts_allow, ROUNDS, 0);
+        RUN(test_references_take_two_bytes_from_257_units_on);
+        RUN_EACH(test_equal_facts_give_equal_blocks_however_arrived_at,
+                 ROUNDS / 3, 0);
+        RUN_EACH(test_rows_put_back_give_the_same_block_as_rows_read,
+                 ROUNDS / 3, 0);
+        RUN_EACH(test_rows_left_out_and_put_back_give_the_same_block,
+                 ROUNDS / 3, 0);
+        RUN_EACH(test_any_other_fact_gives_another_block, ROUNDS, 1);
+        RUN_EACH(test_impossible_rows_are_malformed, ROUNDS, 1);
         RUN(test_no_memory_is_returned_and_overcome);
         RUN(test_an_unusually_large_topic_gives_its_memory_back);
         return 0;

@@ -391,7 +391,7 @@ static void test_kinds_and_sources_have_names_of_their_own(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_every_pair_of_states_makes_its_record);
         RUN(test_brokers_in_sync_are_compared_without_their_order);
         RUN(test_brokers_have_records_in_the_order_of_their_ids);

@@ -716,7 +716,7 @@ static void test_extreme_numbers_are_numbers(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_higher_epoch_is_taken);
         RUN(test_an_equal_epoch_is_taken);
         RUN(test_a_lower_epoch_is_kept_out_and_another_broker_asked);

@@ -85,7 +85,7 @@ static void test_names_come_in_the_order_of_their_bytes(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_names_come_in_the_order_of_their_bytes);
         return 0;
 }

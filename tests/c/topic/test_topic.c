@@ -5,116 +5,89 @@ enum { ROUNDS = 400 };
 
 /* ---- where a partition is ------------------------------------------------ */
 
-static void test_each_id_has_its_place_and_no_other_has_one(void) {
-        test_rng_t r = test_rng(1);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round, k;
+static void test_each_id_has_its_place_and_no_other_has_one(
+        builder_fixture_t *w, facts_t *f) {
+        int k;
+        rdmeta_topic_t *t;
+        uint32_t i;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                rdmeta_topic_t *t;
-                uint32_t i;
+        t = builder_fixture_block(w, f, w->rng);
+        for (i = 0; i < f->count; i++) {
+                const int32_t id   = f->rows[i].id;
+                const int32_t next = i + 1 < f->count
+                                             ? f->rows[i + 1].id
+                                             : INT32_MAX;
 
-                facts_random(&f, &r);
-                t = builder_fixture_block(&w, &f, &r);
-                for (i = 0; i < f.count; i++) {
-                        const int32_t id   = f.rows[i].id;
-                        const int32_t next = i + 1 < f.count
-                                                     ? f.rows[i + 1].id
-                                                     : INT32_MAX;
-
-                        CHECK(rdmeta_topic_place(t, id) == (int64_t)i);
-                        for (k = 1; k < 5 && id + k < next; k++)
-                                CHECK(rdmeta_topic_place(t, id + k) == -1);
-                }
-                CHECK(rdmeta_topic_place(t, -1) == -1);
-                CHECK(rdmeta_topic_place(t, INT32_MIN) == -1);
-                CHECK(rdmeta_topic_place(t, INT32_MAX) == -1);
-                if (f.count && f.rows[0].id)
-                        CHECK(rdmeta_topic_place(t, 0) == -1);
-                rdmeta_topic_destroy(&w.blocks, t);
+                CHECK(rdmeta_topic_place(t, id) == (int64_t)i);
+                for (k = 1; k < 5 && id + k < next; k++)
+                        CHECK(rdmeta_topic_place(t, id + k) == -1);
         }
-        builder_fixture_destroy(&w);
+        CHECK(rdmeta_topic_place(t, -1) == -1);
+        CHECK(rdmeta_topic_place(t, INT32_MIN) == -1);
+        CHECK(rdmeta_topic_place(t, INT32_MAX) == -1);
+        if (f->count && f->rows[0].id)
+                CHECK(rdmeta_topic_place(t, 0) == -1);
+        rdmeta_topic_destroy(&w->blocks, t);
 }
 
 /* The fast path reads leaders behind the name, unless the width forbids it. */
-static void test_leaders_stand_behind_the_name(void) {
-        test_rng_t r = test_rng(2);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round, sparse = 0, dense = 0;
+static void test_leaders_stand_behind_the_name(
+        builder_fixture_t *w, facts_t *f) {
+        rdmeta_topic_t *t;
+        uint32_t i;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                rdmeta_topic_t *t;
-                uint32_t i;
-
-                facts_random(&f, &r);
-                t = builder_fixture_block(&w, &f, &r);
-                CHECK((uintptr_t)t % RDMETA_LINE == 0);
-                CHECK(t->count == f.count);
-                if (f.count && f.rows[f.count - 1].id >= (int32_t)f.count) {
-                        CHECK(t->width == RDMETA_TOPIC_SPARSE);
-                        sparse++;
-                } else {
-                        CHECK(t->width != RDMETA_TOPIC_SPARSE);
-                        for (i = 0; i < f.count; i++)
-                                CHECK(rdmeta_col_get(t->name + f.name_len,
-                                                     t->width, i) ==
-                                      f.rows[i].leader);
-                        dense++;
-                }
-                rdmeta_topic_destroy(&w.blocks, t);
+        t = builder_fixture_block(w, f, w->rng);
+        CHECK((uintptr_t)t % RDMETA_LINE == 0);
+        CHECK(t->count == f->count);
+        if (f->count && f->rows[f->count - 1].id >= (int32_t)f->count) {
+                CHECK(t->width == RDMETA_TOPIC_SPARSE);
+                w->cases[0]++;
+        } else {
+                CHECK(t->width != RDMETA_TOPIC_SPARSE);
+                for (i = 0; i < f->count; i++)
+                        CHECK(rdmeta_col_get(t->name + f->name_len,
+                                             t->width, i) ==
+                              f->rows[i].leader);
+                w->cases[1]++;
         }
-        CHECK(sparse && dense);
-        builder_fixture_destroy(&w);
+        rdmeta_topic_destroy(&w->blocks, t);
 }
 
 /* ---- where blocks are ---------------------------------------------------- */
 
-static void test_a_block_is_split_where_a_lookup_needs_one_line(void) {
-        test_rng_t r = test_rng(11);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round, split = 0, whole = 0;
+static void test_a_block_is_split_where_a_lookup_needs_one_line(
+        builder_fixture_t *w, facts_t *f) {
+        const int small = test_below(w->rng, 2) != 0;
+        const char *columns;
+        rdmeta_topic_t *t;
+        size_t hot, size;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                const char *columns;
-                rdmeta_topic_t *t;
-                size_t hot, size;
-
-                facts_random(&f, &r);
-                if (round % 2 && f.count > 20)
-                        f.count = 1 + (uint32_t)test_below(&r, 20);
-                if (round % 2 && f.name_len > 40)
-                        f.name_len = 1 + test_below(&r, 40);
-                t    = builder_fixture_block(&w, &f, NULL);
-                hot  = 16 + t->name_len +
-                      (f.count << (t->width == 3 ? 2 : t->width));
-                size = rdmeta_cold(t)->size;
-                CHECK(rdmeta_topic_hot(t) == hot);
-                CHECK(rdmeta_topic_is_split(t) == (hot <= 58));
-                CHECK((uintptr_t)t % 64 == 0);
-                columns = rdmeta_topic_columns(t);
-                if (hot <= 58) {
-                        split++;
-                        CHECK((uintptr_t)columns % 8 == 0);
-                        CHECK(columns == (char *)(rdmeta_cold(t) + 1));
-                        CHECK(rdmeta_topic_bytes(&w.blocks, t) ==
-                              64 + (size + 15) / 16 * 16);
-                } else {
-                        whole++;
-                        CHECK(columns == (char *)t + hot);
-                        CHECK((char *)(rdmeta_cold(t) + 1) == (char *)t);
-                        CHECK(rdmeta_topic_bytes(&w.blocks, t) ==
-                              (size + 63) / 64 * 64);
-                }
-                rdmeta_topic_destroy(&w.blocks, t);
+        if (small && f->count > 20)
+                f->count = 1 + (uint32_t)test_below(w->rng, 20);
+        if (small && f->name_len > 40)
+                f->name_len = 1 + test_below(w->rng, 40);
+        t    = builder_fixture_block(w, f, NULL);
+        hot  = 16 + t->name_len +
+              (f->count << (t->width == 3 ? 2 : t->width));
+        size = rdmeta_cold(t)->size;
+        CHECK(rdmeta_topic_hot(t) == hot);
+        CHECK(rdmeta_topic_is_split(t) == (hot <= 58));
+        CHECK((uintptr_t)t % 64 == 0);
+        columns = rdmeta_topic_columns(t);
+        if (hot <= 58) {
+                w->cases[0]++;
+                CHECK((uintptr_t)columns % 8 == 0);
+                CHECK(columns == (char *)(rdmeta_cold(t) + 1));
+                CHECK(rdmeta_topic_bytes(&w->blocks, t) ==
+                      64 + (size + 15) / 16 * 16);
+        } else {
+                w->cases[1]++;
+                CHECK(columns == (char *)t + hot);
+                CHECK((char *)(rdmeta_cold(t) + 1) == (char *)t);
+                CHECK(rdmeta_topic_bytes(&w->blocks, t) ==
+                      (size + 63) / 64 * 64);
         }
-        CHECK(split > ROUNDS / 20 && whole > ROUNDS / 20);
-        builder_fixture_destroy(&w);
+        rdmeta_topic_destroy(&w->blocks, t);
 }
 
 /* The lines of split blocks are neighbours, without bytes between them. */
@@ -134,97 +107,70 @@ static void test_lines_of_split_blocks_lie_behind_each_other(void) {
         rdmeta_memory_destroy(&blocks);
 }
 
-static void test_a_copy_is_the_same_elsewhere(void) {
-        test_rng_t r = test_rng(12);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round;
+static void test_a_copy_is_the_same_elsewhere(
+        builder_fixture_t *w, facts_t *f) {
+        rdmeta_topic_t *t, *copy;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                rdmeta_topic_t *t, *copy;
-
-                facts_random(&f, &r);
-                t = builder_fixture_block(&w, &f, NULL);
-                atomic_store(&t->deadline, 12345);
-                rdmeta_topic_provenance_set(
-                        t, (rdmeta_provenance_t){7, 60000, 5});
-                rdmeta_cold(t)->link = 99;
-                t->state             = RDMETA_TOPIC_DENIED;
-                copy                 = rdmeta_topic_copy(&w.blocks, t);
-                CHECK(copy && copy != t && rdmeta_topic_same(t, copy));
-                CHECK(rdmeta_cold(copy) != rdmeta_cold(t));
-                CHECK(!memcmp(rdmeta_cold(copy), rdmeta_cold(t),
-                              sizeof(rdmeta_cold_t)));
-                CHECK(atomic_load(&copy->deadline) == 12345);
-                rdmeta_topic_destroy(&w.blocks, t);
-                facts_check(&f, copy);
-                rdmeta_topic_destroy(&w.blocks, copy);
-        }
-        builder_fixture_destroy(&w);
+        t = builder_fixture_block(w, f, NULL);
+        atomic_store(&t->deadline, 12345);
+        rdmeta_topic_provenance_set(
+                t, (rdmeta_provenance_t){7, 60000, 5});
+        rdmeta_cold(t)->link = 99;
+        t->state             = RDMETA_TOPIC_DENIED;
+        copy                 = rdmeta_topic_copy(&w->blocks, t);
+        CHECK(copy && copy != t && rdmeta_topic_same(t, copy));
+        CHECK(rdmeta_cold(copy) != rdmeta_cold(t));
+        CHECK(!memcmp(rdmeta_cold(copy), rdmeta_cold(t),
+                      sizeof(rdmeta_cold_t)));
+        CHECK(atomic_load(&copy->deadline) == 12345);
+        rdmeta_topic_destroy(&w->blocks, t);
+        facts_check(f, copy);
+        rdmeta_topic_destroy(&w->blocks, copy);
 }
 
 /* ---- blocks without a response ------------------------------------------- */
 
-static void test_a_bare_block_is_one_without_partitions(void) {
-        test_rng_t r = test_rng(3);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round;
+static void test_a_bare_block_is_one_without_partitions(
+        builder_fixture_t *w, facts_t *f) {
+        rdmeta_topic_t *t, *bare;
+        rdmeta_str_t name;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                rdmeta_topic_t *t, *bare;
-                rdmeta_str_t name;
-
-                facts_random(&f, &r);
-                f.count      = 0;
-                f.n_past     = 0;
-                f.internal   = 0;
-                f.operations = RDMETA_NO_OPERATIONS;
-                name         = (rdmeta_str_t){f.name, f.name_len};
-                t            = builder_fixture_block(&w, &f, NULL);
-                bare         = rdmeta_topic_bare(&w.blocks, name, f.id,
-                                                 RDMETA_TOPIC_VALID,
-                                                 (int16_t)f.error, 44);
-                CHECK(bare && rdmeta_cold(bare)->version == 44);
-                facts_check(&f, bare);
-                CHECK(rdmeta_topic_same(t, bare));
-                rdmeta_topic_destroy(&w.blocks, t);
-                rdmeta_topic_destroy(&w.blocks, bare);
-        }
-        builder_fixture_destroy(&w);
+        f->count      = 0;
+        f->n_past     = 0;
+        f->internal   = 0;
+        f->operations = RDMETA_NO_OPERATIONS;
+        name         = (rdmeta_str_t){f->name, f->name_len};
+        t            = builder_fixture_block(w, f, NULL);
+        bare         = rdmeta_topic_bare(&w->blocks, name, f->id,
+                                         RDMETA_TOPIC_VALID,
+                                         (int16_t)f->error, 44);
+        CHECK(bare && rdmeta_cold(bare)->version == 44);
+        facts_check(f, bare);
+        CHECK(rdmeta_topic_same(t, bare));
+        rdmeta_topic_destroy(&w->blocks, t);
+        rdmeta_topic_destroy(&w->blocks, bare);
 }
 
-static void test_another_state_keeps_the_facts(void) {
-        test_rng_t r = test_rng(4);
-        static builder_fixture_t w;
-        static facts_t f;
-        int round;
+static void test_another_state_keeps_the_facts(
+        builder_fixture_t *w, facts_t *f) {
+        const uint16_t state =
+                (uint16_t)(1 + test_below(w->rng, RDMETA_TOPIC_GONE));
+        rdmeta_topic_t *t, *other, *back;
 
-        builder_fixture_init(&w, &r);
-        for (round = 0; round < ROUNDS; round++) {
-                const uint16_t state =
-                        (uint16_t)(1 + test_below(&r, RDMETA_TOPIC_GONE));
-                rdmeta_topic_t *t, *other, *back;
-
-                facts_random(&f, &r);
-                t     = builder_fixture_block(&w, &f, NULL);
-                other = rdmeta_topic_restate(&w.blocks, t, state, 29, 8);
-                CHECK(other && other->state == state);
-                CHECK(rdmeta_cold(other)->version == 8);
-                CHECK(!rdmeta_topic_same(t, other));
-                back = rdmeta_topic_restate(&w.blocks, other, 0,
-                                            (int16_t)f.error, 9);
-                CHECK(back && rdmeta_topic_same(t, back));
-                f.error = 29;
-                facts_check(&f, other);
-                rdmeta_topic_destroy(&w.blocks, t);
-                rdmeta_topic_destroy(&w.blocks, other);
-                rdmeta_topic_destroy(&w.blocks, back);
-        }
-        rdmeta_topic_destroy(&w.blocks, NULL);
-        builder_fixture_destroy(&w);
+        t     = builder_fixture_block(w, f, NULL);
+        other = rdmeta_topic_restate(&w->blocks, t, state, 29, 8);
+        CHECK(other && other->state == state);
+        CHECK(rdmeta_cold(other)->version == 8);
+        CHECK(!rdmeta_topic_same(t, other));
+        back = rdmeta_topic_restate(&w->blocks, other, 0,
+                                    (int16_t)f->error, 9);
+        CHECK(back && rdmeta_topic_same(t, back));
+        f->error = 29;
+        facts_check(f, other);
+        rdmeta_topic_destroy(&w->blocks, t);
+        rdmeta_topic_destroy(&w->blocks, other);
+        rdmeta_topic_destroy(&w->blocks, back);
+        rdmeta_topic_destroy(&w->blocks, NULL);
 }
 
 /* A block's version, deadline and provenance are no facts. */
@@ -260,6 +206,7 @@ static void test_no_memory_makes_no_block(void) {
         const rdmeta_str_t name = {"a", 1};
         test_rng_t r            = test_rng(6);
         static builder_fixture_t w;
+        size_t used, blocks = 1;
         rdmeta_topic_t *t;
 
         builder_fixture_init(&w, &r);
@@ -268,10 +215,14 @@ static void test_no_memory_makes_no_block(void) {
                                  1));
         t = rdmeta_topic_bare(&w.blocks, name, rdmeta_wire_zero_id, 0, 0, 1);
         CHECK(t && !rdmeta_topic_has_id(t));
-        do /* until the chunk is full */
+        for (;; blocks++) { /* until the chunk is full */
                 w.heap.fail_at = w.heap.calls + 1;
-        while (rdmeta_topic_restate(&w.blocks, t, 1, 0, 2));
+                if (!rdmeta_topic_restate(&w.blocks, t, 1, 0, 2))
+                        break;
+        }
         CHECK(w.heap.calls == w.heap.fail_at);
+        CHECK(!rdmeta_slab_check(&w.blocks.slabs[RDMETA_MEMORY_HOT], &used));
+        CHECK(used == blocks * RDMETA_LINE); /* no line is lost */
         builder_fixture_destroy(&w);
 }
 
@@ -366,14 +317,15 @@ static void test_names_of_every_length_are_compared_whole(void) {
 }
 
 int main(void) {
-        test_begin(60);
-        RUN(test_each_id_has_its_place_and_no_other_has_one);
-        RUN(test_leaders_stand_behind_the_name);
-        RUN(test_a_block_is_split_where_a_lookup_needs_one_line);
+        test_begin();
+        RUN_EACH(test_each_id_has_its_place_and_no_other_has_one, ROUNDS, 0);
+        RUN_EACH(test_leaders_stand_behind_the_name, ROUNDS, 2);
+        RUN_EACH(test_a_block_is_split_where_a_lookup_needs_one_line,
+                 ROUNDS, 2);
         RUN(test_lines_of_split_blocks_lie_behind_each_other);
-        RUN(test_a_copy_is_the_same_elsewhere);
-        RUN(test_a_bare_block_is_one_without_partitions);
-        RUN(test_another_state_keeps_the_facts);
+        RUN_EACH(test_a_copy_is_the_same_elsewhere, ROUNDS, 0);
+        RUN_EACH(test_a_bare_block_is_one_without_partitions, ROUNDS, 0);
+        RUN_EACH(test_another_state_keeps_the_facts, ROUNDS, 0);
         RUN(test_blocks_are_the_same_whenever_they_were_made);
         RUN(test_no_memory_makes_no_block);
         RUN(test_columns_hold_what_their_width_can);

@@ -561,7 +561,7 @@ static void test_a_large_block_is_checked_in_linear_time(void) {
 }
 
 int main(void) {
-        test_begin(100);
+        test_begin();
         RUN(test_a_block_of_our_own_is_good_in_every_state);
         RUN(test_a_block_cut_anywhere_is_not);
         RUN(test_a_damaged_block_is_refused_or_can_be_read);

@@ -302,7 +302,7 @@ static void test_versions_that_do_not_exist_are_unsupported(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_every_version_writes_its_fields_and_refuses_the_rest);
         RUN(test_all_topics_is_null_but_empty_at_v0);
         RUN(test_no_topics_is_empty_and_is_unsupported_at_v0);

@@ -411,7 +411,7 @@ static void test_versions_that_do_not_exist_are_unsupported(void) {
 }
 
 int main(void) {
-        test_begin(120);
+        test_begin();
         RUN(test_every_version_reads_what_was_written);
         RUN(test_varints_need_not_be_minimal);
         RUN(test_tagged_fields_are_skipped_wherever_they_may_be);

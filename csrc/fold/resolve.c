@@ -1,7 +1,7 @@
-#include "fold/settle.h"
+#include "fold/resolve.h"
 
 #include "fold/brokers.h"
-#include "fold/pieces.h"
+#include "fold/intervals.h"
 #include "fold/topics.h"
 
 /* ---- the open version ---------------------------------------------------- */
@@ -60,7 +60,7 @@ rdmeta_err_t rdmeta_fold_touch_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
         return RDMETA_OK;
 }
 
-/* ---- settling ------------------------------------------------------------ */
+/* ---- resolving ----------------------------------------------------------- */
 
 rdmeta_fold_began_t rdmeta_fold_began(const rdmeta_fold_began_t *next,
                                       uint8_t reason) {
@@ -74,7 +74,7 @@ rdmeta_fold_began_t rdmeta_fold_began(const rdmeta_fold_began_t *next,
         return began;
 }
 
-static rdmeta_err_t settle_entry(rdmeta_fold_t *f, rdmeta_fold_entry_t *e) {
+static rdmeta_err_t resolve_entry(rdmeta_fold_t *f, rdmeta_fold_entry_t *e) {
         rdmeta_fold_topic_t *t = e->topic;
         rdmeta_fold_partition_t *p =
                 rdmeta_fold_partition_find(f, t, e->partition);
@@ -99,7 +99,7 @@ static rdmeta_err_t settle_entry(rdmeta_fold_t *f, rdmeta_fold_entry_t *e) {
 
 /* Touches each partition whose replicas lie on another number of racks, since a
  * broker has another rack. */
-static rdmeta_err_t settle_racks(rdmeta_fold_t *f) {
+static rdmeta_err_t resolve_racks(rdmeta_fold_t *f) {
         size_t i;
         uint32_t k;
         int32_t racks;
@@ -141,7 +141,7 @@ static int is_empty(const rdmeta_fold_topic_t *t) {
         return 1;
 }
 
-static rdmeta_err_t settle_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t) {
+static rdmeta_err_t resolve_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t) {
         const rdmeta_fold_ended_t ended = {t->next.at, t->reason};
         rdmeta_fold_topic_says_t *now   = &t->says;
         int exists, differs, look;
@@ -168,7 +168,7 @@ static rdmeta_err_t settle_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t) {
 
 /* Frees the words that no state refers to. No version is open. */
 static void sweep(rdmeta_fold_t *f) {
-        rdmeta_fold_words_t *w = &f->words;
+        rdmeta_fold_interned_t *w = &f->interned;
         rdmeta_avl_iter_t it;
         const rdmeta_avl_node_t *node;
         size_t i;
@@ -176,63 +176,64 @@ static void sweep(rdmeta_fold_t *f) {
 
         for (i = 0; i < f->n_topics; i++) {
                 const rdmeta_fold_topic_t *t = f->topics[i];
-                rdmeta_fold_words_mark(w, t->shown);
-                rdmeta_fold_words_mark(w, t->says.id);
+                rdmeta_fold_interned_mark(w, t->shown);
+                rdmeta_fold_interned_mark(w, t->says.id);
                 for (k = 0; k < t->n; k++) {
                         const rdmeta_fold_says_t *s = &t->partitions[k].says;
-                        rdmeta_fold_words_mark(w, s->id);
-                        rdmeta_fold_words_mark(w, s->isr);
-                        rdmeta_fold_words_mark(w, s->replicas);
-                        rdmeta_fold_words_mark(w, s->offline);
+                        rdmeta_fold_interned_mark(w, s->id);
+                        rdmeta_fold_interned_mark(w, s->isr);
+                        rdmeta_fold_interned_mark(w, s->replicas);
+                        rdmeta_fold_interned_mark(w, s->offline);
                 }
         }
         rdmeta_avl_iter_init(&it, &f->brokers, NULL);
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 const rdmeta_fold_broker_t *b = (const void *)node;
-                rdmeta_fold_words_mark(w, b->host);
-                rdmeta_fold_words_mark(w, b->rack);
+                rdmeta_fold_interned_mark(w, b->host);
+                rdmeta_fold_interned_mark(w, b->rack);
         }
         rdmeta_avl_iter_init(&it, &f->configs, NULL);
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 const rdmeta_fold_config_t *c = (const void *)node;
-                rdmeta_fold_words_mark(w, c->resource);
-                rdmeta_fold_words_mark(w, c->key);
-                rdmeta_fold_words_mark(w, c->value);
+                rdmeta_fold_interned_mark(w, c->resource);
+                rdmeta_fold_interned_mark(w, c->key);
+                rdmeta_fold_interned_mark(w, c->value);
         }
-        rdmeta_fold_words_sweep(w);
+        rdmeta_fold_interned_sweep(w);
 }
 
-rdmeta_err_t rdmeta_fold_settle(rdmeta_fold_t *f) {
-        if (f->racks_reason != RDMETA_BY_NOTHING && settle_racks(f))
+rdmeta_err_t rdmeta_fold_resolve(rdmeta_fold_t *f) {
+        if (f->racks_reason != RDMETA_BY_NOTHING && resolve_racks(f))
                 return RDMETA_ERR_NO_MEMORY;
-        while (f->settled < f->n_entries) {
-                if (settle_entry(f, &f->entries[f->settled]))
+        while (f->resolved < f->n_entries) {
+                if (resolve_entry(f, &f->entries[f->resolved]))
                         return RDMETA_ERR_NO_MEMORY;
-                f->settled++;
+                f->resolved++;
         }
-        while (f->settled_topics < f->n_touched) {
-                if (settle_topic(f, f->touched[f->settled_topics]))
+        while (f->resolved_topics < f->n_touched) {
+                if (resolve_topic(f, f->touched[f->resolved_topics]))
                         return RDMETA_ERR_NO_MEMORY;
-                f->settled_topics++;
+                f->resolved_topics++;
         }
-        f->n_entries = f->settled = 0;
-        f->n_touched = f->settled_topics = 0;
-        if (rdmeta_fold_words_many(&f->words))
+        f->n_entries = f->resolved = 0;
+        f->n_touched = f->resolved_topics = 0;
+        if (rdmeta_fold_interned_many(&f->interned))
                 sweep(f);
         return RDMETA_OK;
 }
 
 /* ---- midnights, and the end ---------------------------------------------- */
 
-/* Makes a piece begin anew at the midnight that has ended it. */
+/* Makes an interval begin anew at the midnight that has ended it. */
 static void again(rdmeta_fold_began_t *began, int64_t at) {
         began->at     = at;
         began->by     = RDMETA_BY_MIDNIGHT;
         began->unseen = -1;
 }
 
-/* Ends the pieces of a topic and of its partitions. With `on` they begin again,
- * else they are gone. A piece that begins at that time is done already. */
+/* Ends the intervals of a topic and of its partitions. With `on` they begin
+ * again, else they are gone. A midnight that is repeated, because there was no
+ * memory, gives no second row for an interval: see part_of() of intervals.c. */
 static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
                               rdmeta_fold_ended_t ended, int on) {
         uint32_t i;
@@ -240,7 +241,7 @@ static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
         rdmeta_fold_partitions_sort(f, t);
         for (i = 0; i < t->n; i++) {
                 rdmeta_fold_partition_t *p = &t->partitions[i];
-                if (!p->stands || (on && p->began.at >= ended.at))
+                if (!p->stands)
                         continue;
                 if (rdmeta_fold_put_partition(f, t, p->number, &p->says,
                                               &p->began, ended))
@@ -248,7 +249,7 @@ static rdmeta_err_t end_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
                 again(&p->began, ended.at);
                 p->stands = (uint8_t)on;
         }
-        if (!t->stands || (on && t->began.at >= ended.at))
+        if (!t->stands)
                 return RDMETA_OK;
         if (rdmeta_fold_put_topic(f, t, &t->before, ended))
                 return RDMETA_ERR_NO_MEMORY;
@@ -266,7 +267,7 @@ static rdmeta_err_t end_brokers(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 rdmeta_fold_broker_t *b =
                         (rdmeta_fold_broker_t *)(uintptr_t)node;
-                if (!b->stands || (on && b->began.at >= ended.at))
+                if (!b->stands)
                         continue;
                 if (rdmeta_fold_put_broker(f, b, ended))
                         return RDMETA_ERR_NO_MEMORY;
@@ -293,8 +294,6 @@ static rdmeta_err_t end_configs(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 rdmeta_fold_config_t *c =
                         (rdmeta_fold_config_t *)(uintptr_t)node;
-                if (c->began.at >= ended.at)
-                        continue;
                 if (rdmeta_fold_put_config(f, c, ended))
                         return RDMETA_ERR_NO_MEMORY;
                 again(&c->began, ended.at);
@@ -304,7 +303,7 @@ static rdmeta_err_t end_configs(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
 
 static rdmeta_err_t end_all(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
                             int on) {
-        rdmeta_err_t err = rdmeta_fold_settle(f);
+        rdmeta_err_t err = rdmeta_fold_resolve(f);
         size_t i;
 
         if (err)

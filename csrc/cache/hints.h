@@ -15,8 +15,8 @@
  * makes hints has a number. A request carries the last number at the time when
  * it left. So its answer ends no hint that was made later.
  */
-#ifndef RDMETA_CACHE_IN_FLIGHT_H
-#define RDMETA_CACHE_IN_FLIGHT_H
+#ifndef RDMETA_CACHE_HINTS_H
+#define RDMETA_CACHE_HINTS_H
 
 #include "cache/state.h"
 
@@ -31,4 +31,4 @@ void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t deadline,
 void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                       int failed, int64_t mono_us);
 
-#endif /* RDMETA_CACHE_IN_FLIGHT_H */
+#endif /* RDMETA_CACHE_HINTS_H */

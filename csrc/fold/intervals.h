@@ -1,6 +1,6 @@
-/* Writes pieces and changes into the columns of their tables. */
-#ifndef RDMETA_FOLD_PIECES_H
-#define RDMETA_FOLD_PIECES_H
+/* Writes intervals and changes into the columns of their tables. */
+#ifndef RDMETA_FOLD_INTERVALS_H
+#define RDMETA_FOLD_INTERVALS_H
 
 #include "fold/state.h"
 
@@ -18,14 +18,14 @@ typedef struct rdmeta_fold_row {
         rdmeta_ids_t old_offline, new_offline;
 } rdmeta_fold_row_t;
 
-/* The end of a piece. */
+/* The end of an interval. */
 typedef struct rdmeta_fold_ended {
         int64_t at;
         uint8_t by;
 } rdmeta_fold_ended_t;
 
-/* Write the part of a piece that counts; nothing if there is none. Each returns
- * NO_MEMORY, and has then written nothing. */
+/* Write the part of an interval that counts; nothing if there is none. Each
+ * returns NO_MEMORY, and has then written nothing. */
 rdmeta_err_t rdmeta_fold_put_partition(rdmeta_fold_t *f,
                                        const rdmeta_fold_topic_t *t,
                                        uint32_t partition,
@@ -48,4 +48,4 @@ rdmeta_err_t rdmeta_fold_put_config(rdmeta_fold_t *f,
 rdmeta_err_t rdmeta_fold_put_change(rdmeta_fold_t *f,
                                     const rdmeta_fold_row_t *row, int64_t at);
 
-#endif /* RDMETA_FOLD_PIECES_H */
+#endif /* RDMETA_FOLD_INTERVALS_H */

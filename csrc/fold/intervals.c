@@ -1,4 +1,4 @@
-#include "fold/pieces.h"
+#include "fold/intervals.h"
 
 #include "arrow/text.h"
 #include "topic/diff_table.h"
@@ -41,7 +41,7 @@ static rdmeta_fold_out_t *out_of(rdmeta_fold_t *f, int32_t table) {
 
 static void put_word(rdmeta_fold_t *f, rdmeta_fold_out_t *o, int column,
                      uint32_t word, int shift) {
-        const rdmeta_fold_word_t *w = word ? f->words.words[word] : NULL;
+        const rdmeta_fold_word_t *w = word ? f->interned.words[word] : NULL;
 
         rdmeta_fold_put_bytes(o, column, w ? w->data : NULL, w ? w->size : 0,
                               shift);
@@ -82,13 +82,13 @@ static void put_clean(rdmeta_fold_out_t *o, int column, rdmeta_str_t s) {
         free(clean);
 }
 
-/* The part of a piece that counts. */
+/* The part of an interval that counts. */
 typedef struct part {
         int64_t began_at, ended_at, unseen;
         uint8_t began_by, ended_by;
 } part_t;
 
-/* Sets *p. Returns 0 if no part of the piece counts. */
+/* Sets *p. Returns 0 if no part of the interval counts. */
 static int part_of(const rdmeta_fold_t *f, const rdmeta_fold_began_t *began,
                    rdmeta_fold_ended_t ended, part_t *p) {
         p->began_at = began->at;

@@ -1,5 +1,5 @@
-/* Hints and their end: which names are in flight. See in_flight.h. */
-#include "cache/in_flight.h"
+/* Hints and their end: which names are in flight. See hints.h. */
+#include "cache/hints.h"
 
 #include "cache/entry.h"
 #include "cache/live_image.h"

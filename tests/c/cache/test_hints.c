@@ -473,7 +473,7 @@ static void test_a_stale_topic_that_is_asked_for_keeps_its_age(void) {
 }
 
 int main(void) {
-        test_begin(60);
+        test_begin();
         RUN(test_a_hint_lasts_as_long_as_configured);
         RUN(test_a_hint_past_its_deadline_is_asked_for_again);
         RUN(test_hints_end_in_the_order_of_their_own_deadlines);

@@ -15,8 +15,8 @@
  * the last sweep, the fold marks those in use, and a sweep frees the others.
  * So their memory is bounded by the state, and the hot path has no counts.
  */
-#ifndef RDMETA_FOLD_WORDS_H
-#define RDMETA_FOLD_WORDS_H
+#ifndef RDMETA_FOLD_INTERNED_H
+#define RDMETA_FOLD_INTERNED_H
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -30,7 +30,7 @@ typedef struct rdmeta_fold_word {
         int64_t data[]; /* aligned for ids */
 } rdmeta_fold_word_t;
 
-typedef struct rdmeta_fold_words {
+typedef struct rdmeta_fold_interned {
         const rdmeta_allocator_t *allocator;
         uint64_t key[RDMETA_HASH_KEYS];
         rdmeta_fold_word_t **words; /* by number */
@@ -41,34 +41,34 @@ typedef struct rdmeta_fold_words {
         uint32_t mask; /* of slots */
         uint32_t limit; /* of words in use, before a sweep is due */
         size_t bytes;
-} rdmeta_fold_words_t;
+} rdmeta_fold_interned_t;
 
 /* Makes an empty set; borrows the allocator. It holds no memory yet. */
-void rdmeta_fold_words_init(rdmeta_fold_words_t *w,
+void rdmeta_fold_interned_init(rdmeta_fold_interned_t *w,
                             const rdmeta_allocator_t *allocator,
                             uint64_t *seed);
-void rdmeta_fold_words_destroy(rdmeta_fold_words_t *w);
+void rdmeta_fold_interned_destroy(rdmeta_fold_interned_t *w);
 
 /* Returns the number of these bytes, which it copies; 0: no memory. */
-uint32_t rdmeta_fold_words_put(rdmeta_fold_words_t *w, const void *data,
+uint32_t rdmeta_fold_interned_put(rdmeta_fold_interned_t *w, const void *data,
                                size_t size);
 
 /* Returns whether a sweep is due. */
-RDMETA_INLINE int rdmeta_fold_words_many(const rdmeta_fold_words_t *w) {
+RDMETA_INLINE int rdmeta_fold_interned_many(const rdmeta_fold_interned_t *w) {
         return w->n - w->n_free > w->limit;
 }
 
 /* Marks a word as in use; 0 is fine. */
-RDMETA_INLINE void rdmeta_fold_words_mark(rdmeta_fold_words_t *w,
+RDMETA_INLINE void rdmeta_fold_interned_mark(rdmeta_fold_interned_t *w,
                                           uint32_t number) {
         if (number)
                 w->words[number]->marked = 1;
 }
 
 /* Frees the words that are not marked, and takes all marks off. */
-void rdmeta_fold_words_sweep(rdmeta_fold_words_t *w);
+void rdmeta_fold_interned_sweep(rdmeta_fold_interned_t *w);
 
-RDMETA_INLINE int rdmeta_fold_words_is(const rdmeta_fold_words_t *w,
+RDMETA_INLINE int rdmeta_fold_interned_is(const rdmeta_fold_interned_t *w,
                                        uint32_t number, const void *data,
                                        size_t size) {
         const rdmeta_fold_word_t *word = w->words[number];
@@ -76,4 +76,4 @@ RDMETA_INLINE int rdmeta_fold_words_is(const rdmeta_fold_words_t *w,
         return word->size == size && !memcmp(word->data, data, size);
 }
 
-#endif /* RDMETA_FOLD_WORDS_H */
+#endif /* RDMETA_FOLD_INTERNED_H */

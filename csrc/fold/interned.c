@@ -1,8 +1,8 @@
-#include "fold/words.h"
+#include "fold/interned.h"
 
 enum { FIRST_ROOM = 64, LEAST_LIMIT = 1024 };
 
-void rdmeta_fold_words_init(rdmeta_fold_words_t *w,
+void rdmeta_fold_interned_init(rdmeta_fold_interned_t *w,
                             const rdmeta_allocator_t *allocator,
                             uint64_t *seed) {
         int i;
@@ -18,16 +18,16 @@ static size_t word_bytes(size_t size) {
         return sizeof(rdmeta_fold_word_t) + ((size + 7) & ~(size_t)7);
 }
 
-static size_t slots_bytes(const rdmeta_fold_words_t *w) {
+static size_t slots_bytes(const rdmeta_fold_interned_t *w) {
         return ((size_t)w->mask + 1) * sizeof(*w->slots);
 }
 
-static void word_free(rdmeta_fold_words_t *w, rdmeta_fold_word_t *word) {
+static void word_free(rdmeta_fold_interned_t *w, rdmeta_fold_word_t *word) {
         w->bytes -= word_bytes(word->size);
         rdmeta_free(w->allocator, word, word_bytes(word->size));
 }
 
-void rdmeta_fold_words_destroy(rdmeta_fold_words_t *w) {
+void rdmeta_fold_interned_destroy(rdmeta_fold_interned_t *w) {
         uint32_t i;
 
         for (i = 1; i < w->n; i++)
@@ -39,7 +39,7 @@ void rdmeta_fold_words_destroy(rdmeta_fold_words_t *w) {
                 rdmeta_free(w->allocator, w->slots, slots_bytes(w));
 }
 
-static void slot_put(rdmeta_fold_words_t *w, uint32_t number) {
+static void slot_put(rdmeta_fold_interned_t *w, uint32_t number) {
         uint32_t i = w->words[number]->hash & w->mask;
 
         while (w->slots[i])
@@ -47,7 +47,7 @@ static void slot_put(rdmeta_fold_words_t *w, uint32_t number) {
         w->slots[i] = number;
 }
 
-static void slots_fill(rdmeta_fold_words_t *w) {
+static void slots_fill(rdmeta_fold_interned_t *w) {
         uint32_t i;
 
         memset(w->slots, 0, slots_bytes(w));
@@ -57,11 +57,11 @@ static void slots_fill(rdmeta_fold_words_t *w) {
 }
 
 /* Doubles the room for words, with two slots per word. Returns 0: no memory. */
-static int grow(rdmeta_fold_words_t *w) {
+static int grow(rdmeta_fold_interned_t *w) {
         const uint32_t room = w->room ? 2 * w->room : FIRST_ROOM;
         const size_t bytes  = room * (sizeof(*w->words) + sizeof(*w->free) +
                                      2 * sizeof(*w->slots));
-        rdmeta_fold_words_t old = *w;
+        rdmeta_fold_interned_t old = *w;
 
         if (room > UINT32_C(1) << 30)
                 return 0;
@@ -94,7 +94,7 @@ static int grow(rdmeta_fold_words_t *w) {
         return 1;
 }
 
-static uint32_t find(const rdmeta_fold_words_t *w, uint32_t hash,
+static uint32_t find(const rdmeta_fold_interned_t *w, uint32_t hash,
                      const void *data, size_t size) {
         uint32_t i;
 
@@ -102,12 +102,12 @@ static uint32_t find(const rdmeta_fold_words_t *w, uint32_t hash,
                 return 0;
         for (i = hash & w->mask; w->slots[i]; i = (i + 1) & w->mask)
                 if (w->words[w->slots[i]]->hash == hash &&
-                    rdmeta_fold_words_is(w, w->slots[i], data, size))
+                    rdmeta_fold_interned_is(w, w->slots[i], data, size))
                         return w->slots[i];
         return 0;
 }
 
-uint32_t rdmeta_fold_words_put(rdmeta_fold_words_t *w, const void *data,
+uint32_t rdmeta_fold_interned_put(rdmeta_fold_interned_t *w, const void *data,
                                size_t size) {
         const uint32_t hash =
                 (uint32_t)rdmeta_hash(w->key, size ? data : "", size);
@@ -133,7 +133,7 @@ uint32_t rdmeta_fold_words_put(rdmeta_fold_words_t *w, const void *data,
         return number;
 }
 
-void rdmeta_fold_words_sweep(rdmeta_fold_words_t *w) {
+void rdmeta_fold_interned_sweep(rdmeta_fold_interned_t *w) {
         uint32_t i, kept;
 
         for (i = 1; i < w->n; i++) {
