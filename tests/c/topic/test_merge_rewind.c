@@ -1,7 +1,8 @@
 /*
  * merge, rewinds: when an older answer is believed, which rows go back, and
- * when the count ends. These are rows of docs/internals/policies.md. test_merge.c has the
- * one about fewer partitions. Scripts: support/cache_script.h.
+ * when the count ends. These are rows of docs/internals/policies.md.
+ * test_merge.c has the one about fewer partitions. Scripts:
+ * support/cache_script.h.
  */
 #include "support/cache_script.h"
 
