@@ -146,13 +146,19 @@ class _Asked(ShellComplete):
                 for each, text in known
                 if each.startswith(incomplete)
             ]
-        if name in self.commands and isinstance(self.cli, click.Group):
-            found = self.cli.get_command(click.Context(self.cli), name)
-            assert found is not None
-            line = _Line(args[args.index(name) + 1 :], self.words_after())
+        if name not in self.commands or not isinstance(self.cli, click.Group):
+            return super().get_completions(args, incomplete)
+        found = self.cli.get_command(click.Context(self.cli), name)
+        assert found is not None
+        types = [each.type for each in found.params]
+        line = _Line(args[args.index(name) + 1 :], self.words_after())
+        try:
             for each in found.params:
                 _set_type(each, line)
-        return super().get_completions(args, incomplete)
+            return super().get_completions(args, incomplete)
+        finally:
+            for each, type in zip(found.params, types, strict=True):
+                each.type = type
 
     def words_after(self) -> list[str]:
         """Returns the words after the one that is completed."""

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+import click
 import commands
 import pytest
 from broker import Brokers, Fault
 
 import rdmeta
+from rdmeta.cli import record
 from rdmeta.cli.app import COMMANDS
 
 HEAVY = {"asyncio", "confluent_kafka", "pandas", "pyarrow", "rich"}
@@ -142,7 +144,10 @@ def test_clusters_are_completed_also_after_a_comma(shell: str, tmp_path: Path) -
     assert found(shell, "rdmeta list -c prod,te", **env) == ["prod,test"]
 
 
-def test_files_are_left_to_the_shell() -> None:
+def test_files_are_left_to_the_shell_and_options_stay_as_they_were() -> None:
+    option = next(each for each in record.command.params if "-o" in each.opts)
+    assert asked("bash", "rdmeta record -o cl").out == "dir,cl\n"
+    assert option.type is click.STRING
     assert asked("bash", "rdmeta list -F cl").out == "file,cl\n"
     assert asked("bash", "rdmeta list --image st").out == "file,st\n"
 
