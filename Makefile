@@ -22,7 +22,7 @@ Q := $(if $(V),,@)
 
 # Seconds for all fuzz targets together, and the bound of one C test.
 FUZZ_SECONDS ?= 60
-C_TIMEOUT ?= 120
+C_TIMEOUT ?= 300
 
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' rdmeta/_version.py)
 SONAME := librdmeta.so.$(firstword $(subst ., ,$(VERSION)))
@@ -62,18 +62,30 @@ $(VENV)/.built: $(BUILD_INPUTS) | $(PY)
 	$(PY) -m pip install -q --no-build-isolation -c constraints.txt -e '.[dev]'
 	@touch $@
 
-.PHONY: build demo test nightly pytest packaging scenarios bench bench-spark bench-peers wheel
+.PHONY: build demo test test-all nightly pytest packaging scenarios bench bench-spark bench-peers wheel
 build: $(VENV)/.built ## .venv, packages and the extension, in place
 
 demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
 	$(PY) -m rdmeta.demo
 
+# What pytest leaves out: the parts of real systems that take minutes (`make test-all`), what only
+# `make nightly` runs, and what has a target of its own.
+OTHERS := packaging or real or nightly
+PYTEST = $(PY) -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+
+test: build optional-jars ## C tests, Python tests, proofs on real Kafka and Spark: 5 minutes
+	@$(MAKE) --no-print-directory ctest
+	$(PYTEST) -m "not (slow or $(OTHERS))"
+
+test-all: build optional-jars ## and those marked slow: what CI runs
+	@$(MAKE) --no-print-directory ctest
+	$(PYTEST) -m "not ($(OTHERS))"
+
 # Without Maven, or without what it fetches, the tests of real Kafka are skipped.
-test: build ## C and Python tests; fetches Apache Kafka where Maven is
+.PHONY: optional-jars
+optional-jars: build
 	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory kafka-jars || \
 		echo "no Kafka was fetched: its tests are skipped"; fi
-	@$(MAKE) --no-print-directory ctest
-	@$(MAKE) --no-print-directory pytest
 
 # This takes longer than CI may: an hour of threads, one of fuzzing, a minute of damaged frames, a
 # million seeds of the simulation, five rounds of each scenario and of the command on Apache Kafka.
@@ -87,18 +99,15 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_DAMAGE_SECONDS=60 $(PY) -m pytest -k damaged tests/net tests/client
 	RDMETA_SEEDS=100 $(PY) -m pytest tests/pipeline/test_random_fleets.py
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
-	RDMETA_KILLS=every RDMETA_LOCAL_CLUSTER=1 $(PY) -m pytest \
-		tests/spark/test_engines.py tests/spark/test_lost_workers.py \
-		tests/spark/test_pinned_routes.py tests/spark/test_packed_environment.py \
-		tests/spark/test_functions_sessions.py tests/spark/test_source_in_spark.py \
-		tests/spark/test_stream_killed.py tests/spark/test_stream_sessions.py
+	RDMETA_KILLS=every $(PY) -m pytest -m nightly
+	RDMETA_KILLS=every $(PY) -m pytest tests/spark
 	@$(MAKE) --no-print-directory .cache/pyspark/$(OLDER_SPARK)
 	@$(MAKE) --no-print-directory oldest
-	RDMETA_KILLS=every RDMETA_PYSPARK=$(OLDER_SPARK) RDMETA_LOCAL_CLUSTER=1 \
+	RDMETA_KILLS=every RDMETA_PYSPARK=$(OLDER_SPARK) \
 		PYTHONPATH=$(CURDIR)/.cache/pyspark/$(OLDER_SPARK):$(CURDIR) \
-		$(PY) -m pytest tests/spark/test_source_*.py tests/spark/test_functions_*.py \
+		$(PY) -m pytest -m "not ($(OTHERS)) or nightly" \
+		tests/spark/test_source_*.py tests/spark/test_functions_*.py \
 		tests/spark/test_pinned_routes.py
-	RDMETA_BENCH_SPARK=1 $(PY) -m pytest tests/repo/test_bench_spark.py
 	RDMETA_QUIET_SECONDS=30 $(PY) -m pytest -k no_second_line tests/client
 	@$(MAKE) --no-print-directory simulate SEEDS=1000000
 	@$(MAKE) --no-print-directory scenarios
@@ -132,8 +141,8 @@ oldest: build build/oldest/.made ## tests of what users bring, with the oldest p
 		tests/core/test_arrow_tables.py tests/core/test_fold.py tests/history \
 		tests/pipeline/test_run.py tests/pipeline/test_tables.py tests/pipeline/gold
 
-pytest: build ## Python tests; PYTEST_ARGS=: some of them
-	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),tools/run-pytest $(PY))
+pytest: build ## Python tests of `make test`; PYTEST_ARGS=: some of them
+	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),$(PYTEST) -m "not (slow or $(OTHERS))")
 
 # Brokers for tests/real, kept in .cache; without Maven those tests are skipped.
 KAFKA_VERSIONS := 4.3.0 3.9.1
@@ -168,12 +177,10 @@ spark-kafka-jars: .cache/spark-kafka/$(SPARK_KAFKA_VERSION)
 		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
 	@mv $@.part $@ && touch $@
 
-# Rounds of each scenario. Five or more also write docs/scenarios.md.
+# Rounds of each scenario. Five or more also write docs/internals/scenarios.md.
 SCENARIO_ROUNDS ?= 5
 
-scenarios: build ## clients on Apache Kafka that fails; writes docs/scenarios.md
-	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory kafka-jars || \
-		echo "no Kafka was fetched: its scenarios are skipped"; fi
+scenarios: build optional-jars ## clients on Apache Kafka that fails; writes their page
 	SCENARIO_ROUNDS=$(SCENARIO_ROUNDS) $(PY) -m pytest -m real tests/real $(PYTEST_ARGS)
 
 packaging: build ## sdist and wheel, built and used outside the tree

@@ -1,6 +1,7 @@
-"""Writes docs/performance.md, docs/scale.md and the README's figures from bench/results.json.
+"""Writes performance.md and scale.md of docs/internals/, and the README's figures.
 
-`make bench` and `make bench-peers` write both; `python -m bench.performance` does only that.
+They are made of bench/results.json by `make bench`, `make bench-peers`, and by
+`python -m bench.performance`, which measures nothing.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from typing import Any
 
 from bench import scale
 from bench.build import ROOT
-from bench.results import RESULTS, Row, digits, load
+from bench.results import RESULTS, Row, commit_of, digits, load
 
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs/internals/performance.md"
 README = ROOT / "README.md"
 
 GROUPS = {
@@ -45,20 +46,25 @@ HEAD = """\
 <!-- `make bench` writes this page from bench/results.json: do not edit it. -->
 
 `make bench` times every figure beside a floor, in one process and by turns, so that a slow moment
-of the machine hits both. A time is one machine's; only its *ratio* to the floor can be compared. So
-a goal is such a ratio, or a number of bytes. A row without a goal is information. A row that misses
-its goal is measured up to twice more before it is called missed, or once more if that takes more
-than 20 s. Values are medians. Responses are
-Metadata v12 with 10 partitions per topic and 3 replicas. The client is measured beside other
-clients too, and its leaders are killed on Apache Kafka; `bench/client` says how. Times of the
-command are those of whole processes; `bench/cli` says how.
+of the machine hits both. A time depends on the machine; its *ratio* to the floor hardly does. So a
+goal is a ratio, or a number of bytes. Rows without a goal are information. A row that misses its
+goal is measured up to twice more before it is called missed, or once more if that takes more than
+20 s.
+
+Values are medians over all rounds. A ratio is the median of each round's own ratio. Where it is
+marked with a `*`, it differs by more than 2 % from the quotient of the two medians beside it: the
+machine was slower in some rounds than in others, and the ratio is the figure to trust.
+
+Responses are Metadata v12 with 10 partitions per topic and 3 replicas. The client is measured
+beside other clients too, and its leaders are killed on Apache Kafka; `bench/client` says how. Times
+of the command are those of whole processes; `bench/cli` says how.
 """
 
 PEERS = """\
 ## Other clients
 
 `make bench-peers` times other clients beside the cache in one run.
-[How each is measured, and what cannot be compared](../bench/peers/README.md). These rows have no
+[How each is measured, and what cannot be compared](../../bench/peers/README.md). These rows have no
 goals.
 """
 
@@ -96,32 +102,47 @@ PEER_ROWS: tuple[tuple[str, str, str | None, str | None], ...] = (
     ("dict of lists, no rules", "dict", "dict of lists, no rules", None),
 )
 
-# The figures of the README: a row's name, the figure in words, and its reference in words.
-CHOSEN = (
+# How far a ratio may be from the quotient of its two medians without a mark: they are rounded.
+ROUNDED = 0.02
+
+# The figures of the README: a row's name, the figure in words, its reference in words, and the row
+# that is the reference, where that is another one.
+CHOSEN: tuple[tuple[str, str, str, str | None], ...] = (
     (
         "C leader lookup, random of 10 k topics",
         "a leader lookup in C, random of 10 000 topics",
         "a bare hash table without rules",
+        None,
     ),
     (
-        "Python t.leader(p)",
-        "a leader lookup in Python, `orders.leader(3)`",
-        "a method of Cython that does nothing",
+        "Python cache.leader, 8 hot of 10 k topics",
+        "`cache.leader(topic, partition)` in Python, 8 hot topics of 10 000",
+        "**faster:** a dict of lists without rules",
+        "Python dict of lists, 8 hot of 10 k topics",
+    ),
+    (
+        "Python t.leader(p), no-op of its own",
+        "the same by handle, `orders.leader(3)`",
+        "the same method doing nothing",
+        None,
     ),
     (
         "C same response again, same order, 1 M partitions",
         "a refresh that brings nothing new, for each of 1 000 000 partitions",
         "copying its bytes",
+        None,
     ),
     (
         "memory by RSS, ids <= 32767, 1 M partitions",
         "memory for each of 1 000 000 partitions",
         "the response's bytes",
+        None,
     ),
     (
         "open a saved image of 1 M partitions, with a lookup",
         "a saved image of 1 000 000 partitions opened, with a first lookup",
         "saving it",
+        None,
     ),
 )
 
@@ -153,6 +174,15 @@ def goal(row: Row) -> str:
     return f"{rule}: {marks[row['ok']]}"
 
 
+def ratio(row: Row) -> str:
+    """Returns the ratio, with a * where it is not the quotient of the two medians beside it."""
+    found, reference = row["ratio"], row["reference"]
+    if found is None or not reference:
+        return digits(found)
+    is_quotient = abs(found - row["value"] / reference) <= max(0.001, ROUNDED * found)
+    return digits(found) + ("" if is_quotient else " *")
+
+
 def table(rows: Sequence[Row]) -> list[str]:
     """Returns the table of a group."""
     out = [
@@ -167,7 +197,7 @@ def table(rows: Sequence[Row]) -> list[str]:
                 f"{number(row, 'best')} to {number(row, 'worst')}",
                 str(row["unit"]),
                 f"{row['reference_name']}: {number(row, 'reference')}",
-                digits(row["ratio"]),
+                ratio(row),
                 goal(row),
             )
         )
@@ -198,14 +228,14 @@ def unmeasured(about: Mapping[str, Any]) -> list[str]:
 
 
 def signatures(rows: Sequence[Row]) -> list[str]:
-    """Returns one line per run: its machine, its commit and its time."""
+    """Returns a line for each commit, day and machine."""
 
     def run(row: Row) -> tuple[str, str, str]:
-        return str(row["measured_at"]), str(row["commit"]), str(row["machine"])
+        return str(row["measured_at"])[:10], commit_of(row), str(row["machine"])
 
     out = []
     for (when, commit, where), of in groupby(sorted(rows, key=run), key=run):
-        out.append(f"- {len(list(of))} rows: commit `{commit}`, {when[:10]}, {where}")
+        out.append(f"- {len(list(of))} rows: commit {commit}, {when}, {where}")
     return out
 
 
@@ -220,7 +250,7 @@ def machine(about: Mapping[str, Any]) -> str:
 
 
 def page(rows: Sequence[Row], about: Mapping[str, Any], peers: Mapping[str, Any]) -> str:
-    """Returns docs/performance.md."""
+    """Returns docs/internals/performance.md."""
     own = [row for row in rows if row["run"] == "bench"]
     theirs = [row for row in rows if row["run"] == "peers"]
     out = [HEAD, *signatures(own), "", machine(about), "", "## Missed goals", "", *missed(own), ""]
@@ -273,26 +303,29 @@ def between(text: str, mark: str, content: str) -> str:
 
 
 def readme(text: str, rows: Sequence[Row]) -> str:
-    """Returns the README with the figures of these rows: one at its top, and five."""
+    """Returns the README with the figures of these rows."""
     named = {str(row["name"]): row for row in rows if row["run"] == "bench"}
-    chosen = [(named[name], figure, other) for name, figure, other in CHOSEN]
-    row, figure, other = chosen[0]
-    first = (
-        f"**{number(row, 'value')} {unit(row)}** for {figure}."
-        f" In the same run {other} takes {number(row, 'reference')} {unit(row)} (`make bench`)."
-    )
+    chosen = [
+        (
+            named[name],
+            figure,
+            words,
+            named[name]["reference"] if beside is None else named[beside]["value"],
+        )
+        for name, figure, words, beside in CHOSEN
+    ]
     out = [line(("figure", "measured", "beside it in the same run")), line(["---"] * 3)]
     out += [
         line(
             (
                 figure,
                 f"{number(row, 'value')} {unit(row)}",
-                f"{other}: {number(row, 'reference')} {unit(row)}",
+                f"{words}: {digits(float(beside))} {unit(row)}",
             )
         )
-        for row, figure, other in chosen
+        for row, figure, words, beside in chosen
     ]
-    return between(between(text, "figure", first), "figures", "\n".join(out))
+    return between(text, "figures", "\n".join(out))
 
 
 def about(path: Path) -> dict[str, Any]:

@@ -26,6 +26,12 @@ def digits(value: object) -> str:
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def commit_of(row: Row) -> str:
+    """Returns the commit of a row, in words where the tree had changes that no commit has."""
+    commit, changed, _ = str(row["commit"]).partition("-dirty")
+    return f"`{commit}`" + (" and uncommitted changes" if changed else "")
+
+
 def load(path: Path) -> list[Row]:
     """Returns the rows of a file, or none without a file."""
     if not path.exists():

@@ -1,6 +1,6 @@
 """Runs every figure in one go, prints a table, and merges it into bench/results.json.
 
-performance.py writes docs/performance.md and the README's figures from that file.
+performance.py writes docs/internals/performance.md and the README's figures from that file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Writes docs/scale.md: what a large fleet takes, by the rows of `make bench-spark`.
+"""Writes docs/internals/scale.md: what a large fleet takes, by the rows of `make bench-spark`.
 
 A sentence or a row whose figure has not been measured is left out, and named at the page's end.
 """
@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from bench.build import ROOT
 from bench.figure import Scale, count
 from bench.figures_spark import silver_name
-from bench.results import Row, digits
+from bench.results import Row, commit_of, digits
 
-PAGE = ROOT / "docs" / "scale.md"
+PAGE = ROOT / "docs/internals/scale.md"
 
 RECORDS = 1_000  # millions of change records a day
 FLEET = 300  # clusters
@@ -26,10 +26,10 @@ HEAD = f"""\
 
 <!-- `make bench-spark` writes this page from bench/results.json: do not edit it. -->
 
-This page says what the pipeline takes for a large fleet: {RECORDS / 1_000:g} billion change records
-a day, of {FLEET} clusters. That load was never run at once. Each number follows by multiplication
-from a run on one machine, which the last section names. So the page also says why the work does not
-grow faster than the records.
+What does the pipeline need for a large fleet: {RECORDS / 1_000:g} billion change records a day,
+from {FLEET} clusters? Nobody has run that load at once. Each number is a run on one machine,
+multiplied; the last section names the runs. So the page also says why the work grows no faster than
+the records.
 """
 
 WHY = """\
@@ -258,7 +258,7 @@ def facts_of(rows: Sequence[Row]) -> Facts:
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Returns docs/scale.md."""
+    """Returns docs/internals/scale.md."""
     facts = facts_of([row for row in rows if row["run"] == "bench"])
     lines = [f"| {cells} |" for cells in _measured(facts, TABLE)]
     sentences = [f"- {text}" for text in _measured(facts, SENTENCES)]
@@ -270,7 +270,7 @@ def page(rows: Sequence[Row]) -> str:
     out += ["|---|---|---|---|"]
     for name, row in facts.used.items():
         day = str(row["measured_at"])[:10]
-        out.append(f"| {name} | `{row['commit']}` | {day} | {row['machine']} |")
+        out.append(f"| {name} | {commit_of(row)} | {day} | {row['machine']} |")
     if facts.missing:
         out += ["", "Not measured yet, so left out above:", ""]
         out += [f"- {name}" for name in facts.missing]

@@ -67,7 +67,7 @@ cdef class Attached(Reading):
     cdef bytes session_raw
     cdef str session_name
     # The waiters of each event loop, with weak references: {event loop: its waiters}. Only
-    # rdmeta._waits uses it.
+    # rdmeta.core.waits uses it.
     cdef readonly object _loops
     # The seconds between two looks at the file while a caller waits.
     cdef readonly double _look_s
@@ -82,7 +82,7 @@ cdef class MetadataCache(Reading):
     cdef rdmeta_cache_t *cache
     cdef str session_name
     # The waiters of each event loop, with weak references: {event loop: its waiters}. Only
-    # rdmeta._waits uses it.
+    # rdmeta.core.waits uses it.
     cdef readonly object _loops
     cdef object __weakref__
 

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 
 from typing_extensions import Buffer, Self, disjoint_base
 
-from rdmeta._publish import Publisher
-from rdmeta._waits import LoopWaiters, Pipe, Ticker
+from rdmeta.core.publisher import Publisher
+from rdmeta.core.waits import LoopWaiters, Pipe, Ticker
 from rdmeta.model import (
     All,
     Applied,

@@ -38,9 +38,9 @@ from os import fsdecode, fsencode, strerror
 from os.path import abspath
 from weakref import WeakValueDictionary
 
-from rdmeta import _waits
+from rdmeta.core import waits
 from rdmeta._html import arrow_html, html_text
-from rdmeta._publish import Publisher, permissions
+from rdmeta.core.publisher import Publisher, permissions
 from rdmeta.errors import ArgumentError, Error, MissingExtraError, from_code
 from rdmeta.model import (ALL, Advice, Applied, Broker, Change, Changes, Due, DueReason, Health,
                           Partition, Request, Topic, TopicPartition, Version)

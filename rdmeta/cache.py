@@ -24,8 +24,8 @@ from rdmeta._core import (
     Reading,
     TopicHandle,
 )
-from rdmeta._publish import Publisher
-from rdmeta._waits import LOOK_S, deadline_of, remaining
+from rdmeta.core.publisher import Publisher
+from rdmeta.core.waits import LOOK_S, deadline_of, remaining
 
 __all__ = [
     "DENIED",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from clocks import Clock
+from costs import watched
 from hypothesis import HealthCheck, settings
 
 from rdmeta import MetadataCache
@@ -22,11 +23,29 @@ settings.register_profile("any speed", deadline=None, suppress_health_check=[Hea
 settings.load_profile("any speed")
 
 
+def group_of(nodeid: str) -> str:
+    """Returns what a test shares with others, a Java or a real cluster, or else its own name."""
+    folder = nodeid.removeprefix("tests/").partition("/")[0]
+    return folder + "3.9.1" * ("[3.9.1" in nodeid) if folder in ("real", "spark") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Lets one process run all tests of a group; marks of xdist_group need an older pytest."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Groups(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts groups first, so that no long one is left for the end; what kills nodes last."""
+    """Puts groups first: no long one is left for the end. In each, what kills nodes is last."""
     items.sort(
         key=lambda item: (
-            item.get_closest_marker("xdist_group") is None,
+            group_of(item.nodeid) == item.nodeid,
             item.get_closest_marker("kills") is not None,
         )
     )
@@ -45,10 +64,13 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call() -> Generator[None, Any, Any]:
-    """Skips a test that needs more of an embedded cluster than an older confluent-kafka has."""
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Skips a test that needs more of an embedded cluster than an older confluent-kafka has.
+
+    Fails one that costs more than its marks allow.
+    """
     try:
-        return (yield)
+        return (yield from watched(item))
     except Error as error:
         if "needs confluent-kafka" in str(error):
             pytest.skip(str(error))

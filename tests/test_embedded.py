@@ -18,7 +18,7 @@ import pytest
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from rdmeta import embedded
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.embedded import DISCONNECT, EmbeddedCluster
 from rdmeta.errors import (
     Error,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.model import ALL
 from rdmeta.net.blocking import Connection, Deadline

@@ -50,13 +50,26 @@ def part_of(name: str) -> str:
     return f"Columns: {columns}. [The query](../rdmeta/pipeline/gold/sql/{name}.sql).\n"
 
 
+def unexplained(text: str) -> list[str]:
+    """Returns the columns of which the section of their measure does not say what they mean."""
+    found = []
+    for section in re.split(r"^##+ ", PLACE.sub("", text), flags=re.MULTILINE):
+        name = section.split("\n")[0]
+        if name in MEASURES:
+            columns = {*MEASURES[name].schema.names} - {"cluster_id", *MEASURES[name].order}
+            found += [f"{name}.{each}" for each in columns if f"`{each}`" not in section]
+    return found
+
+
 def page(text: str) -> str:
     """Returns the page with the columns of today.
 
-    Raises SystemExit if it has not one place for each measure.
+    Raises SystemExit if it has not one place for each measure, or does not explain a column.
     """
     if [place[2] for place in PLACE.finditer(text)] != list(MEASURES):
         raise SystemExit(f"{PAGE.name}: needs these places in this order: {', '.join(MEASURES)}")
+    if missing := unexplained(text):
+        raise SystemExit(f"{PAGE.name}: does not say what these are: {', '.join(missing)}")
     return PLACE.sub(lambda place: place[1] + part_of(place[2]) + place[3], text)
 
 

@@ -1,9 +1,9 @@
-"""Writes docs/options.md, the page of the client's options, from the table of options.
+"""Writes docs/reference/options.md, the page of the client's options, from the table of options.
 
     python tools/options_page.py          # updates the page
     python tools/options_page.py --check  # writes nothing; exits with 1 if the page is behind
 
-The table is rdmeta/_options.py.
+The table is rdmeta/config/option_table.py.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 from generated import ROOT, bring_up_to_date
 
-TABLE = ROOT / "rdmeta/_options.py"
-PAGE = ROOT / "docs/options.md"
+TABLE = ROOT / "rdmeta/config/option_table.py"
+PAGE = ROOT / "docs/reference/options.md"
 
 HEAD = """\
 # Options of the client
 
-`tools/options_page.py` writes this page from `rdmeta/_options.py`. The client checks each
-configuration against the same table.
+`tools/options_page.py` writes this page from `rdmeta/config/option_table.py`. The client checks
+each configuration against the same table.
 
 A configuration is a mapping, as for confluent-kafka:
 `rdmeta.Client({"bootstrap.servers": "kafka-1:9092", "retry.backoff.ms": 50})`. Values may be text

@@ -12,7 +12,7 @@ from typing import Any
 import rdmeta
 from bench.client import kafka
 from bench.client.kafka import PATIENCE
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA
 

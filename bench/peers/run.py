@@ -1,6 +1,6 @@
 """Measures every peer in one run, and writes results.json.
 
-bench/performance.py writes docs/performance.md from results.json.
+bench/performance.py writes docs/internals/performance.md from results.json.
 
 Every turn starts one process per peer and size, in another order each time. So a slow moment of
 the machine does not hit one peer alone. All of them get the files of the same workload.

@@ -190,7 +190,8 @@ static void keep_past_ids(rdmeta_builder_t *s, const rdmeta_topic_t *old,
 /* How an answer compares with the old block's rows. */
 typedef struct compare {
         uint32_t lower, missing; /* the rows that are older */
-        uint32_t undecided;      /* the rows without an epoch */
+        uint32_t undecided;      /* the rows without an epoch of an outdated
+                                  * answer, unless they say what is known */
         uint32_t raised;         /* 1: at least one epoch is higher */
 } compare_t;
 
@@ -198,9 +199,33 @@ static int is_lower(int32_t epoch, int32_t high) {
         return (epoch >= 0) & (epoch < high);
 }
 
+static int ids_equal(rdmeta_wire_ids_t a, rdmeta_list_t b) {
+        uint32_t i;
+
+        if (a.count != b.count)
+                return 0;
+        for (i = 0; i < a.count; i++)
+                if ((int32_t)rdmeta_be32(a.be + 4 * i) !=
+                    rdmeta_list_get(b, i))
+                        return 0;
+        return 1;
+}
+
+/* Returns whether row `i` of an outdated answer has no epoch, and differs from
+ * what is known. Which of the two is newer is not known then. */
+static int is_undecided(const rdmeta_builder_t *s, uint32_t i,
+                        const rdmeta_row_t *row) {
+        return s->epoch[i] < 0 &&
+               !(row->epoch < 0 && s->leader[i] == row->leader &&
+                 s->error[i] == row->error &&
+                 ids_equal(s->replicas[i], row->replicas) &&
+                 ids_equal(s->isr[i], row->isr) &&
+                 ids_equal(s->offline[i], row->offline));
+}
+
 /* Compares the rows of both in the order of ids. An unknown epoch is -1. */
 static void compare_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
-                         compare_t *out) {
+                         int outdated, compare_t *out) {
         uint32_t i, k = 0;
         rdmeta_row_t row;
 
@@ -214,7 +239,7 @@ static void compare_rows(const rdmeta_cols_t *old, const rdmeta_builder_t *s,
                         continue;
                 }
                 out->lower += (uint32_t)is_lower(s->epoch[k], row.high);
-                out->undecided += s->epoch[k] < 0;
+                out->undecided += outdated && is_undecided(s, k, &row);
                 out->raised |= s->epoch[k] > row.high;
         }
 }
@@ -373,7 +398,7 @@ static void merge_row(rdmeta_builder_t *s, uint32_t i, const rdmeta_row_t *row,
 }
 
 /* Merges the rows that both have. The old one stays where the answer's epoch is
- * lower, unless it is to go back, and where an outdated answer has no epoch.
+ * lower, unless it is to go back, and where an outdated answer is undecided.
  * Returns how many stay. */
 static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                            int outdated, const believed_t *believed,
@@ -387,8 +412,10 @@ static uint32_t merge_rows(const rdmeta_cols_t *old, rdmeta_builder_t *s,
                         k++;
                 if (k == s->count || s->id[k] != row.id)
                         continue;
-                if (RDMETA_UNLIKELY(s->epoch[k] < 0 ? outdated
-                                                    : s->epoch[k] < row.high) &&
+                if (RDMETA_UNLIKELY(s->epoch[k] < 0
+                                            ? outdated &&
+                                                      is_undecided(s, k, &row)
+                                            : s->epoch[k] < row.high) &&
                     !goes_back(believed, &at, row.id)) {
                         rdmeta_builder_keep_row(s, k, old, &row);
                         kept++;
@@ -481,7 +508,7 @@ static rdmeta_err_t merge_older(const rdmeta_cols_t *cols, rdmeta_builder_t *s,
                                 const compare_t *cmp,
                                 rdmeta_merge_out_t *out) {
         believed_t believed = {NULL, 0};
-        uint32_t kept    = cmp->lower + (outdated ? cmp->undecided : 0);
+        uint32_t kept    = cmp->lower + cmp->undecided;
         rdmeta_err_t err = RDMETA_OK;
 
         if (!outdated)
@@ -520,7 +547,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
         uint32_t older;
         compare_t cmp;
 
-        compare_rows(cols, s, &cmp);
+        compare_rows(cols, s, outdated, &cmp);
         older = cmp.lower + cmp.missing;
         if (RDMETA_UNLIKELY(older && new_id && outdated))
                 return keep_back(out);
@@ -537,7 +564,7 @@ static rdmeta_err_t merge_known(const rdmeta_topic_t *old,
                 err = rdmeta_merge_risen(cols, s, in->rewind, &out->rewind);
         if (RDMETA_UNLIKELY(err))
                 return err;
-        if (RDMETA_UNLIKELY(older || (outdated && cmp.undecided)))
+        if (RDMETA_UNLIKELY(older || cmp.undecided))
                 return merge_older(cols, s, in, outdated, &cmp, out);
         merge_rows(cols, s, 0, &(believed_t){NULL, 0}, out);
         return RDMETA_OK;

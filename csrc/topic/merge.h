@@ -8,7 +8,7 @@
  *
  * Epochs come first: a row with a lower epoch loses, whatever its other values
  * are. A row's error decides nothing: with REPLICA_NOT_AVAILABLE the leader is
- * valid. docs/policies.md has the rules and names their tests.
+ * valid. docs/internals/policies.md has the rules and names their tests.
  *
  * *Rewind.* Kafka's brokers learn of changes one after the other, so an answer
  * older than the block is normal. The merge keeps it back, and advises the

@@ -106,7 +106,7 @@ def _warn_of_secrets(
     path: Path, clusters: Sequence[tuple[str, dict[str, str]]], messages: Messages
 ) -> None:
     """Warns if other users can read secrets in the file."""
-    from rdmeta._options import OPTIONS
+    from rdmeta.config.option_table import OPTIONS
 
     if not stat.S_IMODE(path.stat().st_mode) & (stat.S_IRGRP | stat.S_IROTH):
         return

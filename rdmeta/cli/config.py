@@ -23,7 +23,7 @@ from rdmeta.cli.output import Column, Output, Row, Table, json_text
 from rdmeta.errors import ConfigError
 
 if TYPE_CHECKING:
-    from rdmeta._options import Option
+    from rdmeta.config.option_table import Option
     from rdmeta.net.check import CheckedServer
 
 __all__ = ["command"]
@@ -108,8 +108,8 @@ def _show(where: Where, output: Output) -> int:
 
 def _rows(sources: Sequence[Source]) -> Iterator[Row]:
     """Yields the options in their order, then other keys that are set."""
-    from rdmeta._options import OPTIONS
     from rdmeta.config import masked
+    from rdmeta.config.option_table import OPTIONS
 
     conf = merged([each.options for each in sources])
     texts = masked(conf)

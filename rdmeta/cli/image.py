@@ -36,7 +36,7 @@ def command(where: Where, output: Output, action: str, files: tuple[str, ...]) -
     """Save the state of a cluster in a file, compare states, or check a file.
 
     \b
-    save FILE          writes the state now; the file is whole or not there.
+    save FILE          writes the state now; the file is complete or absent.
     diff FILE [FILE]   prints what differs between the file and now, or another
                        file; exit code 1 if anything does.
     verify FILE        checks every byte; exit code 2 if the file is damaged.

@@ -45,7 +45,7 @@ Examples:
     "topics",
     metavar="NAME|/REGEX/",
     multiple=True,
-    help="Only this topic, or those with a match for the regular expression. May be repeated.",
+    help="Only this topic, or those that match the regular expression. May be repeated.",
 )
 @click.option(
     "--broker",
@@ -67,13 +67,13 @@ Examples:
     is_flag=True,
     help="Only those with fewer replicas in sync than min.insync.replicas of the topic.",
 )
-@click.option("--at-min-isr", is_flag=True, help="Only those with just as many.")
+@click.option("--at-min-isr", is_flag=True, help="Only those with exactly that many.")
 @click.option(
     "--if-down",
     type=int,
     metavar="ID",
     multiple=True,
-    help="Only those that would lose their last in-sync replica without this broker, or brokers.",
+    help="Only those that would lose their last in-sync replica if these brokers failed.",
 )
 @click.option("--fail", is_flag=True, help="Exit with 1 if such a partition is found.")
 @click.option("--skew", is_flag=True, help="Leaders and replicas per broker and rack.")
@@ -108,7 +108,7 @@ def command(
 
     --urp, --leaderless, --offline, --nonpreferred, --under-min-isr, --at-min-isr and --if-down
     choose partitions; if several are given, one of them is enough. On KRaft the controller is the
-    leader of the quorum (DescribeQuorum), and - if no broker names it. A file does not know it.
+    leader of the quorum (DescribeQuorum), and - if no broker names it. An image has none.
     """
     names, patterns = named_topics(topics)
     given = [flag for flag, is_given in flags.items() if is_given]
@@ -232,7 +232,7 @@ def _controller(target: Target, cache: MetadataCache, timeout: float) -> int | N
 
 def _leader_at(cache: MetadataCache, timeout: float) -> int | None:
     """Asks the first broker that connects, without the client, which takes long to import."""
-    from rdmeta.address import Address
+    from rdmeta.config.address import Address
     from rdmeta.net import describe_quorum
     from rdmeta.net.blocking import Connection, Deadline, Race
 

@@ -121,7 +121,7 @@ def _without_security(conf: Mapping[str, str]) -> dict[str, str]:
 
 
 def _properties(path: str) -> dict[str, str]:
-    from rdmeta._properties import read_properties
+    from rdmeta.config.properties import read_properties
 
     return read_properties(path)
 
@@ -133,7 +133,7 @@ def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     servers = given.pop(f"{_PREFIX}BOOTSTRAP", "")
     given.pop(f"{_PREFIX}CLUSTERS", None)
     if given:
-        from rdmeta._options import JAVA_KEYS, OPTIONS
+        from rdmeta.config.option_table import JAVA_KEYS, OPTIONS
 
         keys = [key for each in OPTIONS for key in (each.key, each.alias) if key] + list(JAVA_KEYS)
         for key in keys:
@@ -152,7 +152,7 @@ def merged(sources: Sequence[Mapping[str, str]]) -> dict[str, str]:
     given = [source for source in sources if source]
     if len(given) < 2:  # then the table of options is not needed
         return dict(*given)
-    from rdmeta._options import OPTIONS
+    from rdmeta.config.option_table import OPTIONS
 
     first = {each.alias: each.key for each in OPTIONS if each.alias}
     names: dict[str, str] = {}

@@ -104,7 +104,7 @@ Examples:
     default=30.0,
     show_default=True,
     callback=seconds,
-    help="The time that an object store has for its first answer.",
+    help="How long to wait for an object store's first answer.",
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
@@ -142,7 +142,7 @@ def command(
                        if one differs.
 
     IN is a directory that `rdmeta record` wrote to. Each may be a URI, such as s3://bucket/folder.
-    Only what differs is made. A file is whole or not there, also after kill -9.
+    Only what is new or has changed is made. A file is complete or absent, even after kill -9.
     """
     messages.level = -1 if quiet else 0
     output = Output("json" if json else "text")
@@ -220,7 +220,7 @@ def _names(path: str | None) -> Mapping[str, str]:
     """Returns the names by cluster id that a file gives; raises BadInputError."""
     if path is None:
         return {}
-    from rdmeta._properties import read_properties
+    from rdmeta.config.properties import read_properties
 
     return read_properties(path)
 

@@ -86,11 +86,11 @@ def command(
     mode: int | None,
     json: bool,
 ) -> int:
-    """Keep the state of a cluster true in the file PATH, for all processes of this host.
+    """Keep the state of a cluster up to date in the file PATH, for all processes of this host.
 
     They read it with rdmeta.attach(PATH), at the speed of memory and without a connection. The
     line READY comes once the first answer is in the file. The file stays when the command ends, and
-    its readers see its age. A second feeder of a PATH is refused.
+    its readers see how old it is. A second feeder of the same PATH is refused.
     """
     target, kept = where.target(), kept_topics(topics)
     status = Status(where.messages)

@@ -80,7 +80,7 @@ Examples:
     show_default=True,
     metavar="SECONDS",
     callback=seconds,
-    help="The time between two files: a process that is killed loses no more.",
+    help="The time between two files, and so the most that a kill can lose.",
 )
 @click.option(
     "--for",
@@ -105,7 +105,7 @@ def command(
     """Record how clusters change, as Parquet files that rdmeta.history reads.
 
     One broker answers for all topics, and another one when it fails. Each new file is a line of
-    output. A file is whole or not there, also after kill -9. Several clusters, and several
+    output. A file is complete or absent, even after kill -9. Several clusters, and several
     processes, may share a directory.
 
     Files lie in cluster=ID/day=YYYY-MM-DD/ by days in UTC. Each day begins with the whole state, so

@@ -27,7 +27,7 @@ __all__ = ["command"]
 
 Batches: TypeAlias = "SimpleQueue[tuple[Updated, ...]]"
 
-# A hold begins anew after a pause between two answers of 3 intervals, or of this if it is longer.
+# A hold starts again after a pause between two answers of 3 intervals, or of this if it is longer.
 _LEAST_PAUSE_S = 5.0
 
 _number = click.IntRange(min=0)
@@ -55,7 +55,7 @@ Examples:
     "--isr", type=_count, metavar="N", help="Each partition has at least N replicas in sync."
 )
 @click.option("--leader", type=_number, metavar="ID", help="This broker leads each partition.")
-@click.option("--gone", is_flag=True, help="The topic does not exist: a broker says so.")
+@click.option("--gone", is_flag=True, help="A broker says that the topic does not exist.")
 @click.option(
     "--broker",
     "brokers",
@@ -73,7 +73,7 @@ Examples:
     type=float,
     metavar="SECONDS",
     callback=seconds,
-    help="All of it stands for so long without a break.",
+    help="All conditions hold for this long without a break.",
 )
 @click.option("--json", "json", is_flag=True, help="Print the result as JSON.")
 @connection_options
@@ -96,9 +96,9 @@ def command(
     server has answered. -v shows what is still missing while the command waits.
 
     The command asks every second with -t, and otherwise every two seconds: -X
-    topic.metadata.refresh.interval.ms=N changes that. It asks at once, and again and again, for a
-    topic that is not there or lacks a leader. A hold ends with an answer of its own. It begins anew
-    after a break, and after a pause in which no broker answers.
+    topic.metadata.refresh.interval.ms=N changes that. It keeps asking for a topic
+    that does not exist or lacks a leader. When the time of --hold is over, one more answer must
+    confirm the conditions. The time starts again if one fails, or if no broker answers for a while.
     """
     wanted = Wanted(
         _names(topics),

@@ -44,10 +44,10 @@ Examples:
     "topics",
     metavar="NAME|/REGEX/",
     multiple=True,
-    help="Only this topic, or those with a match for the regular expression. May be repeated.",
+    help="Only this topic, or those that match the regular expression. May be repeated.",
 )
 @click.option("--live", is_flag=True, help="A table on the terminal that redraws itself.")
-@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after so many changes.")
+@click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N changes.")
 @click.option(
     "--for",
     "duration",
@@ -75,10 +75,10 @@ def command(
 ) -> int:
     """Print changes as they come: leaders, ISR, replicas, topics, brokers.
 
-    Answers come every second with -t NAME alone, and otherwise every two seconds: -X
-    topic.metadata.refresh.interval.ms=N changes that. After the loss of a leader they come at once.
-    --timeout is the time for the first answer; a cluster that answers later joins the others. Lines
-    on stderr tell when the brokers of a cluster go away and come back.
+    The command asks every second with only -t NAME, and otherwise every two seconds: -X
+    topic.metadata.refresh.interval.ms=N changes that. When a leader is lost it asks at once.
+    --timeout is for the first answer; a cluster that answers later joins the others. A line on
+    stderr says when the brokers of a cluster cannot be reached, and when they are back.
     """
     names, patterns = named_topics(topics)
     form = _form({"json": json, "csv": csv, "csv-raw": csv_raw, "live": live})

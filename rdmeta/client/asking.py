@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from rdmeta.address import Address
 from rdmeta.client.actions import Kind, Send
 from rdmeta.client.backoff import JITTER, jittered
 from rdmeta.client.connecting import Connecting
@@ -42,6 +41,7 @@ from rdmeta.client.looking import Looking
 from rdmeta.client.nodes import Link, Wish, addresses
 from rdmeta.client.state import State
 from rdmeta.client.wants import Scope, Want
+from rdmeta.config.address import Address
 from rdmeta.errors import UnsupportedVersionError
 from rdmeta.model import ALL, All
 

@@ -81,8 +81,8 @@ class Client(Shell):
     ) -> None:
         """Checks the configuration and touches no network.
 
-        - conf: librdkafka's options; docs/options.md lists them, docs/security.md has examples for
-          TLS and SASL.
+        - conf: librdkafka's options; docs/reference/options.md lists them, docs/security.md has
+          examples for TLS and SASL.
         - cache: the cache to keep true, which may be a loaded one; by default a new one, whose
           max_age is `metadata.max.age.ms`.
         - topics: names, "^patterns" or ALL, which are kept true from the start. By default the

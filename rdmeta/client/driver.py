@@ -20,12 +20,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
-from rdmeta.address import Address, parse_bootstrap
 from rdmeta.client import wakeups
 from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Send
 from rdmeta.client.log import Lines
 from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.client.traffic import Traffic
+from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.errors import AuthenticationError, Error, TransportError, UnsupportedVersionError
 from rdmeta.model import All
 from rdmeta.net.resolve import FAMILIES

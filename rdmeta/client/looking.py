@@ -16,13 +16,13 @@ import math
 from collections import deque
 from collections.abc import Collection, Iterable
 
-from rdmeta import _waits
 from rdmeta._core import DENIED, INVALID, MetadataCache
 from rdmeta.client.actions import Kind
 from rdmeta.client.events import Problem
 from rdmeta.client.fast import DUE, Why
 from rdmeta.client.flights import Flight
 from rdmeta.client.state import State
+from rdmeta.core import waits
 from rdmeta.errors import Error, from_code
 from rdmeta.model import Advice, Applied, Change
 
@@ -33,7 +33,7 @@ MOST_RECORDS = 1000
 MOST_PARTITIONS = 10
 DENIED_LOOK = 1.0
 LISTENER_NOT_FOUND = 72
-UNKNOWN_STATE = _waits.UNKNOWN_TOPIC
+UNKNOWN_STATE = waits.UNKNOWN_TOPIC
 
 
 class Looking:
@@ -230,7 +230,7 @@ class Looking:
         s.demand.touch(name, now)
         for waiter in s.waiters.of_topic(name):
             try:
-                found, _ = _waits.look(s.cache, name, waiter.partition, waiter.first_answer)
+                found, _ = waits.look(s.cache, name, waiter.partition, waiter.first_answer)
             except Error as error:
                 s.waiters.finish(waiter.number, error)
             else:
@@ -298,14 +298,14 @@ def _mark(cache: MetadataCache, name: str) -> object:
 
 
 def _is_unknown(cache: MetadataCache, name: str) -> bool:
-    return cache.state(name) in _waits.NOTHING_KNOWN
+    return cache.state(name) in waits.NOTHING_KNOWN
 
 
 def _unknown_among(cache: MetadataCache, names: list[str]) -> list[str]:
     if not names:
         return []
     codes = cache.leaders(names, [0] * len(names))
-    return [names[i] for i, code in enumerate(codes) if code in _waits.NOTHING_KNOWN]
+    return [names[i] for i, code in enumerate(codes) if code in waits.NOTHING_KNOWN]
 
 
 def forget_excluded(state: State, flight: Flight) -> None:

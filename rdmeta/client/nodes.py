@@ -36,9 +36,9 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from rdmeta.address import Address
 from rdmeta.client.actions import Node
 from rdmeta.client.backoff import Backoff, jittered
+from rdmeta.config.address import Address
 from rdmeta.errors import Error
 from rdmeta.model import Broker
 

@@ -37,7 +37,6 @@ from rdmeta._core import (
     MetadataCache,
     _brokers_in,
 )
-from rdmeta.address import Address
 from rdmeta.client.actions import Call, Close, Kind, Node, Poll, Send
 from rdmeta.client.asking import Asking
 from rdmeta.client.connecting import Connecting
@@ -52,6 +51,7 @@ from rdmeta.client.state import State
 from rdmeta.client.waiters import Waiter
 from rdmeta.client.wants import Scope, Want
 from rdmeta.config import Config
+from rdmeta.config.address import Address
 from rdmeta.errors import (
     AuthenticationError,
     ConfigError,

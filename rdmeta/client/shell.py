@@ -16,10 +16,10 @@ from uuid import UUID
 
 from rdmeta import config
 from rdmeta._core import MetadataCache
-from rdmeta._waits import seconds_of
 from rdmeta.client.actions import Call, Finish
 from rdmeta.client.driver import Begin, Driver, Topics, closed
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
+from rdmeta.core.waits import seconds_of
 from rdmeta.errors import (
     Error,
     ForkedError,

@@ -9,7 +9,6 @@ from itertools import count
 from random import Random
 
 from rdmeta._core import MetadataCache
-from rdmeta.address import Address
 from rdmeta.client.actions import Action
 from rdmeta.client.backoff import Backoff, Budget, Gate
 from rdmeta.client.complaints import Complaints
@@ -23,6 +22,7 @@ from rdmeta.client.suspects import Suspects
 from rdmeta.client.waiters import Waiters
 from rdmeta.client.wants import Wants
 from rdmeta.config import Config
+from rdmeta.config.address import Address
 from rdmeta.errors import Error, RequestTimedOutError, TransportError
 
 __all__ = ["State"]

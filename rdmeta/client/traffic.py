@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 
 __all__ = ["Counted", "Traffic"]
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
     from rdmeta._core import MetadataCache
-    from rdmeta._waits import Closable
+    from rdmeta.core.waits import Closable
 
 __all__ = ["Wakeups", "of_loop"]
 

@@ -6,7 +6,7 @@ import re
 import socket
 from collections.abc import Iterable
 
-from rdmeta.address import DEFAULT_PORT, shown
+from rdmeta.config.address import DEFAULT_PORT, shown
 
 __all__ = ["hosts_of"]
 

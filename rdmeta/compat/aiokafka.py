@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from rdmeta.address import DEFAULT_PORT
 from rdmeta.compat._bootstrap import hosts_of
 from rdmeta.compat._cluster import ClusterShape, Named, ignore, settle
 from rdmeta.compat._reading import image_of
+from rdmeta.config.address import DEFAULT_PORT
 from rdmeta.errors import NoBrokersError
 from rdmeta.model import TopicPartition
 

@@ -40,7 +40,7 @@ cdef class Attached(Reading):
         cdef int number
         self.place = fsdecode(raw)
         self.arguments = (fsdecode(raw), look, bool(copy))
-        self._look_s = min(look_us / 1e6, _waits.LOOK_S)
+        self._look_s = min(look_us / 1e6, waits.LOOK_S)
         self._loops = WeakValueDictionary()
         self.set_clock(clock)
         self.read_clocks(&now)
@@ -219,14 +219,14 @@ cdef class Attached(Reading):
         and sleeps without the GIL in between. Ctrl-C ends it. TypeError, ValueError; MalformedError
         for a damaged file.
         """
-        return _waits.wait_change(self, since, timeout, awaited(topics))
+        return waits.wait_change(self, since, timeout, awaited(topics))
 
     def wait_change_async(self, since, timeout=None, topics=None):
         """Returns an awaitable wait_change(), for any event loop.
 
         All waits of an event loop share one check of the file.
         """
-        return _waits.wait_change_async(self, since, timeout, topics)
+        return waits.wait_change_async(self, since, timeout, topics)
 
     def wait_for_topic(self, topic, partition=None, timeout=60.0):
         """Waits until a topic is valid, or with `partition` until it has a leader; returns it.
@@ -234,17 +234,17 @@ cdef class Attached(Reading):
         `timeout` in seconds and the errors are those of MetadataCache.wait_for_topic(), but for
         ForkedError. The publishing process must ask for the topic.
         """
-        return _waits.wait_for_topic(self, topic, partition, timeout)
+        return waits.wait_for_topic(self, topic, partition, timeout)
 
     def wait_for_topic_async(self, topic, partition=None, timeout=60.0):
         """Returns an awaitable wait_for_topic(), for any event loop."""
-        return _waits.wait_for_topic_async(self, topic, partition, timeout)
+        return waits.wait_for_topic_async(self, topic, partition, timeout)
 
-    # ---- for rdmeta._waits --------------------------------------------------------------------
+    # ---- for rdmeta.core.waits --------------------------------------------------------------------
 
     def _waker(self, loop, wake, /):
         """Returns a Ticker, which calls `wake` in the event loop after a new state."""
-        return _waits.Ticker(self, loop, wake)
+        return waits.Ticker(self, loop, wake)
 
     def _generation(self):
         """Returns a value that differs from state to state, after a check for a new file."""
@@ -358,4 +358,4 @@ cdef class Attached(Reading):
 
         Returns the version; None for another answer, or after `timeout` seconds.
         """
-        return _waits.sleep(self, since, timeout, awaited((topic,)), topic, answer)
+        return waits.sleep(self, since, timeout, awaited((topic,)), topic, answer)

@@ -293,7 +293,7 @@ cdef class MetadataCache(Reading):
         - rebootstrapped: an answer of another cluster replaces everything (KIP-1102).
         - tolerate_trailing: accepts one byte too many, which librdkafka's mock brokers send.
 
-        docs/policies.md lists the rules for an answer that differs from what is known.
+        docs/internals/policies.md lists the rules for an answer that differs from what is known.
 
         On an exception the cache is as it was, but for hints that the answer ends. Those are the
         hints of the names that were asked for; an applied answer to ALL ends every hint. Hints made
@@ -653,7 +653,7 @@ cdef class MetadataCache(Reading):
     def _answer(self, topic, /):
         """Returns a value that differs from answer to answer about a topic; None without an answer.
 
-        It is the topic's deadline. For rdmeta._waits.
+        It is the topic's deadline. For rdmeta.core.waits.
         """
         cdef rdmeta_str_t name
         cdef rdmeta_topic_info_t info
@@ -673,14 +673,14 @@ cdef class MetadataCache(Reading):
 
     def _waker(self, loop, wake, /):
         """Returns a Pipe, which calls `wake` in the event loop after a change."""
-        return _waits.Pipe(self, loop, wake)
+        return waits.Pipe(self, loop, wake)
 
     def _since(self, since, /):
         """Returns `since` as a version. TypeError, ValueError."""
         return unsigned(since, "since")
 
     def _changed(self, topics, since, /):
-        """Returns the indexes of the `topics` that changed after `since`; for rdmeta._waits."""
+        """Returns the indexes of the `topics` that changed after `since`; for rdmeta.core.waits."""
         cdef Names names = names_of(topics)
         cdef uint64_t start = unsigned(since, "since")
         cdef bytearray hits = bytearray(<Py_ssize_t> names.n)
@@ -696,13 +696,13 @@ cdef class MetadataCache(Reading):
         """Waits for a change of a topic or, if `answer` is not None, for another answer than it.
 
         Returns the version; None for another answer, or after `timeout` seconds. The errors are
-        those of wait_change(). For rdmeta._waits.
+        those of wait_change(). For rdmeta.core.waits.
         """
         return self.wait(since, timeout, (topic,), topic, answer)
 
     def wait_change_async(self, since, timeout=None, topics=None):
         """Returns an awaitable wait_change(), for any event loop; it needs no thread."""
-        return _waits.wait_change_async(self, since, timeout, topics)
+        return waits.wait_change_async(self, since, timeout, topics)
 
     def wait_for_topic(self, topic, partition=None, timeout=60.0):
         """Waits until a topic is valid, or with `partition` until it has a leader; returns it.
@@ -718,8 +718,8 @@ cdef class MetadataCache(Reading):
         TopicAuthorizationError if a broker answers so during the wait. ForkedError, TypeError and
         ValueError are those of wait_change().
         """
-        return _waits.wait_for_topic(self, topic, partition, timeout)
+        return waits.wait_for_topic(self, topic, partition, timeout)
 
     def wait_for_topic_async(self, topic, partition=None, timeout=60.0):
         """Returns an awaitable wait_for_topic(), for any event loop; it needs no thread."""
-        return _waits.wait_for_topic_async(self, topic, partition, timeout)
+        return waits.wait_for_topic_async(self, topic, partition, timeout)

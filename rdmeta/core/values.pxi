@@ -158,7 +158,7 @@ cdef int64_t microseconds(object seconds, str what) except -1:
 
     TypeError; ValueError if it is negative or NaN.
     """
-    cdef double s = _waits.seconds_of(seconds, what)
+    cdef double s = waits.seconds_of(seconds, what)
     return <int64_t> min(s * 1e6 + 0.5, <double> FOREVER_US)
 
 

@@ -14,7 +14,7 @@ from numbers import Real
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 from rdmeta.errors import Error, RequestTimedOutError, TlsError, TransportError
 from rdmeta.net.resolve import asked_for, unresolved
 from rdmeta.net.session import Response, Session

@@ -23,7 +23,7 @@ from rdmeta._core import (
     decode_metadata_response,
     encode_metadata_request,
 )
-from rdmeta.address import Address, parse_bootstrap
+from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.errors import (
     AuthenticationError,
     ConfigError,

@@ -16,7 +16,7 @@ from rdmeta._core import (
     decode_metadata_response,
     encode_metadata_request,
 )
-from rdmeta.address import Address, parse_bootstrap
+from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.errors import (
     AuthenticationError,
     ConfigError,
@@ -169,7 +169,7 @@ def _settings(conf: Mapping[str, object] | None, given: dict[str, Any]) -> dict[
     if conf is None:
         return _DEFAULTS | given
     from rdmeta import config  # only calls with `conf` pay for its import
-    from rdmeta._options import OPTIONS
+    from rdmeta.config.option_table import OPTIONS
 
     parsed = config.parse(conf, servers="bootstrap_servers" not in given)
     said = {option.field: option for option in OPTIONS if {option.key, option.alias} & set(conf)}

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple
 
-from rdmeta._secret import Secret, cause_of
-from rdmeta._security_settings import OauthSettings
+from rdmeta.config.secret import Secret, cause_of
+from rdmeta.config.security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net import oidc
 from rdmeta.net.sasl import Token

@@ -8,8 +8,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net.sasl import Token, shown
 

@@ -21,7 +21,7 @@ from rdmeta.net.waiters import hand_out, settle
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
 
-    from rdmeta.address import Address
+    from rdmeta.config.address import Address
 
 __all__ = ["FAMILIES", "Endpoint", "Resolver", "asked_for", "literal", "shared", "unresolved"]
 

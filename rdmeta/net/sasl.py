@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from rdmeta._escaping import escaped
-from rdmeta._secret import Secret
+from rdmeta.config.secret import Secret
 from rdmeta.errors import (
     AuthenticationError,
     ConfigError,

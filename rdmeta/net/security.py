@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
     from collections.abc import Iterable
 
-    from rdmeta._security_settings import SaslSettings, TlsSettings
     from rdmeta.config import Config
+    from rdmeta.config.security_settings import SaslSettings, TlsSettings
     from rdmeta.net.oauth import TokenSource
     from rdmeta.net.resolve import Endpoint
     from rdmeta.net.sasl import Login

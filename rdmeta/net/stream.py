@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 from rdmeta.errors import AuthenticationError, Error, RequestTimedOutError
 from rdmeta.net import resolve
 from rdmeta.net.channel import Channel

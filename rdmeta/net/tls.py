@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import ConfigError
 
 __all__ = ["Tls"]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import TlsError
 from rdmeta.net.sasl import shown
 

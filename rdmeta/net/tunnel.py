@@ -10,7 +10,7 @@ import ssl
 from datetime import datetime
 from typing import Any
 
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error, RequestTimedOutError, TlsError
 from rdmeta.net import tls_errors
 

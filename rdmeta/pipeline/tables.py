@@ -44,7 +44,7 @@ _TIME = pa.timestamp("us", tz="UTC")
 _IDS = pa.list_(pa.int32())
 _ROW_GROUP = 122_880
 # Bytes of texts and lists after which a row group ends earlier.
-_MOST_BYTES = 32 << 20
+_MOST_BYTES = 8 << 20
 # Nearly each row has its own value of these, and they rise in small steps: differences need less
 # time and fewer bytes than a dictionary.
 _RISING = ("us", "version", "offset")

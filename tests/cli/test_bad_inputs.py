@@ -1,4 +1,4 @@
-"""Each bad input of the table in docs/cli.md prints what the table says."""
+"""Each bad input of docs/reference/commands.md prints what that page says."""
 
 from __future__ import annotations
 

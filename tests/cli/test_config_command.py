@@ -19,7 +19,7 @@ from pyarrow import parquet
 from secured import Guard
 
 import rdmeta
-from rdmeta._options import OPTIONS
+from rdmeta.config.option_table import OPTIONS
 
 MARK = "m4rked"
 ours = Authority()

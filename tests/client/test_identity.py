@@ -17,9 +17,9 @@ from rdmeta import (
     UnknownTopicError,
     WrongClusterError,
 )
-from rdmeta.address import Address
 from rdmeta.client.actions import Kind
 from rdmeta.client.policy import Problem
+from rdmeta.config.address import Address
 
 TWO = [Address("one", 9092), Address("two", 9092)]
 FIRST = (B(1, "first-1"),)

@@ -9,10 +9,10 @@ from frames import response
 from policy_driver import ADDRESSES, B, Driver, T, names_of, topic
 
 from rdmeta import ALL, Error, RequestTimedOutError, TransportError
-from rdmeta.address import Address
 from rdmeta.client.actions import Call, Kind
 from rdmeta.client.backoff import Backoff
 from rdmeta.client.nodes import Nodes, Wish
+from rdmeta.config.address import Address
 from rdmeta.model import Broker
 
 FIVE = [Address(f"broker-{i}", 9092) for i in range(1, 8)]

@@ -6,9 +6,9 @@ import frames
 from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
 from rdmeta import AuthenticationError, TransportError, WrongClusterError
-from rdmeta.address import Address
 from rdmeta.client.actions import Kind
 from rdmeta.client.policy import Problem
+from rdmeta.config.address import Address
 
 BOOTSTRAP = [Address("bootstrap", 9092)]
 

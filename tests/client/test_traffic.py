@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rdmeta.address import Address
 from rdmeta.client.traffic import Traffic
+from rdmeta.config.address import Address
 
 ONE, TWO = Address("one", 9092), Address("two", 9092)
 

@@ -23,7 +23,7 @@ from rdmeta._core import (
     decode_metadata_response,
     encode_metadata_request,
 )
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import MalformedError, UnsupportedVersionError
 from rdmeta.model import ALL

@@ -17,7 +17,7 @@ from broker import black_hole
 from kafka.protocol.metadata import MetadataResponse
 from peer import answer_handshake, framed, listening, read_frame, read_requests
 
-from rdmeta.address import Address, parse_bootstrap
+from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError
 from rdmeta.net.blocking import Connection, Deadline

@@ -18,9 +18,9 @@ from peer import framed, listening, read_frame, read_requests
 from test_channel import METADATA_V1_ALL, answering, serve_handshake
 
 from rdmeta import MetadataCache, fetch
-from rdmeta._secret import Secret
-from rdmeta._security_settings import SaslSettings, TlsSettings
 from rdmeta.config import Config
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import SaslSettings, TlsSettings
 from rdmeta.errors import ConfigError, Error, RequestTimedOutError, TlsError
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.security import Security

@@ -31,7 +31,7 @@ from rdmeta import (
     encode_metadata_request,
     fetch,
 )
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 
 LONG = 20.0
@@ -111,7 +111,7 @@ def test_the_other_requests_of_a_client_are_answered() -> None:
         (Fault(mangle=lambda frame: [frame[:9]]), RequestTimedOutError),
         (Fault(delay=0.4), RequestTimedOutError),
     ],
-    ids=str,
+    ids=["closes", "another correlation", "silent", "cut", "late"],
 )
 def test_a_fault_meets_the_next_request_only(fault: Fault, error: type[Error]) -> None:
     with Brokers() as brokers:

@@ -18,8 +18,8 @@ from certificates import Authority, over_tls
 from loops import LOOPS, run
 from peer import answer_handshake, framed, listening, read_frame, read_requests
 
-from rdmeta._security_settings import TlsSettings
-from rdmeta.address import Address
+from rdmeta.config.address import Address
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error, MalformedError, TlsError, TransportError
 from rdmeta.net.channel import Channel
 from rdmeta.net.resolve import literal

@@ -26,7 +26,7 @@ from test_channel import (
     serve_handshake,
 )
 
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error, RequestTimedOutError, TlsError
 from rdmeta.net.session import METADATA
 

@@ -18,7 +18,7 @@ from peer import answer_handshake, framed
 from test_stream import Heard
 
 from rdmeta import MetadataCache, Request
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.errors import Error, MalformedError, TransportError
 from rdmeta.model import ALL
 from rdmeta.net.session import Session

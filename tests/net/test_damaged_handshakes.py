@@ -21,8 +21,8 @@ from login_server import MECHANISMS, LoginServer
 from peer import framed, read_requests, versions_body
 from secured import SASL_AUTHENTICATE, SASL_HANDSHAKE, Entry, Guard
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error
 from rdmeta.net.sasl import Login, Token, oauth_login, plain_login, scram_login
 from rdmeta.net.session import Session

@@ -17,7 +17,7 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 
 import rdmeta
 from rdmeta._core import METADATA_MAX_VERSION, MetadataCache
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.embedded import DISCONNECT, EmbeddedCluster
 from rdmeta.errors import (
     MalformedError,

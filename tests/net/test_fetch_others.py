@@ -14,7 +14,7 @@ from frames import B, P, T
 from peer import answer_handshake, framed, listening, read_frame, read_requests
 
 from rdmeta import Advice, MetadataCache, NoBrokersError, fetch
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 from rdmeta.net.session import METADATA
 
 VERSION = 12

@@ -11,11 +11,11 @@ import pytest
 
 import rdmeta
 from rdmeta._escaping import escaped
-from rdmeta.address import Address
 from rdmeta.client.actions import Node
 from rdmeta.client.driver import _lines_of
 from rdmeta.client.events import Problem
 from rdmeta.client.log import Lines
+from rdmeta.config.address import Address
 from rdmeta.history import HistoryError
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.resolve import Resolver

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net.oauth import Token, TokenSource, unsecured_token
 

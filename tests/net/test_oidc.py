@@ -19,8 +19,8 @@ from urllib.parse import parse_qs
 import pytest
 import trustme
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net import oidc
 from rdmeta.net.oauth import TokenSource

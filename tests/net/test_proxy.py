@@ -14,7 +14,7 @@ from proxy import Proxy
 from waiting import until
 
 from rdmeta import ALL, RequestTimedOutError, TransportError, encode_metadata_request
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.net.blocking import Connection, Deadline
 
 LONG = 20.0

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 from rdmeta.errors import TransportError
 from rdmeta.net.resolve import Endpoint, Resolver, literal, shared
 
@@ -262,7 +262,7 @@ def test_a_forks_child_resolves_although_both_threads_of_its_parent_hang(stub: S
 
 HANGS = """
 import asyncio, socket, threading
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 from rdmeta.net.resolve import shared
 socket.getaddrinfo = lambda *_, **__: threading.Event().wait()
 

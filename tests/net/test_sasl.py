@@ -20,7 +20,7 @@ from kafka.protocol.sasl import (
 )
 from login_server import MECHANISMS, LoginServer, Step
 
-from rdmeta._secret import Secret
+from rdmeta.config.secret import Secret
 from rdmeta.errors import (
     AuthenticationError,
     ConfigError,

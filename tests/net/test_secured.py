@@ -16,7 +16,7 @@ from token_server import TokenServer
 from waiting import until
 
 from rdmeta import config
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.errors import AuthenticationError, TlsError, TransportError
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.oauth import TokenSource

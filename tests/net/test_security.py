@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 from certificates import Authority
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.config import Config
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.errors import AuthenticationError, ConfigError, Error, TransportError
 from rdmeta.net import security
 from rdmeta.net.resolve import Endpoint
@@ -264,8 +264,8 @@ def test_a_loop_that_closed_meanwhile_does_not_matter() -> None:
 
 HANGS = """
 import asyncio, threading
-from rdmeta._secret import Secret
-from rdmeta._security_settings import SaslSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import SaslSettings
 from rdmeta.config import Config
 from rdmeta.net.security import Security
 

@@ -13,7 +13,7 @@ from login_server import MECHANISMS, LoginServer, Step
 from peer import Asked, framed, read_requests, versions_body
 from test_session import assert_taken_or_refused
 
-from rdmeta._secret import Secret
+from rdmeta.config.secret import Secret
 from rdmeta.errors import (
     AuthenticationError,
     Error,

@@ -19,7 +19,7 @@ from loop_thread import LoopThread
 from loops import LOOPS, run
 from proxy import Proxy
 
-from rdmeta.address import Address, parse_bootstrap
+from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError
 from rdmeta.net.resolve import Endpoint, Resolver
 from rdmeta.net.session import Response

@@ -20,10 +20,10 @@ from loops import LOOPS, run
 from secured import Guard
 from test_stream import METADATA_V1_ALL, Heard, connected, frozen, opened
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import OauthSettings, SaslSettings, TlsSettings
-from rdmeta.address import Address
 from rdmeta.config import Config
+from rdmeta.config.address import Address
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 from rdmeta.errors import (
     AuthenticationError,
     ConfigError,

@@ -13,8 +13,8 @@ import pytest
 from certificates import Authority
 from test_tunnel import joined, refusal
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import ConfigError
 from rdmeta.net.tls import Tls
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.net.tls_errors import explain
 
 _EXPIRED = 10

@@ -11,8 +11,8 @@ from datetime import datetime, timezone
 import pytest
 from certificates import LONG_AGO, Authority
 
-from rdmeta._secret import Secret
-from rdmeta._security_settings import TlsSettings
+from rdmeta.config.secret import Secret
+from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import RequestTimedOutError, TlsError
 from rdmeta.net.tls import Tls
 from rdmeta.net.tunnel import Tunnel

@@ -1,4 +1,4 @@
-"""Scenarios on Apache Kafka: each wrong configuration, and docs/connect.md, which shows them."""
+"""Scenarios on Apache Kafka: each wrong configuration, as docs/reference/errors.md shows it."""
 
 from __future__ import annotations
 
@@ -248,6 +248,6 @@ def test_a_wrong_configuration_costs_one_attempt_and_one_line(
     seen.texts[kafka.version] = found
     if len(rounds) < scenarios.ROUNDS:  # a longer run writes the page
         assert wrong_configurations.load().get(kafka.version) == found, (
-            "docs/connect.md is behind: make scenarios PYTEST_ARGS='-k wrong_configuration'"
+            "errors.md is behind: make scenarios PYTEST_ARGS='-k wrong_configuration'"
         )
     seen.check("refused", "wrong-port", "no-token", "no-server")

@@ -25,7 +25,7 @@ from rdmeta import (
     encode_metadata_request,
     fetch,
 )
-from rdmeta.address import parse_bootstrap
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.model import operation_names
 from rdmeta.net.blocking import Connection, Deadline
 from rdmeta.net.session import METADATA

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 import rdmeta
-from bench import build, machine, performance
+from bench import build
 from bench.peers import figures
-from bench.peers.figures import QUICK, RANDOM, Line, Scale, known, planned
+from bench.peers.figures import QUICK, RANDOM, Scale, known, planned
 from bench.peers.peers import PEERS, Java, Limits, Missing, Peer, complaint, debian
 from bench.peers.run import (
     MeasureError,
@@ -81,15 +81,6 @@ def test_every_peer_has_its_rows_or_a_reason(quick: Quick, peer: str) -> None:
     assert quick.about["versions"][peer]
     has = {row["label"] for row in quick.rows if row.get("peer") == peer}
     assert has == {line.label for _, line, _ in planned(QUICK) if line.peer == peer}
-
-
-def test_the_table_contains_missing_peers_with_the_reason() -> None:
-    about = {
-        "machine": machine.describe(),
-        "versions": {"rdmeta": "1"},
-        "missing": {"go": "no <go> here"},
-    }
-    assert "Missing: go (no <go> here)." in performance.peers_table([], about)
 
 
 # ---------------------------------------------------------------- the figures
@@ -315,9 +306,3 @@ def test_the_brokers_of_an_answer_have_the_servers_address(
     plain = rdmeta.decode_metadata_response((files / "all-12").read_bytes(), 12)
     assert answer["topics"] == plain["topics"]
     assert [b["id"] for b in answer["brokers"]] == [b["id"] for b in plain["brokers"]]
-
-
-def test_a_line_is_ours_unless_it_has_no_rules() -> None:
-    assert Line("rdmeta", "cache", "x").ours
-    assert not Line("rdmeta", "floor", "x", floor=True).ours
-    assert not Line("go", "map", "x").ours

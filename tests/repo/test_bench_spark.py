@@ -1,11 +1,10 @@
 """The bench of the pipeline on Spark has every row of the plan, and its peers make the same rows.
 
-No speeds. RDMETA_BENCH_SPARK=1 also runs the parts that start Spark, which `make nightly` does.
+No speeds. `make nightly` also runs the parts that start Spark: a minute.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -43,11 +42,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = plan._replace(file_every=6 * 3600.0)
     make_history(made, 1, plan)
     return made
-
-
-ON_SPARK = pytest.mark.skipif(
-    not os.environ.get("RDMETA_BENCH_SPARK"), reason="RDMETA_BENCH_SPARK=1 runs it: a minute"
-)
 
 
 @pytest.fixture
@@ -149,7 +143,7 @@ def hidden(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{folder}:{':'.join(sys.path)}")
 
 
-@ON_SPARK
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(400)
 def test_every_row_on_spark_is_measured(java: None, monkeypatch: pytest.MonkeyPatch) -> None:

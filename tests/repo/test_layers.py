@@ -19,8 +19,6 @@ LAYERS = tomllib.loads((ROOT / "tests/layers.toml").read_text(encoding="utf-8"))
 FOLDERS: list[str] = LAYERS["c"]["folders"]
 VENDORED = tuple(f"csrc/vendor/{name}/" for name in LAYERS["c"]["vendored"])
 PYTHON_ORDER = LAYERS["python"]["order"]
-# The folders whose own folders are in the map.
-MAPPED = ("csrc", "rdmeta", "tests", "bench")
 
 
 def plant(root: Path, files: dict[str, str]) -> Path:
@@ -50,14 +48,6 @@ def test_every_folder_and_module_of_the_order_exists() -> None:
     for directory, units in (("csrc", FOLDERS), ("rdmeta", sum(PYTHON_ORDER, []))):
         found = {path.stem for path in (ROOT / directory).iterdir()}
         assert [unit for unit in units if unit not in found] == []
-
-
-def test_the_map_has_each_folder() -> None:
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    paths = [path.relative_to(ROOT) for path in tree_rules.written_files(ROOT)]
-    folders = {"/".join(path.parts[:2]) for path in paths if len(path.parts) > 2}
-    missing = [each for each in folders if f"`{each}/`" not in text]
-    assert [each for each in missing if each.split("/")[0] in MAPPED] == []
 
 
 def violations_in_files(

@@ -1,4 +1,4 @@
-"""The documents that bench.performance makes from bench/results.json are up to date."""
+"""The pages of figures show missed goals, commits and ratios, and what was not measured."""
 
 from __future__ import annotations
 
@@ -9,25 +9,11 @@ import pytest
 
 from bench import build, performance, results, run, scale
 from bench.figure import Scale
-from bench.figures import all_figures
 from bench.figures_spark import spark_figures
 from bench.performance import between, missed, page, signatures
 from bench.results import RESULTS
 
 ROWS = results.load(RESULTS)
-
-
-def test_each_figure_has_been_measured_or_is_missing_for_a_reason() -> None:
-    about = performance.about(RESULTS.with_suffix(".machine.json"))
-    measured = {row["name"] for row in ROWS} | {name for name, reason in about["missing"].items()}
-    assert [each.name for each in all_figures(Scale()) if each.name not in measured] == []
-
-
-def test_only_rows_beside_a_program_that_few_have_may_be_missing() -> None:
-    """A goal must be measured."""
-    measured = {row["name"] for row in ROWS}
-    missing = [each for each in all_figures(Scale()) if each.name not in measured]
-    assert [each.name for each in missing if each.goal] == []
 
 
 def row(**more: Any) -> results.Row:
@@ -63,17 +49,17 @@ def test_a_missed_goal_is_shown_as_a_ratio_to_its_reference() -> None:
     ]
 
 
-def test_the_page_lists_the_commit_of_each_run() -> None:
-    assert signatures([row(), row(commit="def", name="b"), row(name="c")]) == [
+def test_a_run_of_a_tree_with_changes_claims_no_commit() -> None:
+    assert signatures([row(), row(commit="def-dirty", name="b"), row(name="c")]) == [
         "- 2 rows: commit `abc`, 2026-01-02, a machine",
-        "- 1 rows: commit `def`, 2026-01-02, a machine",
+        "- 1 rows: commit `def` and uncommitted changes, 2026-01-02, a machine",
     ]
 
 
-def test_the_page_has_a_group_without_a_title_too() -> None:
-    about = performance.about(RESULTS.with_suffix(".machine.json"))
-    peers = performance.about(RESULTS.with_suffix(".peers.json"))
-    assert "\n## odd\n" in page([row(group="odd")], about, peers)
+def test_a_ratio_is_marked_where_it_is_not_the_quotient_of_the_medians() -> None:
+    assert performance.ratio(row()) == "1.5"
+    assert performance.ratio(row(ratio=1.4)) == "1.4 *"
+    assert performance.ratio(row(ratio=None)) == "-"
 
 
 def test_the_page_says_which_rows_could_not_be_measured_and_why() -> None:

@@ -1,4 +1,4 @@
-"""Every rule of docs/policies.md names tests that exist."""
+"""Every rule of docs/internals/policies.md names tests that exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PYTHON_TESTS = {
 
 def rows(heading: str) -> list[list[str]]:
     """Returns the cells of each row of the table below a heading, without its head."""
-    text = (ROOT / "docs/policies.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/internals/policies.md").read_text(encoding="utf-8")
     section = text.split(f"# {heading}\n", 1)[1].split("\n## ", 1)[0]
     table = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table[2:]]

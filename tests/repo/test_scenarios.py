@@ -1,4 +1,4 @@
-"""docs/scenarios.md is what tests/support/scenarios.py makes of tests/real/scenarios.json."""
+"""Scenarios are judged by their bounds; the page shows what is beyond them."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rdmeta import config
-from rdmeta._options import OPTIONS
+from rdmeta.config.option_table import OPTIONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/security.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from random import Random
 
 from frames import B, P, T, response, topic_id
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 from rdmeta.model import ALL, All, Request, topic_fault
 
 LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC, INVALID_TOPIC, DENIED = 5, 3, 17, 29

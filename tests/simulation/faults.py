@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from cluster import Cluster, Server
 from scene import NAMES
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 
 if TYPE_CHECKING:
     from world import World

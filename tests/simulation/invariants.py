@@ -21,10 +21,10 @@ from network import Answer, Link
 from scene import INVALID
 from violation import EPSILON, JITTER, Violation
 
-from rdmeta.address import Address
 from rdmeta.cache import DENIED, NOT_CACHED, UNKNOWN_TOPIC, WAITING
 from rdmeta.cache import INVALID as INVALID_STATE
 from rdmeta.client.actions import Close, Connect, Kind, Node, Poll, Send
+from rdmeta.config.address import Address
 from rdmeta.model import ALL, Applied, Partition, Request, Topic
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ BURST, SHARE = 8, 0.8
 ELECTION, ELECTION_SHARE = 15.0, 2 / 3
 # The kinds of changes after which a topic is not known.
 LEAVES = ("topic_removed", "topic_absent", "topic_error")
-# The rules for a rewind, as docs/policies.md has them.
+# The rules for a rewind, as docs/internals/policies.md has them.
 REWIND_ANSWERS, REWIND_SECONDS = 5, 5.0
 # For so long the failures of a node count that is gone, in seconds, after its backoff.
 REMEMBERED = 60.0
@@ -259,9 +259,9 @@ class Invariants:
     def epochs_never_go_back(self) -> None:
         """(1) No reader sees an older epoch after a newer one of one topic id.
 
-        The exceptions are those of docs/policies.md. A rewind is believed after 5 lower answers
-        over 5 s. An id that becomes known makes another key here. An answer may lack the epoch. A
-        topic begins anew if it was forgotten, or was negative for longer than max age.
+        The exceptions are in policies.md. A rewind is believed after 5 lower answers over 5 s.
+        An id that becomes known makes another key here. An answer may lack the epoch. A topic
+        begins anew if it was forgotten, or was negative for longer than max age.
         """
         cache = self.world.cache
         if cache.version == self.seen_version:
@@ -502,7 +502,7 @@ class Invariants:
 
         One request of each kind is in flight, with its hedges. A request for all topics names none.
         A name is no longer in flight once a later request for it was answered, also one of another
-        feeder. docs/policies.md: "The hint ends with the answer to its name or to all topics".
+        feeder. policies.md: "The hint ends with the answer to its name or to all topics".
         A topic that was forgotten is not in flight either, as the answer no longer counts for it.
         """
         if send.hedge:
@@ -682,7 +682,7 @@ def _texts_in(policy: Policy) -> set[str]:
             texts.add(each)
         elif id(each) not in seen:
             seen.add(id(each))
-            own = type(each).__module__.startswith(("rdmeta.client", "rdmeta.address"))
+            own = type(each).__module__.startswith(("rdmeta.client", "rdmeta.config.address"))
             if own or isinstance(each, _CONTAINERS):
                 waiting += gc.get_referents(each)
     return texts

@@ -14,8 +14,8 @@ from cluster import Cluster, Server
 from frames import T
 
 from rdmeta import encode_metadata_request
-from rdmeta.address import Address
 from rdmeta.client.actions import Close, Connect, Node, Send
+from rdmeta.config.address import Address
 from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError
 from rdmeta.model import Request
 

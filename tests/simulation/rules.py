@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from network import Answer, Link
 from violation import EPSILON, JITTER, Violation
 
-from rdmeta.address import Address
 from rdmeta.client.actions import Connect, Kind, Send
+from rdmeta.config.address import Address
 from rdmeta.model import ALL, Advice, All, Applied, Due, DueReason, Request
 
 if TYPE_CHECKING:

@@ -90,7 +90,7 @@ def comparable(
     """Returns versions with which brokers can agree that a topic was created again.
 
     Brokers before v4 cannot be asked for names. Those from v10 on tell an old id where those before
-    tell lower epochs: as docs/policies.md says, these have their own count.
+    tell lower epochs: as docs/internals/policies.md says, these have their own count.
     """
     lowest, highest = random.choice(((4, 9), (10, 13)))
     return tuple((low, min(max(high, lowest), highest)) for low, high in versions)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from cluster import Server
 from scene import NAMES
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 
 if TYPE_CHECKING:
     from world import World

@@ -27,9 +27,9 @@ from scene import Scene, scene_of
 from violation import Violation
 
 from rdmeta import MetadataCache
-from rdmeta.address import parse_bootstrap
 from rdmeta.client.actions import Action, Close, Connect, Finish, Send
 from rdmeta.client.policy import Policy
+from rdmeta.config.address import parse_bootstrap
 from rdmeta.errors import Error
 
 # The shortest time between two sweeps by the driver.

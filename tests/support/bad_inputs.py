@@ -1,6 +1,6 @@
 """Bad inputs of the command, with the line that each prints: tests/cli/bad_inputs.txt.
 
-tests/cli/test_bad_inputs.py runs each one; tools/cli_docs.py makes a table of docs/cli.md of them.
+tests/cli/test_bad_inputs.py runs each one; tools/cli_docs.py shows them in commands.md.
 A block has the command line, the line on stderr, and the exit code. {server} stands for a cluster,
 {secured} for one with SASL; nothing listens at {closed}, {silent} does not answer. {dir} is a
 directory with FILES.

@@ -116,7 +116,7 @@ def ask(broker: int, address: str, topics: list[str], say: Callable[[str], None]
     from kafka.protocol.metadata import MetadataResponse
 
     from rdmeta import Error, encode_metadata_request
-    from rdmeta.address import parse_bootstrap
+    from rdmeta.config.address import parse_bootstrap
     from rdmeta.net.blocking import Connection, Deadline
 
     request = encode_metadata_request(12, tuple(topics))

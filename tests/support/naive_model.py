@@ -1,6 +1,6 @@
 """A simple model of the cache, in plain Python: what the real cache should return.
 
-Each rule of docs/policies.md is one branch of about three lines. Times are in seconds; there is no
+Each rule of policies.md is one branch of about three lines. Times are in seconds; there is no
 index, no digest, and no sharing. `test_model_based.py` compares the real cache with the model.
 """
 
@@ -243,6 +243,9 @@ class Model:
                 if entry.kept_until < now:
                     del self.entries[name]
             elif entry.until < now:
+                if entry.state == "missing" and entry.given_by >= 0:  # it has its time once more
+                    entry.until, entry.given_by = now + self.absent_grace, -1
+                    continue
                 if entry.state == "missing":
                     entry.state, entry.until, entry.changed = "gone", now - 1e-6, after
                     entry.doubt, entry.gone_at, entry.given_by = NOTHING, now, -1
@@ -395,7 +398,10 @@ class Model:
             return not outdated
         kept = set(older)
         if outdated:
-            kept |= (old.rows.keys() & new.keys()) - known.keys()
+            undecided = (old.rows.keys() & new.keys()) - known.keys()
+            kept |= {
+                i for i in undecided if self.row(new[i], None, answer).latest != old.rows[i].latest
+            }
         if raised or not (older or outdated):
             old.rewind = None
         if raised and outdated:

@@ -16,7 +16,7 @@ from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
-from rdmeta.address import Address
+from rdmeta.config.address import Address
 
 UNSUPPORTED_VERSION = 35
 

@@ -17,10 +17,10 @@ import frames
 from frames import B, P, T
 
 from rdmeta import Applied, Error, MetadataCache, TransportError
-from rdmeta.address import Address
 from rdmeta.client.actions import Close, Connect, Finish, Kind, Send
 from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.config import Config
+from rdmeta.config.address import Address
 from rdmeta.model import ALL, Request
 
 __all__ = ["ADDRESSES", "BROKERS", "B", "Driver", "P", "T", "names_of", "topic"]

@@ -1,8 +1,8 @@
 """A run of the scenarios: its rounds, its topics, and the values that it has seen.
 
 SCENARIO_ROUNDS says how often each scenario is repeated (5). Only a run of five rounds or more
-changes tests/real/scenarios.json and docs/scenarios.md; another one writes build/scenarios.json.
-The same holds for tests/real/connect.json and docs/connect.md, which another run leaves alone.
+changes tests/real/scenarios.json and its page; another one writes build/scenarios.json.
+The same holds for tests/real/connect.json and its page, which another run leaves alone.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Seen:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, str], list[float]] = {}
-        # What clients with wrong configurations raised, for docs/connect.md.
+        # What clients with wrong configurations raised, for docs/reference/errors.md.
         self.texts: wrong_configurations.Texts = {}
 
     def add(self, key: str, brokers: str, client: str, value: float) -> None:

@@ -1,7 +1,7 @@
 """The scenarios of tests/real: what is expected, what runs have seen, and the page about both.
 
 `make scenarios` runs each scenario five times, merges what it saw into tests/real/scenarios.json,
-and writes docs/scenarios.md from that. `python tests/support/scenarios.py` does only the last.
+and writes docs/internals/scenarios.md. `python tests/support/scenarios.py` does only the last.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "real" / "scenarios.json"
-PAGE = ROOT / "docs" / "scenarios.md"
+PAGE = ROOT / "docs/internals/scenarios.md"
 # The rounds of a run that may write the page.
 ROUNDS = 5
 CLIENTS = ("Client", "AsyncClient")
@@ -111,8 +111,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "frozen",
         "The node in use is frozen (SIGSTOP) while it holds a request, and thawed later",
-        "a refresh within 1.5 x the hedge; the late answer does no harm",
-        "time of refresh(), in hedges (1 s on a quiet machine)",
+        "a refresh within 1.5 x the wait for a hedge; the late answer does no harm",
+        "time of refresh(), in waits for a hedge (1 s on a quiet machine)",
         unit="hedges",
         worst=1.5,
     ),
@@ -135,7 +135,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         "cut-refused",
         "The network is cut for 5 s: connections are reset and refused",
         "lookups served; true soon after: within 2 x `retry.backoff.max.ms`"
-        " + `reconnect.backoff.max.ms` (2 s here) + 4 hedges",
+        " + `reconnect.backoff.max.ms` (2 s here) + 4 waits for a hedge",
         "time since the network is back",
         worst=8.0,
     ),
@@ -451,14 +451,16 @@ HEAD = """\
 
 <!-- `make scenarios` writes this page from tests/real/scenarios.json: do not edit it. -->
 
-`make scenarios` runs each scenario five times on Apache Kafka. Some run on the tests' own brokers,
-which do what Kafka does not do on demand. Both clients watch the same fault. The first broker's
-word is the time at which any broker first says something. A process of its own asks each broker
-every 10 ms on a connection of its own. Without another value here the clients have their default
-configuration: `retry.backoff.max.ms` is 1 s. A time is one machine's. A value beyond its bound is
-**bold**. The tests allow the worst value a second more, as a machine may be busy. Clients of rows
-with SASL_SSL use TLS. They log in by SCRAM-SHA-512 if the row names no other mechanism. All output
-of the tests is searched for secrets. [connect.md](connect.md) has the texts of errors.
+What do the clients do when brokers fail? `make scenarios` runs each scenario five times on Apache
+Kafka, or on the tests' own brokers if Kafka does not do such a thing on demand. Both clients see
+the same fault. Many times count from *the first broker's word*: the moment at which any broker
+first says what is new. A separate process notes it; it asks each broker every 10 ms.
+
+Unless a row says otherwise, the clients have their default configuration, in which
+`retry.backoff.max.ms` is 1 s. Times depend on the machine. A value beyond its bound is **bold**;
+the tests allow the worst value one second more, since a machine may be busy. In rows with SASL_SSL
+the clients use TLS and log in by SCRAM-SHA-512, unless the row names another mechanism. The tests
+search all of their output for secrets. [errors.md](../reference/errors.md) has the texts of errors.
 
 """
 
@@ -493,16 +495,18 @@ def signature(rows: Sequence[Row]) -> list[str]:
     """Returns a line for each run: its machine, commit and day."""
     runs: dict[tuple[str, str, str], int] = {}
     for row in rows:
-        run = (row["machine"], row["commit"], row["measured_at"][:10])
+        commit, changed, _ = row["commit"].partition("-dirty")
+        commit = f"`{commit}`" + (" and uncommitted changes" if changed else "")
+        run = (row["machine"], commit, row["measured_at"][:10])
         runs[run] = runs.get(run, 0) + 1
     return [
-        f"- {count} rows: {machine}; commit `{commit}`, {day}"
+        f"- {count} rows: {machine}; commit {commit}, {day}"
         for (machine, commit, day), count in sorted(runs.items(), key=lambda item: item[0][2])
     ]
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Returns docs/scenarios.md."""
+    """Returns docs/internals/scenarios.md."""
     found = {place(row): row for row in rows}
     out = ["| scenario | expected | seen | brokers | Client: median, worst | AsyncClient |"]
     out += ["|---|---|---|---|---|---|"]

@@ -19,7 +19,8 @@ import pytest
 from answers import apply_answer
 from frames import P, T
 
-from rdmeta import Attached, MetadataCache, RequestTimedOutError, _waits
+from rdmeta import Attached, MetadataCache, RequestTimedOutError
+from rdmeta.core import waits
 
 # Longer than any of these tests may take: a wait that is not woken fails its test.
 LONG = 50.0
@@ -50,7 +51,7 @@ def is_waiting(subject: MetadataCache | Attached) -> bool:
         return bool(stats["waiters"] or stats["watches"])
     # A sleeping wait has nap() as its top frame. Another thread must not walk the frames below.
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    napping = frame is not None and frame.f_code is _waits.nap.__code__
+    napping = frame is not None and frame.f_code is waits.nap.__code__
     return napping or len(subject._loops) > 0
 
 

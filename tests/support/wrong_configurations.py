@@ -1,4 +1,4 @@
-"""The wrong configurations that tests/real tries, and the page about them, docs/connect.md.
+"""The wrong configurations that tests/real tries, and their page, docs/reference/errors.md.
 
 `make scenarios` runs each one against real Kafka, keeps what both clients raise in
 tests/real/connect.json, and writes the page from that. Run as a program, this module does only the
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "tests" / "real" / "connect.json"
-PAGE = ROOT / "docs" / "connect.md"
+PAGE = ROOT / "docs/reference/errors.md"
 
 Texts = dict[str, dict[str, str]]
 
@@ -419,23 +419,23 @@ HEAD = """\
 
 <!-- `make scenarios` writes this page from tests/real/connect.json: do not edit it. -->
 
-The first call of a client that cannot connect raises an error that names the cause, the server, and
-what to change. A cause that the client cannot mend costs one attempt. The client writes the same
-cause to the log, as a warning of the logger `rdmeta.client`, and goes on trying. It writes that
-line again after 30 s at the earliest, with the number of repetitions.
+If a client cannot connect, its first call raises an error with the cause, the server, and what to
+change. A cause that the client cannot mend costs one attempt. The client logs the same cause as a
+warning of the logger `rdmeta.client`, and goes on trying. If it repeats, it is logged again after
+30 s at the earliest, with a count. `rdmeta config --check` tries each step with every server.
 
 If nothing listens on a server's port, or its name is unknown, the server may be about to start. So
-a call of a client waits until its time-out (`max.block.ms` without one). Then it raises
-`RequestTimedOutError`, which has the cause. `fetch()` raises the cause at once. SCRAM without its
-package is the error `SASL mechanism SCRAM-SHA-512 needs more packages: pip install 'rdmeta[sasl]'`.
+a call of a client waits until its time-out (`max.block.ms` if it has none), and then raises
+`RequestTimedOutError` with the cause. `fetch()` raises the cause at once. SCRAM without its package
+is the error `SASL mechanism SCRAM-SHA-512 needs more packages: pip install 'rdmeta[sasl]'`.
 
-`make scenarios` tries each configuration of this page with both clients on Apache Kafka, and
-compares what they raise with this page. So the brokers' messages are real. The certificates of the
-brokers are for `127.0.0.1` and `localhost`.
+Some mistakes are found before the client connects: an unknown option, a wrong value, or a
+contradiction. They raise one `ConfigError` when the client is made; [options.md](options.md) lists
+the options.
 
-Some mistakes show before the client connects: an unknown option, a wrong value, or a contradiction.
-[options.md](options.md) lists the options. Those mistakes raise one `ConfigError` when the client
-is made.
+The messages below are real: `make scenarios` tries each configuration with both clients on Apache
+Kafka, and compares what they raise with this page. The brokers' certificates are for `127.0.0.1`
+and `localhost`.
 
 """
 
@@ -469,7 +469,7 @@ def section(case: Case, texts: Texts) -> str:
 
 
 def page(texts: Texts) -> str:
-    """Returns docs/connect.md."""
+    """Returns docs/reference/errors.md."""
     parts = []
     for group in GROUPS:
         parts.append(f"## {group.heading}\n")

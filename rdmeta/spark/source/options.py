@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from rdmeta import config
 from rdmeta._escaping import escaped
-from rdmeta._option_values import shown
+from rdmeta.config.option_values import shown
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import microseconds
 from rdmeta.pipeline.gold.measures import MEASURES

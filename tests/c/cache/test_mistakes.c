@@ -1,6 +1,6 @@
 /*
  * Mistakes of other clients, as scenarios: several rules at once, over many
- * answers. docs/policies.md names the client of each mistake.
+ * answers. docs/internals/policies.md names the client of each mistake.
  */
 #include "support/cache_fixture.h"
 

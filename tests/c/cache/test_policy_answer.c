@@ -1,6 +1,6 @@
 /*
- * The rows of docs/policies.md about an answer as a whole: its broker, its
- * request, and the topics that it leaves out.
+ * The rows of docs/internals/policies.md about an answer as a whole: its
+ * broker, its request, and the topics that it leaves out.
  *
  *     row                              test
  *     unknown request                  an_unknown_request_..., all_...

@@ -1,6 +1,6 @@
 /*
- * The rows of docs/policies.md about a topic's error, the ids and epochs that
- * the cache keeps after it, and leader hints (KIP-951).
+ * The rows of docs/internals/policies.md about a topic's error, the ids and
+ * epochs that the cache keeps after it, and leader hints (KIP-951).
  *
  *     row                                    test
  *     UNKNOWN_TOPIC_OR_PARTITION             unknown_...

@@ -1,6 +1,6 @@
 /*
- * merge: the rows of docs/policies.md about epochs, leaders, ids and shorter
- * lists of one topic, and about malformed ones. test_merge_rewind.c,
+ * merge: the rows of docs/internals/policies.md about epochs, leaders, ids and
+ * shorter lists of one topic, and about malformed ones. test_merge_rewind.c,
  * test_policy_answer.c and test_policy_error.c have the others.
  *
  *     row                                   test
@@ -145,6 +145,25 @@ static void test_an_unknown_epoch_in_an_outdated_answer_is_not_taken(void) {
         CHECK(!cw_say(&w, "t 0:1 1:1 2:3"));
         CHECK(w.applied.kept_back == 0);
         CHECK_TEXT(cw_topic(&w, "t"), "t 0:1 1:1 2:3");
+        cw_destroy(&w);
+}
+
+static void test_an_unknown_epoch_with_what_is_known_is_not_kept_back(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.api_version = 12;
+        CHECK(!cw_say(&w, "t 0:1/r1,2"));
+        cw_sent(&w);
+        CHECK(!cw_say(&w, "t 0:2/r1,2"));
+        CHECK(!cw_say(&w, "t 0:2/r1,2")); /* the same bytes */
+        CHECK(w.applied.kept_back == 0);
+        w.api_version = 8; /* the same facts in other bytes */
+        CHECK(!cw_say(&w, "t 0:2/r1,2"));
+        CHECK(w.applied.kept_back == 0);
+        CHECK(!cw_say(&w, "t 0:2/r1,3"));
+        CHECK(w.applied.kept_back == 1);
+        CHECK_TEXT(cw_topic(&w, "t"), "t 0:2/r1,2");
         cw_destroy(&w);
 }
 
@@ -705,6 +724,7 @@ int main(void) {
         RUN(test_an_unknown_epoch_is_taken_and_the_highest_kept);
         RUN(test_before_v9_epochs_are_not_to_be_relied_on);
         RUN(test_an_unknown_epoch_in_an_outdated_answer_is_not_taken);
+        RUN(test_an_unknown_epoch_with_what_is_known_is_not_kept_back);
         RUN(test_a_roll_of_mixed_versions_goes_on_being_followed);
         RUN(test_no_leader_is_returned_and_the_last_one_readable);
         RUN(test_no_leader_at_a_lower_epoch_is_kept_out);

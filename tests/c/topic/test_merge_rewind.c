@@ -1,7 +1,7 @@
 /*
  * merge, rewinds: when an older answer is believed, which rows go back, and
- * when the count ends. These are rows of docs/policies.md. test_merge.c has the
- * one about fewer partitions:
+ * when the count ends. These are rows of docs/internals/policies.md.
+ * test_merge.c has the one about fewer partitions:
  *
  *     epoch lower, same id              a_lower_epoch_...
  *     which rows go back                a_lower_epoch_is_believed_where_...
