@@ -34,11 +34,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Lets one process run all tests of a group; marks of xdist_group need an older pytest."""
     from xdist.scheduler import LoadScopeScheduling
 
-    class Groups(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid)
-
-    return Groups(config, log) if config.getvalue("dist") == "loadgroup" else None
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = group_of
+    return scheduler
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
