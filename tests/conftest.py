@@ -23,11 +23,29 @@ settings.register_profile("any speed", deadline=None, suppress_health_check=[Hea
 settings.load_profile("any speed")
 
 
+def group_of(nodeid: str) -> str:
+    """Returns what a test shares with others, a Java or a real cluster, or else its own name."""
+    folder = nodeid.removeprefix("tests/").partition("/")[0]
+    return folder + "3.9.1" * ("[3.9.1" in nodeid) if folder in ("real", "spark") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Lets one process run all tests of a group; marks of xdist_group need an older pytest."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    scheduler = LoadScopeScheduling(config, log)
+    scheduler._split_scope = group_of
+    return scheduler
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts groups first: no long one is left for the end. In each, what kills nodes is last."""
     items.sort(
         key=lambda item: (
-            item.get_closest_marker("xdist_group") is None,
+            group_of(item.nodeid) == item.nodeid,
             item.get_closest_marker("kills") is not None,
         )
     )

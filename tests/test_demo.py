@@ -23,7 +23,6 @@ from rdmeta.history import changes
 from rdmeta.net.api_versions import API_VERSIONS
 from rdmeta.net.session import METADATA
 from rdmeta.pipeline import check
-from rdmeta.spark import NoJavaError, find_java
 
 
 def demo(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -43,10 +42,6 @@ def demo(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.Co
 @pytest.mark.spark
 @pytest.mark.timeout(180)
 def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
     done = demo("--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("the client has seen it") == 4

@@ -17,17 +17,6 @@ from scenario_run import NODES, ROUNDS, Seen, with_topics
 from ways import Way, way_of
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Puts the tests of a cluster into a group, which runs in one process of pytest-xdist."""
-    names: list[str] = getattr(item, "fixturenames", [])
-    if "clusters" in names:
-        params = item.callspec.params if hasattr(item, "callspec") else {}
-        version = params.get("commanded", params.get("kafka", "4.3.0"))
-        item.add_marker(pytest.mark.xdist_group(f"kafka-{version}"))
-    elif "two" in names:
-        item.add_marker(pytest.mark.xdist_group("two-clusters"))
-
-
 @pytest.fixture(scope="session")
 def seen() -> Iterator[Seen]:
     """Takes the values; writes them at the end of the run."""

@@ -32,7 +32,6 @@ from bench.spark import (
 )
 from bench.spark.__main__ import PROGRAM
 from bench.spark.histories import days_of_changes, make_history
-from rdmeta.spark import NoJavaError, find_java
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +41,6 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = plan._replace(file_every=6 * 3600.0)
     make_history(made, 1, plan)
     return made
-
-
-@pytest.fixture
-def java() -> None:
-    try:
-        find_java()
-    except NoJavaError as error:
-        pytest.skip(str(error))
 
 
 def test_every_job_is_a_part_of_the_program_with_its_options() -> None:
@@ -146,7 +137,7 @@ def hidden(folder: Path, monkeypatch: pytest.MonkeyPatch, module: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(400)
-def test_every_row_on_spark_is_measured(java: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_row_on_spark_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     """All parts share a session here, as each start takes seconds."""
     with sessions.local("local[2]") as session:
         monkeypatch.setattr(sessions, "local", lambda master: nullcontext(session))

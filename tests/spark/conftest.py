@@ -14,15 +14,9 @@ PORT = "spark.connect.grpc.binding.port"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Marks each test that uses the session as `spark`.
-
-    Those that start another Java are in its group of pytest-xdist, too: they share what a module
-    makes, and two Javas have no room beside each other on two cores.
-    """
+    """Marks each test that uses the session as `spark`, and gives it time for a JVM."""
     if "spark" in getattr(item, "fixturenames", ()):
         item.add_marker(pytest.mark.spark)
-    if item.get_closest_marker("spark") is not None:
-        item.add_marker(pytest.mark.xdist_group("spark"))
         if item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(180))
 

@@ -213,10 +213,12 @@ def said(rdmeta: str) -> str:
     return text.decode().strip()
 
 
+@pytest.mark.slow
 def test_an_executor_with_rdmeta_reads_the_rows() -> None:
     assert said("") == str(pa.array([1]))
 
 
+@pytest.mark.slow
 def test_an_executor_without_rdmeta_names_itself_and_what_to_install() -> None:
     text = said("sys.modules['rdmeta'] = None")
     assert text.startswith("executor ")
@@ -224,6 +226,7 @@ def test_an_executor_without_rdmeta_names_itself_and_what_to_install() -> None:
     assert text.endswith(f"install rdmeta[arrow]=={__version__} for its Python")
 
 
+@pytest.mark.slow
 def test_an_executor_with_another_version_names_both() -> None:
     text = said("import rdmeta._version as found; found.__version__ = '0.0.1'")
     assert f"has rdmeta 0.0.1, and the driver {__version__}; install" in text

@@ -48,6 +48,7 @@ def outcomes(tasks: list[Task], folder: Path) -> list[object]:
     return [pickle.loads(each) for each in made(pickle.dumps(tasks), str(folder))]
 
 
+@pytest.mark.slow
 def test_an_executor_without_rdmeta_says_so() -> None:
     said = refusal("sys.modules['rdmeta'] = None")
     assert said.startswith("executor ")
@@ -55,6 +56,7 @@ def test_an_executor_without_rdmeta_says_so() -> None:
     assert said.endswith(f"install rdmeta[arrow]=={__version__} for its Python")
 
 
+@pytest.mark.slow
 def test_an_executor_with_another_version_of_rdmeta_says_so() -> None:
     said = refusal("import rdmeta._version as found; found.__version__ = '0.0.1'")
     assert f"has rdmeta 0.0.1, and the driver {__version__}; install" in said

@@ -94,17 +94,20 @@ def middle(root: Path) -> str:
     return str((low + (high - low) / 2).isoformat())
 
 
+@pytest.mark.slow
 def test_changes_are_the_rows_of_the_history(root: Path) -> None:
     found = read(path=str(root / "history"))
     assert found.num_rows > 1000
     assert sorted_rows(found) == sorted_rows(history.read(root / "history"))
 
 
+@pytest.mark.slow
 def test_changes_of_an_output_of_the_pipeline_are_those_of_its_copies(root: Path) -> None:
     found = read(path=str(root / "out"))
     assert sorted_rows(found) == sorted_rows(history.read(root / "history"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 def test_silver_is_made_on_the_fly_as_the_pipeline_makes_it(root: Path, table: str) -> None:
     wanted = sorted_rows(silver_of(root, table))
@@ -113,6 +116,7 @@ def test_silver_is_made_on_the_fly_as_the_pipeline_makes_it(root: Path, table: s
     assert sorted_rows(read(path=str(root / "out"), table=table)) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("bound", ["since", "until"])
 def test_a_time_chooses_the_same_rows_of_both(root: Path, table: str, bound: str) -> None:
@@ -157,6 +161,7 @@ def test_an_interval_is_of_a_time_if_it_has_a_part_in_it() -> None:
     assert begins == [10, 20, 20]
 
 
+@pytest.mark.slow
 def test_clusters_and_topics_choose_rows(root: Path) -> None:
     every = history.read(root / "history")
     topics = sorted(set(every["topic"].to_pylist()) - {None})[:2]
@@ -170,6 +175,7 @@ def test_clusters_and_topics_choose_rows(root: Path) -> None:
         assert set(intervals["cluster_id"].to_pylist()) <= {"old"}
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_an_error_that_names_those_there(root: Path) -> None:
     for place in ("history", "out"):
         for table in ("changes", "change"):

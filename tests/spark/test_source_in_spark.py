@@ -91,7 +91,7 @@ def test_a_live_cluster_is_asked_once(
         }
 
 
-@pytest.mark.slow
+@pytest.mark.proof
 def test_only_the_topics_of_the_option_are_asked_for(
     spark: SparkSession, cluster: EmbeddedCluster
 ) -> None:
@@ -177,7 +177,7 @@ def test_pushed_filters_choose_the_rows_that_spark_would_choose(
                 assert rows(found) == wanted, (table, condition)
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_pushed_topics_and_partitions_reach_the_request_and_images(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
 ) -> None:
