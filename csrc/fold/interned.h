@@ -1,5 +1,5 @@
 /*
- * words: texts and lists of ids, each kept once, by number.
+ * interned: texts and lists of ids, each kept once, by number.
  *
  * The same few lists of replicas and ISRs come again with each election. So a
  * partition holds the numbers of its lists. Two of them are the same list if
@@ -11,7 +11,7 @@
  *                           |
  *                           hash, size, racks | bytes ...
  *
- * Words are not counted by their users. When there are twice as many as after
+ * They are not counted by their users. When there are twice as many as after
  * the last sweep, the fold marks those in use, and a sweep frees the others.
  * So their memory is bounded by the state, and the hot path has no counts.
  */

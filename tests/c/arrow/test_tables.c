@@ -51,6 +51,7 @@ static void test_columns_are_those_of_the_header(void) {
         CHECK(rdmeta_arrow_schema(-1, &s) == RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_arrow_schema(RDMETA_FOLD_CHANGE + 1, &s) ==
               RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_arrow_schema(INT32_MAX, &s) == RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_arrow_schema(0, NULL) == RDMETA_ERR_ARGUMENT);
 }
 

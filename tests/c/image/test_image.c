@@ -279,6 +279,32 @@ static void test_a_diff_has_the_same_records_as_the_feed(void) {
         history_end(h);
 }
 
+static int32_t add_length(void *opaque, const rdmeta_change_t *c) {
+        *(size_t *)opaque += c->new_isr.count;
+        return 0;
+}
+
+/* Room for a short list does not do for a longer one, in a later topic. */
+static void test_a_diff_has_lists_of_any_length(void) {
+        rdmeta_image_t *before, *after;
+        size_t ids = 0;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1/r1,2/i1,2; b#b 0:1@1/r1,2/i1"));
+        before = iw_image(&w);
+        CHECK(!cw_say(&w, "a#a 0:1@1/r1,2/i1; b#b 0:1@1/r1,2,3,4,5,6,7,8,9,10,"
+                          "11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,"
+                          "28,29,30/i1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,"
+                          "17,18,19,20,21,22,23,24,25,26,27,28,29,30"));
+        after = iw_image(&w);
+        CHECK(!rdmeta_image_diff(before, after, add_length, &ids));
+        CHECK(ids == 1 + 30 + 30); /* the ISR comes with the replicas, too */
+        rdmeta_image_unref(before);
+        rdmeta_image_unref(after);
+        cw_destroy(&w);
+}
+
 /* Checks rdmeta_image_changed() of an image and of its file: it agrees with a
  * wait for the topic. Returns how many topics have changed. */
 static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
@@ -335,5 +361,6 @@ int main(void) {
         RUN(test_an_image_keeps_the_state_in_which_it_was_taken);
         RUN(test_images_of_the_same_version_are_equal);
         RUN(test_a_diff_has_the_same_records_as_the_feed);
+        RUN(test_a_diff_has_lists_of_any_length);
         return 0;
 }

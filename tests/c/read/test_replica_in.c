@@ -51,6 +51,17 @@ static void test_without_a_replica_there_it_is_the_leader(void) {
         cw_destroy(&w);
 }
 
+static void test_a_leader_may_have_id_0(void) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "0=h:1=r1,1=h:2=r2";
+        CHECK(!cw_say(&w, "a 0:0@1/r0,1"));
+        CHECK(near(&w, w.reader, "a", 0, "r2") == 1);
+        CHECK(near(&w, w.reader, "a", 0, "r1") == 0);
+        cw_destroy(&w);
+}
+
 /* As with Kafka's brokers: the default of client.rack is empty. */
 static void test_an_empty_rack_is_none(void) {
         cw_t w;
@@ -141,6 +152,7 @@ int main(void) {
         RUN(test_the_leader_is_taken_if_it_is_in_the_rack);
         RUN(test_otherwise_it_is_the_first_replica_there_that_is_in_sync);
         RUN(test_without_a_replica_there_it_is_the_leader);
+        RUN(test_a_leader_may_have_id_0);
         RUN(test_an_empty_rack_is_none);
         RUN(test_its_codes_are_those_of_leader);
         RUN(test_a_leaderless_partition_has_its_last_leader_if_stale);
