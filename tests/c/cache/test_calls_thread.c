@@ -110,7 +110,7 @@ static void waits_for_the_lock(caller_t *x, void (*call)(caller_t *x)) {
         CHECK(!pthread_join(thread, NULL));
 }
 
-static void test_every_call_of_a_writer_waits_for_the_lock(void) {
+TEST(test_every_call_of_a_writer_waits_for_the_lock) {
         static void (*const calls[])(caller_t *x) = {
                 hint,       apply,      apply_failure, leader_hint, purge_hints,
                 take_image, load,       drop_image,    reader,      walk,
@@ -127,8 +127,4 @@ static void test_every_call_of_a_writer_waits_for_the_lock(void) {
         cw_destroy(&x.w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_call_of_a_writer_waits_for_the_lock);
-        return 0;
-}
+TEST_MAIN()

@@ -141,7 +141,7 @@ static void history_limit(history_t *h, uint64_t seed) {
         h->fixture.cache->changelog.limit = limits[seed % 3];
 }
 
-static void test_an_image_keeps_the_state_in_which_it_was_taken(void) {
+TEST(test_an_image_keeps_the_state_in_which_it_was_taken) {
         uint64_t seed;
         int step;
 
@@ -171,7 +171,7 @@ static void test_an_image_keeps_the_state_in_which_it_was_taken(void) {
 
 /* No write happens between the images, so they share all pages. Each is still
  * released by itself. */
-static void test_images_of_the_same_version_are_equal(void) {
+TEST(test_images_of_the_same_version_are_equal) {
         history_t *h = history_new(77);
         int k, step;
 
@@ -242,7 +242,7 @@ static int32_t add_record(void *opaque, const rdmeta_change_t *c) {
 
 /* From one version to the next the feed has the same records, in another
  * order. */
-static void test_a_diff_has_the_same_records_as_the_feed(void) {
+TEST(test_a_diff_has_the_same_records_as_the_feed) {
         history_t *h = history_new(5);
         rdmeta_cache_t *c = h->fixture.cache;
         int step, compared = 0;
@@ -279,13 +279,24 @@ static void test_a_diff_has_the_same_records_as_the_feed(void) {
         history_end(h);
 }
 
+static void check_ascending(rdmeta_ids_t list) {
+        uint32_t i;
+
+        for (i = 0; i < list.count; i++)
+                CHECK(list.ids[i] == (int32_t)i + 1);
+}
+
 static int32_t add_length(void *opaque, const rdmeta_change_t *c) {
+        check_ascending(c->old_isr);
+        check_ascending(c->new_isr);
+        check_ascending(c->old_replicas);
+        check_ascending(c->new_replicas);
         *(size_t *)opaque += c->new_isr.count;
         return 0;
 }
 
 /* Room for a short list does not do for a longer one, in a later topic. */
-static void test_a_diff_has_lists_of_any_length(void) {
+TEST(test_a_diff_has_lists_of_any_length) {
         rdmeta_image_t *before, *after;
         size_t ids = 0;
         cw_t w;
@@ -333,7 +344,7 @@ static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
         return n;
 }
 
-static void test_a_topic_has_changed_in_an_image_if_a_wait_returns(void) {
+TEST(test_a_topic_has_changed_in_an_image_if_a_wait_returns) {
         history_t *h = history_new(78);
         uint32_t changed = 0;
         int step;
@@ -355,12 +366,4 @@ static void test_a_topic_has_changed_in_an_image_if_a_wait_returns(void) {
         history_end(h);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_topic_has_changed_in_an_image_if_a_wait_returns);
-        RUN(test_an_image_keeps_the_state_in_which_it_was_taken);
-        RUN(test_images_of_the_same_version_are_equal);
-        RUN(test_a_diff_has_lists_of_any_length);
-        RUN(test_a_diff_has_the_same_records_as_the_feed);
-        return 0;
-}
+TEST_MAIN()
