@@ -140,7 +140,7 @@ def measure_bulk(topics: int, queries: int, rounds: int, seed: int) -> Samples:
 # ---- waits --------------------------------------------------------------------------------------
 
 
-class Change:
+class LeaderMove:
     """Changes one leader, to another one each time, and returns when it began to."""
 
     def __init__(self, cache: rdmeta.MetadataCache) -> None:
@@ -211,7 +211,7 @@ def woken_task(wait: Callable[[], Any], change: Callable[[], float], count: int)
 def measure_waits(topics: int, queries: int, rounds: int, seed: int) -> Samples:
     """Times a change's way to its waiter, beside the same way in threading and asyncio."""
     cache = filled(topics, seed)
-    change = Change(cache)
+    change = LeaderMove(cache)
     event = threading.Event()
     count = max(100, queries // 200)
     out: Samples = {}
@@ -266,7 +266,7 @@ def follow(path: str, topic: str) -> None:
 def measure_attach(topics: int, queries: int, rounds: int, seed: int) -> Samples:
     """Returns the milliseconds from a change to a process that looks each millisecond."""
     cache = filled(topics, seed)
-    change = Change(cache)
+    change = LeaderMove(cache)
     count = max(20, queries // 2000)
     out: Samples = {"p99": [], "median": []}
     with tempfile.TemporaryDirectory() as directory:

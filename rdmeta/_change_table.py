@@ -21,11 +21,11 @@ __all__ = [
     "WHOLE_KINDS",
     "Column",
     "Kind",
-    "Source",
+    "ChangeSource",
 ]
 
 
-class Source(NamedTuple):
+class ChangeSource(NamedTuple):
     """The origin of a change; its position in the list is its number in C."""
 
     name: str
@@ -73,11 +73,11 @@ class Column(NamedTuple):
 MADE_BY = ("core", "recorder", "")
 
 SOURCES = (
-    Source("poll", "an answer"),
-    Source("hint", "a leader hint (KIP-951)"),
-    Source("log", "the metadata log; the core does not make it yet"),
-    Source("expiry", "a deadline"),
-    Source("purge", "rdmeta_cache_purge()"),
+    ChangeSource("poll", "an answer"),
+    ChangeSource("hint", "a leader hint (KIP-951)"),
+    ChangeSource("log", "the metadata log; the core does not make it yet"),
+    ChangeSource("expiry", "a deadline"),
+    ChangeSource("purge", "rdmeta_cache_purge()"),
 )
 
 _WHOLE = frozenset({"whole"})

@@ -30,7 +30,7 @@ from rdmeta.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.session import METADATA
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -17,7 +17,7 @@ from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_meta
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.model import ALL
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.session import METADATA
 
 FIRST_WITH_EXTRA_BYTE = 9

@@ -13,7 +13,7 @@ import rdmeta
 from bench.client import kafka
 from bench.client.kafka import PATIENCE
 from rdmeta.config.address import parse_bootstrap
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.session import METADATA
 
 PERIOD = 0.01

@@ -38,7 +38,7 @@ API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
 HOST, NAME = "127.0.0.1", "localhost"  # of the broker; its certificate has both
 
 
-class Told(NamedTuple):
+class ToldSocket(NamedTuple):
     """A plain socket that is told what is wrong: its CA, None without TLS, and what it does."""
 
     ca: str | None
@@ -100,14 +100,14 @@ def log_in(address: str, password: str, context: ssl.SSLContext | None) -> None:
             raise SystemExit(f"the login is not refused: {said!r}")
 
 
-def tellers(cluster: RealKafka, security: KafkaSecurity) -> dict[str, Told]:
+def tellers(cluster: RealKafka, security: KafkaSecurity) -> dict[str, ToldSocket]:
     """Returns the plain sockets by the names of their cases."""
     plain, secure = cluster.address(1), cluster.address(1, SECURE)
     return {
-        "wrong password": Told(security.ca, partial(log_in, secure, "wrong")),
-        "unknown CA": Told(security.other_ca, partial(shake_hands, secure)),
-        "plaintext to TLS": Told(None, partial(be_alerted, secure)),
-        "TLS to plaintext": Told(security.ca, partial(shake_hands, plain)),
+        "wrong password": ToldSocket(security.ca, partial(log_in, secure, "wrong")),
+        "unknown CA": ToldSocket(security.other_ca, partial(shake_hands, secure)),
+        "plaintext to TLS": ToldSocket(None, partial(be_alerted, secure)),
+        "TLS to plaintext": ToldSocket(security.ca, partial(shake_hands, plain)),
     }
 
 
@@ -172,7 +172,7 @@ def fetch(conf: dict[str, Any]) -> float:
 OURS = {"client": client, "started": started, "async_client": async_client, "fetch": fetch}
 
 
-def one_round(told: dict[str, Told], confs: dict[str, dict[str, Any]]) -> dict[str, float]:
+def one_round(told: dict[str, ToldSocket], confs: dict[str, dict[str, Any]]) -> dict[str, float]:
     """Returns milliseconds by case and way."""
     out: dict[str, float] = {}
     for case, each in told.items():

@@ -122,7 +122,7 @@ def command(subject: str, bootstrap: str, topic: str) -> list[str]:
 # ---- subjects in Python -------------------------------------------------------------------------
 
 
-class Subject:
+class WatchedSubject:
     """One client, its view of the leader, and a connection to that."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -142,7 +142,7 @@ class Subject:
         return 0
 
 
-class Told(Subject):
+class ToldClient(WatchedSubject):
     """rdmeta's client in an application that has connections of its own and reports their loss."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -172,7 +172,7 @@ class Told(Subject):
         return sum(each["sent"] + each["hedged"] for each in reasons)
 
 
-class Idle(Subject):
+class Idle(WatchedSubject):
     """rdmeta's client without an application, with a connection to the leader."""
 
     client: Any = None
@@ -187,7 +187,7 @@ class Idle(Subject):
         return -1 if self.client is None else self.client.cache.leader(self.topic, 0, -1)
 
 
-class Aiokafka(Subject):
+class Aiokafka(WatchedSubject):
     """aiokafka's producer, idle after one record."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -245,7 +245,7 @@ class BusyAiokafka(Aiokafka):
         return self.updates
 
 
-class KafkaPython(Subject):
+class KafkaPython(WatchedSubject):
     """kafka-python's producer, idle after one record."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -263,8 +263,8 @@ class KafkaPython(Subject):
         return -1 if found is None else int(found)
 
 
-SUBJECTS: dict[str, Callable[[str, str], Subject]] = {
-    "told": Told,
+SUBJECTS: dict[str, Callable[[str, str], WatchedSubject]] = {
+    "told": ToldClient,
     "idle": Idle,
     "aiokafka": Aiokafka,
     "aiokafka_busy": BusyAiokafka,
@@ -278,7 +278,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-def watch(subject: Subject) -> None:
+def watch(subject: WatchedSubject) -> None:
     """Looks each millisecond, and prints each new leader."""
     last = -1
     while True:

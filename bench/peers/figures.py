@@ -66,7 +66,7 @@ INSERT = Line("librdkafka", "librdkafka", "librdkafka, insert alone")
 
 
 @dataclass(frozen=True)
-class Figure:
+class PeerFigure:
     """A thing that is measured, in the words of the report; `key` is its name in workers."""
 
     key: str
@@ -85,22 +85,22 @@ class Figure:
         return self.title.format(topics=count(topics), partitions=count(topics * PER_TOPIC))
 
 
-RANDOM = Figure("random", "lookup", "leader lookup, random of {topics} topics", "ns", LOOKUPS)
-HOT = Figure("hot", "lookup", "leader lookup, 8 hot of {topics} topics", "ns", LOOKUPS)
-COLD = Figure(
+RANDOM = PeerFigure("random", "lookup", "leader lookup, random of {topics} topics", "ns", LOOKUPS)
+HOT = PeerFigure("hot", "lookup", "leader lookup, 8 hot of {topics} topics", "ns", LOOKUPS)
+COLD = PeerFigure(
     "cold", "fill", "response -> empty cache, {partitions} partitions", "ns/partition", ANSWERS
 )
-ONLY_INSERT = Figure("insert", "fill", COLD.title, "ns/partition", (INSERT,))
-SAME = Figure(
+ONLY_INSERT = PeerFigure("insert", "fill", COLD.title, "ns/partition", (INSERT,))
+SAME = PeerFigure(
     "same", "again", "same response again, {partitions} partitions", "ns/partition", ANSWERS
 )
-MEMORY = Figure(
+MEMORY = PeerFigure(
     "memory", "memory", "memory of a cache of {partitions} partitions", "B/partition", ANSWERS
 )
 
 
 @dataclass(frozen=True)
-class Scale:
+class PeerScale:
     """How much is measured: sizes, queries, and turns of all workers."""
 
     sizes: tuple[int, ...] = (1_000, 10_000, 100_000)
@@ -112,10 +112,10 @@ class Scale:
     warm: float = 6
 
 
-QUICK = Scale((10, 100), 100, 1 << 11, 1, 2, 1, 0.1)
+QUICK = PeerScale((10, 100), 100, 1 << 11, 1, 2, 1, 0.1)
 
 
-def planned(scale: Scale) -> Iterator[tuple[Figure, Line, int]]:
+def planned(scale: PeerScale) -> Iterator[tuple[PeerFigure, Line, int]]:
     """Returns every row that can be measured, in the order of the report."""
     for figure in (RANDOM, HOT, COLD, ONLY_INSERT, SAME, MEMORY):
         for topics in (scale.hot,) if figure is HOT else scale.sizes:
@@ -123,19 +123,19 @@ def planned(scale: Scale) -> Iterator[tuple[Figure, Line, int]]:
                 yield figure, line, topics
 
 
-def known(scale: Scale) -> list[str]:
+def known(scale: PeerScale) -> list[str]:
     """Returns the names of all rows."""
     return [figure.name(line, topics) for figure, line, topics in planned(scale)]
 
 
-def reference_of(figure: Figure, line: Line) -> Line:
+def reference_of(figure: PeerFigure, line: Line) -> Line:
     """Returns rdmeta's line for the comparison: C beside C, Python beside Python."""
     if not line.python:
         return C
     return PY_LEADER if figure.group == "lookup" else PY
 
 
-def row(figure: Figure, line: Line, topics: int, runs: Runs) -> Row | None:
+def row(figure: PeerFigure, line: Line, topics: int, runs: Runs) -> Row | None:
     """Returns the row of results.json; None if nothing was measured. It has no goal.
 
     The ratio is the median of the turns' own, so that a slow moment of the machine hits both.
@@ -179,7 +179,7 @@ def row(figure: Figure, line: Line, topics: int, runs: Runs) -> Row | None:
     }
 
 
-def rows(scale: Scale, runs: Runs, versions: Mapping[str, str]) -> list[Row]:
+def rows(scale: PeerScale, runs: Runs, versions: Mapping[str, str]) -> list[Row]:
     """Returns all rows that were measured, each with its peer's version."""
     found = (row(*place, runs) for place in planned(scale))
     return [{**one, "version": versions[one["peer"]]} for one in found if one is not None]

@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 INSTALL_SECONDS = 600
 
 
-class Missing(Exception):
+class PeerMissing(Exception):
     """A peer cannot be measured here; the message is the reason."""
 
 
@@ -59,9 +59,9 @@ def output(command: Sequence[str], what: str, cwd: Path = build.ROOT) -> str:
             command, cwd=cwd, capture_output=True, text=True, timeout=INSTALL_SECONDS
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Missing(f"{what}: {error}") from error
+        raise PeerMissing(f"{what}: {error}") from error
     if done.returncode:
-        raise Missing(f"{what}: {complaint(done.stderr + done.stdout) or done.returncode}")
+        raise PeerMissing(f"{what}: {complaint(done.stderr + done.stdout) or done.returncode}")
     return done.stdout.strip()
 
 
@@ -81,11 +81,11 @@ def debian(install: bool, *packages: str) -> None:
     """Installs Debian packages, as root and if there is apt-get."""
     names = " ".join(packages)
     if not install:
-        raise Missing(f"not installed (Debian: {names}), and nothing is to be installed")
+        raise PeerMissing(f"not installed (Debian: {names}), and nothing is to be installed")
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid():
         why = "no apt-get here" if apt is None else "apt-get needs root"
-        raise Missing(f"not installed (Debian: {names}), {why}")
+        raise PeerMissing(f"not installed (Debian: {names}), {why}")
     environment = ["env", "DEBIAN_FRONTEND=noninteractive", apt, "-qq"]
     output([*environment, "update"], "apt-get update")
     output(
@@ -94,7 +94,7 @@ def debian(install: bool, *packages: str) -> None:
     )
 
 
-class Rdmeta(Peer):
+class RdmetaPeer(Peer):
     """This cache, in C, and the bare table beside it."""
 
     name = "rdmeta"
@@ -122,7 +122,9 @@ class Librdkafka(Peer):
             debian(install, "librdkafka-dev")
             libraries = self.libraries()
         if libraries is None:
-            raise Missing("pkg-config is not installed, or names no directory with librdkafka.a")
+            raise PeerMissing(
+                "pkg-config is not installed, or names no directory with librdkafka.a"
+            )
         archive, others = libraries
         objects = [str(build.OUT / name) for name in ("common.o", "gen.o", "workload.o")]
         ours = sorted(str(path) for path in (build.OUT / "csrc").rglob("*.o"))
@@ -145,7 +147,7 @@ class Librdkafka(Peer):
         try:
             where = output(["pkg-config", "--variable=libdir", "rdkafka"], "pkg-config")
             linked = output(["ldd", f"{where}/librdkafka.so"], "ldd")
-        except Missing:
+        except PeerMissing:
             return None
         archive = Path(where) / "librdkafka.a"
         if not archive.exists():
@@ -189,7 +191,7 @@ class Java(Peer):
             )
             built.touch()
         if not self.clients():
-            raise Missing("Maven left no kafka-clients.jar")
+            raise PeerMissing("Maven left no kafka-clients.jar")
         return self.clients()[0].stem.removeprefix("kafka-clients-")
 
     def clients(self) -> list[Path]:
@@ -237,7 +239,7 @@ class Python(Peer):
             return version(self.package)
         except PackageNotFoundError as error:
             if not install:
-                raise Missing("not installed, and nothing is to be installed") from error
+                raise PeerMissing("not installed, and nothing is to be installed") from error
         pins = ["-c", str(build.ROOT / "constraints.txt")]
         output([sys.executable, "-m", "pip", "install", "-q", *pins, self.package], "pip install")
         return output(
@@ -257,7 +259,7 @@ class Python(Peer):
 
 
 PEERS: tuple[Peer, ...] = (
-    Rdmeta(),
+    RdmetaPeer(),
     Librdkafka(),
     Java(),
     Go(),

@@ -25,20 +25,20 @@ from rich.table import Table
 
 from bench import build, machine, performance, results
 from bench.peers import figures
-from bench.peers.figures import QUICK, Run, Scale
-from bench.peers.peers import PEERS, Limits, Missing, Peer
+from bench.peers.figures import QUICK, PeerScale, Run
+from bench.peers.peers import PEERS, Limits, Peer, PeerMissing
 from bench.results import digits
 
 WORKER_SECONDS = 600
 SEED = 1
 
 
-class MeasureError(Exception):
+class PeerError(Exception):
     """No comparison is possible; the message is why."""
 
 
 @dataclass
-class State:
+class RunState:
     """The state of a run."""
 
     versions: dict[str, str] = field(default_factory=dict)
@@ -53,20 +53,20 @@ class State:
     def drop(self, peer: Peer, reason: str) -> None:
         """Goes on without a peer. Raises MeasureError if it is rdmeta."""
         if peer.name.startswith("rdmeta"):
-            raise MeasureError(f"{peer.name}: {reason}")
+            raise PeerError(f"{peer.name}: {reason}")
         self.missing[peer.name] = reason
         self.versions.pop(peer.name, None)
         for key in [key for key in self.runs if key[0] == peer.name]:
             del self.runs[key]
 
 
-def prepare(peers: Sequence[Peer], install: bool, state: State, console: Console) -> None:
+def prepare(peers: Sequence[Peer], install: bool, state: RunState, console: Console) -> None:
     """Prepares every peer. Keeps the versions, and the reasons of the missing ones."""
     for peer in peers:
         console.print(f"preparing {peer.name}", highlight=False)
         try:
             state.versions[peer.name] = peer.prepare(install)
-        except Missing as reason:
+        except PeerMissing as reason:
             state.drop(peer, str(reason))
 
 
@@ -90,7 +90,7 @@ def served(directory: Path) -> Iterator[str]:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
         if not port:
-            raise MeasureError("the server of canned frames did not start")
+            raise PeerError("the server of canned frames did not start")
         yield f"127.0.0.1:{port}"
         # Leaving closes its input, which ends it.
 
@@ -105,20 +105,20 @@ def work(peer: Peer, topics: int, directory: Path, limits: Limits, bootstrap: st
                 command, cwd=build.ROOT, capture_output=True, text=True, timeout=WORKER_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise Missing(f"stopped at {topics} topics: {error}") from error
+            raise PeerMissing(f"stopped at {topics} topics: {error}") from error
         if done.returncode:
             words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-            raise Missing(f"stopped at {topics} topics: {words[-1][:300]}")
+            raise PeerMissing(f"stopped at {topics} topics: {words[-1][:300]}")
         try:
             out |= json.loads(done.stdout)
         except ValueError as error:
-            raise Missing(f"stopped at {topics} topics: {error}") from error
+            raise PeerMissing(f"stopped at {topics} topics: {error}") from error
     if "sum" not in out:
-        raise Missing(f"its output has no sum of the leaders it found, of {topics} topics")
+        raise PeerMissing(f"its output has no sum of the leaders it found, of {topics} topics")
     return out
 
 
-def measure(peers: Sequence[Peer], scale: Scale, state: State, console: Console) -> None:
+def measure(peers: Sequence[Peer], scale: PeerScale, state: RunState, console: Console) -> None:
     """Runs all turns. A peer that fails is out, with its reason, and so is one that finds other
     leaders than rdmeta."""
     limits = Limits(scale.rounds, scale.seconds, scale.warm)
@@ -141,7 +141,7 @@ def measure(peers: Sequence[Peer], scale: Scale, state: State, console: Console)
                     try:
                         run = work(peer, topics, places[topics], limits, servers[topics])
                         state.runs.setdefault((peer.name, topics), []).append(run)
-                    except Missing as reason:
+                    except PeerMissing as reason:
                         state.drop(peer, str(reason))
                 progress.advance(task)
     for topics in scale.sizes:
@@ -236,17 +236,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             return 2
         publish(args, console)
         return 0
-    scale = QUICK if args.quick else Scale(turns=max(1, args.turns or Scale.turns))
+    scale = QUICK if args.quick else PeerScale(turns=max(1, args.turns or PeerScale.turns))
     peers = [
         peer
         for peer in PEERS
         if not args.only or peer.name.startswith("rdmeta") or peer.name in args.only
     ]
-    host, state = machine.describe(), State()
+    host, state = machine.describe(), RunState()
     try:
         prepare(peers, not args.no_install, state, console)
         measure(peers, scale, state, console)
-    except (build.BuildError, MeasureError, Missing) as error:
+    except (build.BuildError, PeerError, PeerMissing) as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         return 2
     rows = figures.rows(scale, state.runs, state.versions)

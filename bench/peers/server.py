@@ -55,7 +55,7 @@ def at_home(body: bytes, port: int) -> bytes:
     return bytes(out) + body[at:]
 
 
-class Broker(socketserver.StreamRequestHandler):
+class PeerBroker(socketserver.StreamRequestHandler):
     """One connection: it answers frames in their order."""
 
     disable_nagle_algorithm = True
@@ -108,7 +108,7 @@ class Broker(socketserver.StreamRequestHandler):
         return at_home(plain, port) if name.endswith("-12") else plain
 
 
-class Server(socketserver.ThreadingTCPServer):
+class PeerServer(socketserver.ThreadingTCPServer):
     """A server with one thread per connection."""
 
     daemon_threads = True
@@ -117,11 +117,11 @@ class Server(socketserver.ThreadingTCPServer):
 
 def main() -> int:
     """Serves until the input ends, as it does when the parent process ends."""
-    Broker.directory = Path(sys.argv[1])
+    PeerBroker.directory = Path(sys.argv[1])
     if len(sys.argv) > 2:
-        Broker.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        Broker.context.load_cert_chain(*sys.argv[2:4])
-    with Server(("127.0.0.1", 0), Broker) as server:
+        PeerBroker.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        PeerBroker.context.load_cert_chain(*sys.argv[2:4])
+    with PeerServer(("127.0.0.1", 0), PeerBroker) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         print(server.server_address[1], flush=True)
         sys.stdin.read()

@@ -88,12 +88,12 @@ def by_fold(threads: int, history: str, out: str) -> float:
 
     import rdmeta
     from rdmeta import history as recorded
-    from rdmeta.pipeline.place import Place
+    from rdmeta.pipeline.store import Store
     from rdmeta.pipeline.tables import TableWriter
 
     def one(number: int, recording: recorded.Recording) -> None:
         fold = rdmeta.Fold(recording.cluster_id, recording.session)
-        writer = TableWriter(Place(out), f"{number}.parquet", "partition_interval", "{}")
+        writer = TableWriter(Store(out), f"{number}.parquet", "partition_interval", "{}")
 
         def write() -> None:
             writer.write("2026-11-01", pa.table(fold.take("partition_interval")))
@@ -161,8 +161,8 @@ def by_polars(history: str, out: str) -> float:
     # versions, the first row of each partition has its whole state.
     numbers = events.select(KEYS).unique().with_row_index("place")
     events = events.join(numbers, on=KEYS, how="left", maintain_order="left")
-    place = pl.col("place").cast(pl.Int64)
-    events = events[events.select((place * 2**32 + pl.col("version")).arg_sort()).to_series()]
+    store = pl.col("place").cast(pl.Int64)
+    events = events[events.select((store * 2**32 + pl.col("version")).arg_sort()).to_series()]
     follows = pl.col("place") == pl.col("place").shift(-1)
     reason = pl.when(pl.col("version") == 1).then(pl.lit("midnight")).otherwise(pl.col("kind"))
     made = (

@@ -3,8 +3,8 @@
 enum { FIRST_ROOM = 64, LEAST_LIMIT = 1024 };
 
 void rdmeta_fold_interned_init(rdmeta_fold_interned_t *w,
-                            const rdmeta_allocator_t *allocator,
-                            uint64_t *seed) {
+                               const rdmeta_allocator_t *allocator,
+                               uint64_t *seed) {
         int i;
 
         memset(w, 0, sizeof(*w));
@@ -108,7 +108,7 @@ static uint32_t find(const rdmeta_fold_interned_t *w, uint32_t hash,
 }
 
 uint32_t rdmeta_fold_interned_put(rdmeta_fold_interned_t *w, const void *data,
-                               size_t size) {
+                                  size_t size) {
         const uint32_t hash =
                 (uint32_t)rdmeta_hash(w->key, size ? data : "", size);
         uint32_t number = find(w, hash, size ? data : "", size);

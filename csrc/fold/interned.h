@@ -1,5 +1,5 @@
 /*
- * words: texts and lists of ids, each kept once, by number.
+ * interned: texts and lists of ids, each kept once, by number.
  *
  * The same few lists of replicas and ISRs come again with each election. So a
  * partition holds the numbers of its lists. Two of them are the same list if
@@ -11,7 +11,7 @@
  *                           |
  *                           hash, size, racks | bytes ...
  *
- * Words are not counted by their users. When there are twice as many as after
+ * They are not counted by their users. When there are twice as many as after
  * the last sweep, the fold marks those in use, and a sweep frees the others.
  * So their memory is bounded by the state, and the hot path has no counts.
  */
@@ -45,13 +45,13 @@ typedef struct rdmeta_fold_interned {
 
 /* Makes an empty set; borrows the allocator. It holds no memory yet. */
 void rdmeta_fold_interned_init(rdmeta_fold_interned_t *w,
-                            const rdmeta_allocator_t *allocator,
-                            uint64_t *seed);
+                               const rdmeta_allocator_t *allocator,
+                               uint64_t *seed);
 void rdmeta_fold_interned_destroy(rdmeta_fold_interned_t *w);
 
 /* Returns the number of these bytes, which it copies; 0: no memory. */
 uint32_t rdmeta_fold_interned_put(rdmeta_fold_interned_t *w, const void *data,
-                               size_t size);
+                                  size_t size);
 
 /* Returns whether a sweep is due. */
 RDMETA_INLINE int rdmeta_fold_interned_many(const rdmeta_fold_interned_t *w) {
@@ -60,7 +60,7 @@ RDMETA_INLINE int rdmeta_fold_interned_many(const rdmeta_fold_interned_t *w) {
 
 /* Marks a word as in use; 0 is fine. */
 RDMETA_INLINE void rdmeta_fold_interned_mark(rdmeta_fold_interned_t *w,
-                                          uint32_t number) {
+                                             uint32_t number) {
         if (number)
                 w->words[number]->marked = 1;
 }
@@ -69,8 +69,8 @@ RDMETA_INLINE void rdmeta_fold_interned_mark(rdmeta_fold_interned_t *w,
 void rdmeta_fold_interned_sweep(rdmeta_fold_interned_t *w);
 
 RDMETA_INLINE int rdmeta_fold_interned_is(const rdmeta_fold_interned_t *w,
-                                       uint32_t number, const void *data,
-                                       size_t size) {
+                                          uint32_t number, const void *data,
+                                          size_t size) {
         const rdmeta_fold_word_t *word = w->words[number];
 
         return word->size == size && !memcmp(word->data, data, size);

@@ -309,7 +309,7 @@ static uint32_t new_word(source_t *s) {
         if (grown)
                 s->words = grown;
         word = grown ? rdmeta_fold_interned_put(&s->f->interned, text.data,
-                                             text.len)
+                                                text.len)
                      : 0;
         if (!word)
                 return (uint32_t)fail(s, RDMETA_ERR_NO_MEMORY);

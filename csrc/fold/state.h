@@ -1,7 +1,7 @@
 /*
  * fold: change records become intervals in one pass, without a sort.
  *
- *     words      texts and lists of ids, each once, by number
+ *     interned   texts and lists of ids, each once, by number
  *     state      the picture of a fold; what a partition, a broker says
  *     topics     topics by name, their partitions, their order
  *     brokers    brokers and configurations in order; racks of a list
@@ -19,7 +19,7 @@
  * the columns of its table at once.
  *
  *     fold
- *      | slots: by hash of the name          words: 1 "AAAA..", 2 [1,2,3] ...
+ *      | slots: by hash of the name          interned: 1 "AAAA..", 2 [1,2,3] ...
  *      | topics: in any order                        ^
  *      v                                             | numbers
  *     topic "orders" -> partitions: [ says: id, isr, replicas, offline,

@@ -364,7 +364,7 @@ static void file_free(rdmeta_image_t *image, void *p, size_t size) {
 
 /* Frees `checked`, if file_fill() allocated it. */
 static void bitmap_destroy(rdmeta_file_t *f) {
-        if (f->checked && f->bitmap > RDMETA_FILE_BITMAP)
+        if (f->checked && rdmeta_file_maps_bitmap(f))
                 munmap((void *)f->checked, f->bitmap);
         else
                 rdmeta_free(&f->allocator, (void *)f->checked, f->bitmap);

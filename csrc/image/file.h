@@ -229,6 +229,11 @@ RDMETA_INLINE const rdmeta_file_t *rdmeta_file_of(
         return (const rdmeta_file_t *)(const void *)image;
 }
 
+/* Returns whether `checked` is mapped, and not from the allocator. */
+RDMETA_INLINE int rdmeta_file_maps_bitmap(const rdmeta_file_t *f) {
+        return f->bitmap > RDMETA_FILE_BITMAP;
+}
+
 /* Returns the block at `line`; NULL: none can begin there. The caller may then
  * read that line and the next one; nothing is checked yet. */
 RDMETA_INLINE const rdmeta_topic_t *rdmeta_file_block(const rdmeta_file_t *f,

@@ -271,7 +271,7 @@ static void file_places(rdmeta_file_t *f) {
 static _Atomic uint64_t *bitmap_new(const rdmeta_file_t *f) {
         void *p;
 
-        if (f->bitmap > RDMETA_FILE_BITMAP) {
+        if (rdmeta_file_maps_bitmap(f)) {
                 p = mmap(NULL, f->bitmap, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
                 return p == MAP_FAILED ? NULL : (_Atomic uint64_t *)p;

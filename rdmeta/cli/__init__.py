@@ -37,8 +37,8 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     code = run(sys.argv[1:])
-    if "rdmeta.pipeline.place" in sys.modules:
-        from rdmeta.pipeline.place import is_asking
+    if "rdmeta.pipeline.store" in sys.modules:
+        from rdmeta.pipeline.store import is_asking
 
         if is_asking():
             os._exit(code)

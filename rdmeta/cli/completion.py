@@ -100,7 +100,7 @@ class _Names(_ParamType):
         self._line, self._deadline = line, deadline
 
 
-class _Topics(_Names):
+class _TopicNames(_Names):
     """Names of topics."""
 
     def shell_complete(
@@ -132,7 +132,7 @@ class _Clusters(_Names):
 _FILES = {"FILE": click.Path(), "PATH": click.Path(), "DIR": click.Path(file_okay=False)}
 
 
-class _Asked(ShellComplete):
+class _Question(ShellComplete):
     """Completes names as well, and imports one command at most."""
 
     commands: Mapping[str, str]
@@ -167,14 +167,14 @@ class _Asked(ShellComplete):
 
 def _set_type(param: click.Parameter, line: _Line) -> None:
     if "-t" in param.opts:
-        param.type = _Topics(line, time.monotonic() + _MOST_S)
+        param.type = _TopicNames(line, time.monotonic() + _MOST_S)
     elif "--cluster" in param.opts:
         param.type = _Clusters(line, 0.0)
     elif param.metavar in _FILES:
         param.type = _FILES[param.metavar]
 
 
-class _Bash(_Asked, BashComplete):
+class _Bash(_Question, BashComplete):
     """bash: its words end at a colon or an equals sign, so the line itself is used."""
 
     source_template = BashComplete.source_template.replace(
@@ -193,11 +193,11 @@ class _Bash(_Asked, BashComplete):
         return split_arg_string(rest if rest[:1].isspace() else rest.partition(" ")[2])
 
 
-class _Zsh(_Asked, ZshComplete):
+class _Zsh(_Question, ZshComplete):
     """zsh."""
 
 
-class _Fish(_Asked, FishComplete):
+class _Fish(_Question, FishComplete):
     """fish, which does not tell what follows. A value and its help may have commas."""
 
     source_template = FishComplete.source_template.replace(
@@ -208,11 +208,11 @@ class _Fish(_Asked, FishComplete):
         return []
 
 
-_SHELLS: dict[str, type[_Asked]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
+_SHELLS: dict[str, type[_Question]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish}
 
 
 def _asking(
-    shell: type[_Asked], group: click.Command, commands: Mapping[str, str]
+    shell: type[_Question], group: click.Command, commands: Mapping[str, str]
 ) -> ShellComplete:
     asking = shell(group, {"obj": _quiet()}, "rdmeta", _VARIABLE)
     asking.commands = commands
@@ -249,7 +249,7 @@ def _topic_names(given: Mapping[str, Any], deadline: float) -> set[str]:
     """Returns the names of the topics of the named clusters that answer until the deadline."""
     from rdmeta.cache import MetadataCache
     from rdmeta.cli.clusters import Target
-    from rdmeta.cli.options import Where
+    from rdmeta.cli.shared_options import Where
     from rdmeta.net.fetch import fetch
 
     where = Where(

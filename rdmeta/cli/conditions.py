@@ -11,10 +11,10 @@ from rdmeta._core import DENIED, NOT_CACHED, UNKNOWN_TOPIC, WAITING
 from rdmeta.cache import Reading
 from rdmeta.model import Partition, Topic
 
-__all__ = ["Answers", "Condition", "Finding", "Wanted", "conditions"]
+__all__ = ["Answers", "Condition", "Finding", "Conditions", "conditions"]
 
 
-class Wanted(NamedTuple):
+class Conditions(NamedTuple):
     """The user's words: topics, what must hold for them or for all topics; None: not asked for."""
 
     topics: Sequence[str] = ()
@@ -75,7 +75,7 @@ class Answers:
 Condition = Callable[[Reading, Answers], Finding]
 
 
-def conditions(wanted: Wanted) -> list[Condition]:
+def conditions(wanted: Conditions) -> list[Condition]:
     """Returns the conditions, in the order in which they are told."""
     found: list[Condition] = []
     for topic in wanted.topics:

@@ -11,15 +11,15 @@ import click
 
 from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, Messages
-from rdmeta.cli.options import (
-    Source,
+from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
+from rdmeta.cli.shared_options import (
+    OptionSource,
     Where,
     connection_options,
     merged,
     output_options,
     variable_of,
 )
-from rdmeta.cli.output import Column, Output, Row, Table, json_text
 from rdmeta.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -41,17 +41,17 @@ _STEPS = {
     "metadata": "round_trip_ms",
 }
 _SERVERS = (
-    Column("server"),
-    Column("broker", "integer"),
-    Column("bootstrap", "flag"),
-    Column("result"),
-    *(Column(name, "number") for name in _STEPS.values()),
-    Column("metadata_versions"),
-    Column("tls"),
-    Column("expires", "time"),
-    Column("days", "integer"),
-    Column("cluster_id"),
-    Column("error"),
+    TableColumn("server"),
+    TableColumn("broker", "integer"),
+    TableColumn("bootstrap", "flag"),
+    TableColumn("result"),
+    *(TableColumn(name, "number") for name in _STEPS.values()),
+    TableColumn("metadata_versions"),
+    TableColumn("tls"),
+    TableColumn("expires", "time"),
+    TableColumn("days", "integer"),
+    TableColumn("cluster_id"),
+    TableColumn("error"),
 )
 
 
@@ -96,7 +96,7 @@ def _show(where: Where, output: Output) -> int:
         objects = [{**_label(name), **dict(zip(_OPTIONS, row, strict=True))} for name, row in rows]
         output.json(json_text({"version": 1, "command": "config", "options": objects}))
     else:
-        output.tables(_table(where, [Column(each) for each in _OPTIONS], rows))
+        output.tables(_table(where, [TableColumn(each) for each in _OPTIONS], rows))
     code = FINE
     for name, sources in clusters:
         try:
@@ -106,7 +106,7 @@ def _show(where: Where, output: Output) -> int:
     return code
 
 
-def _rows(sources: Sequence[Source]) -> Iterator[Row]:
+def _rows(sources: Sequence[OptionSource]) -> Iterator[Row]:
     """Yields the options in their order, then other keys that are set."""
     from rdmeta.config import masked
     from rdmeta.config.option_table import OPTIONS
@@ -132,7 +132,7 @@ def _default(option: Option) -> str | None:
     return str(option.default) if option.default not in ("", ()) else None
 
 
-def _origin(key: str, sources: Sequence[Source]) -> str | None:
+def _origin(key: str, sources: Sequence[OptionSource]) -> str | None:
     """Returns the last source that sets an option; for the environment it is the variable."""
     for source in reversed(sources):
         if key not in source.options:
@@ -259,11 +259,11 @@ def _check_object(found: Iterable[_Checked]) -> dict[str, Any]:
 
 
 def _table(
-    where: Where, columns: Sequence[Column], rows: Sequence[tuple[str | None, Row]]
+    where: Where, columns: Sequence[TableColumn], rows: Sequence[tuple[str | None, Row]]
 ) -> Table:
     if where.clusters is None:
         return Table(columns, [row for _, row in rows])
-    return Table([Column("cluster"), *columns], [(name, *row) for name, row in rows])
+    return Table([TableColumn("cluster"), *columns], [(name, *row) for name, row in rows])
 
 
 def _label(name: str | None) -> Mapping[str, str]:

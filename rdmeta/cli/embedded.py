@@ -102,7 +102,7 @@ def _new_topic(given: str, brokers: int) -> _NewTopic:
 
 def _surroundings(variables: Mapping[str, str], bootstrap: str) -> dict[str, str]:
     """Returns the environment of COMMAND: options of another cluster do not count in it."""
-    from rdmeta.cli.options import variable_of
+    from rdmeta.cli.shared_options import variable_of
     from rdmeta.config.option_table import JAVA_KEYS, OPTIONS
 
     keys = [key for each in OPTIONS for key in (each.key, each.alias) if key]

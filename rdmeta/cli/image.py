@@ -10,8 +10,8 @@ import click
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.change_rows import change_object, change_row, old_and_new
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.options import Where, connection_options, new_file, output_options
-from rdmeta.cli.output import Column, Output, Row, Table, json_text
+from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
+from rdmeta.cli.shared_options import Where, connection_options, new_file, output_options
 from rdmeta.errors import Error
 from rdmeta.model import Changes
 
@@ -115,12 +115,12 @@ def _whole(path: str) -> Image:
 # ---- one state ----------------------------------------------------------------------------------
 
 _IMAGE_COLUMNS = (
-    Column("file"),
-    Column("cluster_id"),
-    Column("taken", "time"),
-    Column("brokers", "integer"),
-    Column("topics", "integer"),
-    Column("partitions", "integer"),
+    TableColumn("file"),
+    TableColumn("cluster_id"),
+    TableColumn("taken", "time"),
+    TableColumn("brokers", "integer"),
+    TableColumn("topics", "integer"),
+    TableColumn("partitions", "integer"),
 )
 
 
@@ -146,11 +146,11 @@ def _print_image(output: Output, action: str, path: str, image: Image) -> None:
 # ---- changes ------------------------------------------------------------------------------------
 
 _CHANGE_COLUMNS = (
-    Column("topic"),
-    Column("partition", "integer"),
-    Column("kind"),
-    Column("old"),
-    Column("new"),
+    TableColumn("topic"),
+    TableColumn("partition", "integer"),
+    TableColumn("kind"),
+    TableColumn("old"),
+    TableColumn("new"),
 )
 
 

@@ -14,10 +14,10 @@ from rdmeta import health
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
-from rdmeta.cli.min_isr import Answer
-from rdmeta.cli.options import Where, connection_options, output_options
-from rdmeta.cli.output import Column, Output, Row, Share, Table, json_text
-from rdmeta.cli.selection import NEED_MIN_ISR, Selection, State, conditions, named_topics
+from rdmeta.cli.min_isr_asker import Answer
+from rdmeta.cli.output import Output, Row, Share, Table, TableColumn, json_text
+from rdmeta.cli.selection import NEED_MIN_ISR, ClusterState, Selection, conditions, named_topics
+from rdmeta.cli.shared_options import Where, connection_options, output_options
 from rdmeta.errors import (
     Error,
     UnsupportedVersionError,
@@ -129,7 +129,7 @@ def command(
             show = show._replace(controller=True)
         states, code = _ask(where, show, fail)
     else:
-        states, code = [State(None, _opened(where, image, show))], FINE
+        states, code = [ClusterState(None, _opened(where, image, show))], FINE
     code = max([code, *(chosen.missing(state, where.messages) for state in states)])
     if output.form == "json":
         if where.clusters is not None or any(state.error is None for state in states):
@@ -169,7 +169,7 @@ def _shown_tables(table: str | None, skew: bool, show: Show, output: Output) -> 
     return [table]
 
 
-def _ask(where: Where, show: Show, fail: bool) -> tuple[list[State], int]:
+def _ask(where: Where, show: Show, fail: bool) -> tuple[list[ClusterState], int]:
     """Returns what each cluster answers, and the highest exit code of those that fail."""
     targets = where.targets()
     if where.messages.level > 0 or show.min_isr or any("conf" in t.arguments() for t in targets):
@@ -178,7 +178,7 @@ def _ask(where: Where, show: Show, fail: bool) -> tuple[list[State], int]:
     for target, outcome in side_by_side(targets, lambda target: _state(target, where, show)):
         if isinstance(outcome, Exception):
             code = max(code, where.messages.failure(outcome, target.name))
-            states.append(State(target.name, MetadataCache(), outcome))
+            states.append(ClusterState(target.name, MetadataCache(), outcome))
         else:
             state, unknown = outcome
             states.append(state)
@@ -188,7 +188,7 @@ def _ask(where: Where, show: Show, fail: bool) -> tuple[list[State], int]:
     return states, code
 
 
-def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, str]]:
+def _state(target: Target, where: Where, show: Show) -> tuple[ClusterState, dict[str, str]]:
     """Returns the state of a cluster, and by the cause a line about topics of unknown min ISR."""
     from rdmeta.net.fetch import fetch
 
@@ -202,7 +202,7 @@ def _state(target: Target, where: Where, show: Show) -> tuple[State, dict[str, s
         operations=show.operations,
         **target.arguments(),
     )
-    state = State(target.name, cache, operations=applied.cluster_operations)
+    state = ClusterState(target.name, cache, operations=applied.cluster_operations)
     if show.controller:
         left = min(_CONTROLLER_S, max(0.001, until - time.monotonic()))
         state = state._replace(controller=_controller(target, cache, left))
@@ -234,7 +234,7 @@ def _leader_at(cache: MetadataCache, timeout: float) -> int | None:
     """Asks the first broker that connects, without the client, which takes long to import."""
     from rdmeta.config.address import Address
     from rdmeta.net import describe_quorum
-    from rdmeta.net.blocking import Connection, Deadline, Race
+    from rdmeta.net.blocking_session import Connection, Deadline, Race
 
     deadline = Deadline(timeout)
     servers = [Address(broker.host, broker.port) for broker in cache.brokers]
@@ -283,23 +283,27 @@ def _opened(where: Where, path: str, show: Show) -> Image:
 
 
 def _table(
-    states: Sequence[State],
-    columns: Sequence[Column],
-    rows_of: Callable[[State], Iterable[Row]],
+    states: Sequence[ClusterState],
+    columns: Sequence[TableColumn],
+    rows_of: Callable[[ClusterState], Iterable[Row]],
 ) -> Table:
     """Returns a table of all states, with the column cluster if they have names."""
     if all(state.name is None for state in states):
         return Table(columns, chain.from_iterable(map(rows_of, states)))
     rows = ((state.name, *row) for state in states for row in rows_of(state))
-    return Table([Column("cluster"), *columns], rows)
+    return Table([TableColumn("cluster"), *columns], rows)
 
 
-def _cluster_table(states: Sequence[State], show: Show) -> Table:
-    columns = [Column("cluster_id"), Column("controller", "integer"), Column("brokers", "integer")]
+def _cluster_table(states: Sequence[ClusterState], show: Show) -> Table:
+    columns = [
+        TableColumn("cluster_id"),
+        TableColumn("controller", "integer"),
+        TableColumn("brokers", "integer"),
+    ]
     if show.operations:
-        columns.append(Column("operations", "texts"))
+        columns.append(TableColumn("operations", "texts"))
 
-    def rows(state: State) -> Iterator[Row]:
+    def rows(state: ClusterState) -> Iterator[Row]:
         if state.error is None:
             reading = state.reading
             row = (reading.cluster_id, state.controller, len(reading.brokers))
@@ -308,16 +312,16 @@ def _cluster_table(states: Sequence[State], show: Show) -> Table:
     return _table(states, columns, rows)
 
 
-def _broker_table(states: Sequence[State], show: Show) -> Table:
+def _broker_table(states: Sequence[ClusterState], show: Show) -> Table:
     columns = [
-        Column("broker", "integer"),
-        Column("host"),
-        Column("port", "integer"),
-        Column("rack"),
-        Column("controller", "flag"),
+        TableColumn("broker", "integer"),
+        TableColumn("host"),
+        TableColumn("port", "integer"),
+        TableColumn("rack"),
+        TableColumn("controller", "flag"),
     ]
 
-    def rows(state: State) -> Iterator[Row]:
+    def rows(state: ClusterState) -> Iterator[Row]:
         controller = state.controller
         for each in show.chosen.brokers_of(state):
             leads = None if controller is None else each.id == controller
@@ -326,18 +330,18 @@ def _broker_table(states: Sequence[State], show: Show) -> Table:
     return _table(states, columns, rows)
 
 
-def _topic_table(states: Sequence[State], show: Show) -> Table:
+def _topic_table(states: Sequence[ClusterState], show: Show) -> Table:
     columns = [
-        Column("topic"),
-        Column("topic_id"),
-        Column("internal", "flag"),
-        Column("partitions", "integer"),
-        Column("error"),
+        TableColumn("topic"),
+        TableColumn("topic_id"),
+        TableColumn("internal", "flag"),
+        TableColumn("partitions", "integer"),
+        TableColumn("error"),
     ]
     if show.operations:
-        columns.append(Column("operations", "texts"))
+        columns.append(TableColumn("operations", "texts"))
 
-    def rows(state: State) -> Iterator[Row]:
+    def rows(state: ClusterState) -> Iterator[Row]:
         for topic, _ in show.chosen.topics_of(state):
             count = len(topic.partitions)
             row = (topic.name, topic.topic_id, topic.internal, count, _error(topic))
@@ -346,25 +350,25 @@ def _topic_table(states: Sequence[State], show: Show) -> Table:
     return _table(states, columns, rows)
 
 
-def _partition_table(states: Sequence[State], show: Show) -> Table:
+def _partition_table(states: Sequence[ClusterState], show: Show) -> Table:
     columns = [
-        Column("topic"),
-        Column("partition", "integer"),
-        Column("leader", "integer"),
-        Column("epoch", "integer"),
-        Column("replicas", "integers"),
-        Column("isr", "integers"),
-        Column("offline", "integers"),
+        TableColumn("topic"),
+        TableColumn("partition", "integer"),
+        TableColumn("leader", "integer"),
+        TableColumn("epoch", "integer"),
+        TableColumn("replicas", "integers"),
+        TableColumn("isr", "integers"),
+        TableColumn("offline", "integers"),
     ]
     if show.ids:
-        columns.insert(1, Column("topic_id"))
+        columns.insert(1, TableColumn("topic_id"))
     if show.min_isr:
-        columns.append(Column("min_isr", "integer"))
+        columns.append(TableColumn("min_isr", "integer"))
 
     fields = ("topic", *(["topic_id"] if show.ids else []), *_SHOWN_FIELDS)
     cells = itemgetter(*map(Partition._fields.index, fields))
 
-    def rows(state: State) -> Iterator[Row]:
+    def rows(state: ClusterState) -> Iterator[Row]:
         for topic, partitions in show.chosen.topics_of(state):
             tail = (state.min_isr.get(topic.name),) if show.min_isr else ()
             for each in partitions:
@@ -400,14 +404,14 @@ def _error(topic: Topic) -> str | None:
 # ---- skew ---------------------------------------------------------------------------------------
 
 _LOAD = (
-    Column("leaders", "integer"),
-    Column("leaders_above", "share"),
-    Column("replicas", "integer"),
-    Column("replicas_above", "share"),
+    TableColumn("leaders", "integer"),
+    TableColumn("leaders_above", "share"),
+    TableColumn("replicas", "integer"),
+    TableColumn("replicas_above", "share"),
 )
 
 
-def _skew(state: State, chosen: Selection) -> health.Skew:
+def _skew(state: ClusterState, chosen: Selection) -> health.Skew:
     if chosen.has_everything:
         found = state.reading.health(allow_stale=True)
         return health.skew(state.reading.brokers, found.leaders, found.replicas_on)
@@ -415,13 +419,13 @@ def _skew(state: State, chosen: Selection) -> health.Skew:
     return health.skew(state.reading.brokers, *health.counts(partitions))
 
 
-def _broker_loads(states: Sequence[State], show: Show) -> Table:
-    columns = [Column("broker", "integer"), Column("rack"), *_LOAD]
+def _broker_loads(states: Sequence[ClusterState], show: Show) -> Table:
+    columns = [TableColumn("broker", "integer"), TableColumn("rack"), *_LOAD]
     return _table(states, columns, lambda state: map(_load_row, _skew(state, show.chosen).brokers))
 
 
-def _rack_loads(states: Sequence[State], show: Show) -> Table:
-    columns = [Column("rack"), Column("brokers", "integer"), *_LOAD]
+def _rack_loads(states: Sequence[ClusterState], show: Show) -> Table:
+    columns = [TableColumn("rack"), TableColumn("brokers", "integer"), *_LOAD]
     return _table(states, columns, lambda state: map(_load_row, _skew(state, show.chosen).racks))
 
 
@@ -435,7 +439,7 @@ _SKEW_TABLES = {"brokers": _broker_loads, "racks": _rack_loads}
 # ---- JSON ---------------------------------------------------------------------------------------
 
 
-def _json(states: Sequence[State], show: Show) -> Iterator[str]:
+def _json(states: Sequence[ClusterState], show: Show) -> Iterator[str]:
     """Yields the one object in pieces: one for each topic."""
     chosen = show.chosen
     yield from _head(states, show.operations)
@@ -454,7 +458,7 @@ def _json(states: Sequence[State], show: Show) -> Iterator[str]:
     yield "]}"
 
 
-def _skew_json(states: Sequence[State], chosen: Selection) -> Iterator[str]:
+def _skew_json(states: Sequence[ClusterState], chosen: Selection) -> Iterator[str]:
     skews = [(state, _skew(state, chosen)) for state in states]
     yield from _head(states)
     yield '],"skew":{"brokers":['
@@ -466,7 +470,7 @@ def _skew_json(states: Sequence[State], chosen: Selection) -> Iterator[str]:
     yield "]}}"
 
 
-def _head(states: Sequence[State], operations: bool = False) -> Iterator[str]:
+def _head(states: Sequence[ClusterState], operations: bool = False) -> Iterator[str]:
     yield '{"version":1,"command":"list","clusters":['
     yield from _joined(
         {
@@ -487,12 +491,12 @@ def _joined(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
         comma = ","
 
 
-def _label(state: State) -> dict[str, Any]:
+def _label(state: ClusterState) -> dict[str, Any]:
     return {} if state.name is None else {"cluster": state.name}
 
 
 def _topic_object(
-    state: State, topic: Topic, partitions: Iterable[Partition], show: Show
+    state: ClusterState, topic: Topic, partitions: Iterable[Partition], show: Show
 ) -> dict[str, Any]:
     return {
         **_label(state),

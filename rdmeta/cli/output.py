@@ -15,7 +15,16 @@ from typing import Any, NamedTuple, TextIO
 
 from rdmeta._escaping import escaped
 
-__all__ = ["Column", "Output", "Share", "Stream", "Table", "json_text", "open_stdout", "rfc3339"]
+__all__ = [
+    "TableColumn",
+    "Output",
+    "Share",
+    "Stream",
+    "Table",
+    "json_text",
+    "open_stdout",
+    "rfc3339",
+]
 
 _CHUNK = 1000
 _ROW_GROUP = 100_000
@@ -28,7 +37,7 @@ _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 Row = Sequence[Any]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column.
 
     `kind` is text, texts, integer, integers, number, flag, share or time (with a zone).
@@ -45,7 +54,7 @@ class Share(float):
 class Table(NamedTuple):
     """A table whose rows are read once; a cell may be None, and a list is a tuple."""
 
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: Iterable[Row]
 
 
@@ -115,7 +124,7 @@ class Stream:
     The form is that of an Output, but not parquet. JSON has no header: a row is one object.
     """
 
-    def __init__(self, output: Output, columns: Sequence[Column]) -> None:
+    def __init__(self, output: Output, columns: Sequence[TableColumn]) -> None:
         self._form, self._columns = output.form, columns
         self._is_terminal = sys.stdout is not None and sys.stdout.isatty()
         self._is_colored = self._is_terminal and output.is_colored
@@ -281,7 +290,7 @@ def _widened(widths: list[int], columns: Sequence[Sequence[str]]) -> list[int]:
     return list(map(max, widths, found)) if columns else widths
 
 
-def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
+def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[TableColumn]) -> str:
     return "  ".join(map(_padded, texts, widths, columns)).rstrip()
 
 
@@ -294,7 +303,7 @@ def _width(text: str) -> int:
     return sum(0 if combining(c) else 1 + (east_asian_width(c) in "WF") for c in text)
 
 
-def _padded(text: str, width: int, column: Column) -> str:
+def _padded(text: str, width: int, column: TableColumn) -> str:
     spaces = " " * (width - _width(text))
     return spaces + text if column.kind in ("integer", "number", "share") else text + spaces
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
-from rdmeta.cli.options import seconds
-from rdmeta.cli.output import Column, Output, Row, Table, json_text
+from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
+from rdmeta.cli.shared_options import seconds
 
 if TYPE_CHECKING:
     from rdmeta.pipeline import Fault, Made, Plan, Progress
@@ -239,7 +239,7 @@ def _choose_engine(plan: Plan, master: str | None) -> tuple[str, str]:
     if rows <= _MANY_ROWS:
         return "local", why
     from rdmeta.errors import MissingExtraError
-    from rdmeta.spark.session import NoJavaError, find_spark
+    from rdmeta.spark.spark_session import NoJavaError, find_spark
 
     try:
         find_spark()
@@ -255,7 +255,7 @@ def _engine(plan: Plan, name: str, master: str | None, quiet: bool) -> Iterator[
         yield None
     else:
         from rdmeta.errors import MissingExtraError
-        from rdmeta.spark.session import NoJavaError, find_spark
+        from rdmeta.spark.spark_session import NoJavaError, find_spark
 
         try:
             from rdmeta.spark.executors import session_engine
@@ -360,13 +360,13 @@ def _print_made(output: Output, action: str, engine: str, made: Made) -> None:
 
 
 _TABLE_COLUMNS = (
-    Column("table"),
-    Column("rows", "integer"),
-    Column("bytes", "integer"),
-    Column("parts", "integer"),
-    Column("made", "integer"),
+    TableColumn("table"),
+    TableColumn("rows", "integer"),
+    TableColumn("bytes", "integer"),
+    TableColumn("parts", "integer"),
+    TableColumn("made", "integer"),
 )
-_COUNT_COLUMNS = (Column("what"), Column("count", "integer"))
+_COUNT_COLUMNS = (TableColumn("what"), TableColumn("count", "integer"))
 
 
 def _tables(made: Made) -> dict[str, dict[str, int]]:
@@ -434,11 +434,11 @@ def _tell_unknown(made: Made, messages: Messages) -> None:
 # ---- what a run would do ------------------------------------------------------------------------
 
 _TASK_COLUMNS = (
-    Column("cluster"),
-    Column("periods", "texts"),
-    Column("part"),
-    Column("rows", "integer"),
-    Column("reason"),
+    TableColumn("cluster"),
+    TableColumn("periods", "texts"),
+    TableColumn("part"),
+    TableColumn("rows", "integer"),
+    TableColumn("reason"),
 )
 
 
@@ -452,7 +452,7 @@ def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
         return
     copies: list[Row] = [[each.source.path, each.name] for each in plan.copies]
     rows = [[tuple(v) if isinstance(v, list) else v for v in task.values()] for task in tasks]
-    shown = [Table((Column("copy"), Column("to")), copies)] if copies else []
+    shown = [Table((TableColumn("copy"), TableColumn("to")), copies)] if copies else []
     output.tables(*shown, Table(_TASK_COLUMNS, rows))
 
 
@@ -467,5 +467,5 @@ def _checked(out: str, timeout: float, output: Output) -> int:
         head = {"version": 1, "command": "pipeline", "action": "check", "out": out}
         output.json([json_text({**head, "faults": [each._asdict() for each in faults]})])
     else:
-        output.tables(Table((Column("file"), Column("fault")), faults))
+        output.tables(Table((TableColumn("file"), TableColumn("fault")), faults))
     return UNMET if faults else FINE

@@ -13,8 +13,8 @@ import click
 
 from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
-from rdmeta.cli.options import Where, connection_options, output_options, seconds
-from rdmeta.cli.output import Column, Output, Row, Stream, Table, json_text
+from rdmeta.cli.output import Output, Row, Stream, Table, TableColumn, json_text
+from rdmeta.cli.shared_options import Where, connection_options, output_options, seconds
 from rdmeta.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,21 +28,21 @@ __all__ = ["command"]
 _EVERY_S = 2.0
 
 _NODES = (
-    Column("node", "integer"),
-    Column("role"),
-    Column("log_end_offset", "integer"),
-    Column("lag", "integer"),
-    Column("last_fetch_s", "number"),
-    Column("caught_up_s", "number"),
+    TableColumn("node", "integer"),
+    TableColumn("role"),
+    TableColumn("log_end_offset", "integer"),
+    TableColumn("lag", "integer"),
+    TableColumn("last_fetch_s", "number"),
+    TableColumn("caught_up_s", "number"),
 )
-_ROUND = (Column("epoch", "integer"), Column("high_watermark", "integer"))
+_ROUND = (TableColumn("epoch", "integer"), TableColumn("high_watermark", "integer"))
 _SUMMARY = (
-    Column("leader", "integer"),
-    Column("epoch", "integer"),
-    Column("high_watermark", "integer"),
-    Column("voters", "integer"),
-    Column("observers", "integer"),
-    Column("max_lag", "integer"),
+    TableColumn("leader", "integer"),
+    TableColumn("epoch", "integer"),
+    TableColumn("high_watermark", "integer"),
+    TableColumn("voters", "integer"),
+    TableColumn("observers", "integer"),
+    TableColumn("max_lag", "integer"),
 )
 
 
@@ -249,8 +249,8 @@ class _Rounds:
         if not self._is_json and not any(each.quorum for each in answers):
             return
         if self._stream is None:
-            head = [Column("cluster")] if self._has_names else []
-            columns = [Column("time", "time"), *head, *_ROUND, *_NODES]
+            head = [TableColumn("cluster")] if self._has_names else []
+            columns = [TableColumn("time", "time"), *head, *_ROUND, *_NODES]
             self._stream = Stream(self._output, columns)
             self._stream.header()
         if self._is_json:
@@ -268,12 +268,12 @@ class _Rounds:
 
 
 def _table(
-    columns: Sequence[Column],
+    columns: Sequence[TableColumn],
     answers: Sequence[_Answer],
     rows_of: Callable[[Quorum], Iterable[Row]],
 ) -> Table:
     has_names = any(each.name is not None for each in answers)
-    head = [Column("cluster")] if has_names else []
+    head = [TableColumn("cluster")] if has_names else []
     rows = (
         (each.name, *row) if has_names else row
         for each in answers

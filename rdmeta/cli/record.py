@@ -15,14 +15,14 @@ import click
 from rdmeta._escaping import escaped
 from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import BAD_INPUT, FINE
-from rdmeta.cli.options import Where, connection_options, every_option, seconds
 from rdmeta.cli.output import json_text
 from rdmeta.cli.serving import Listen, metrics_option, serving
+from rdmeta.cli.shared_options import Where, connection_options, every_option, seconds
 from rdmeta.cli.status import Status
 from rdmeta.errors import Error
 
 if TYPE_CHECKING:
-    from rdmeta.cli.recording import Recording
+    from rdmeta.cli.cluster_recording import ClusterRecording
 
 __all__ = ["command"]
 
@@ -35,11 +35,11 @@ class Files:
     def __init__(self, status: Status, json: bool) -> None:
         self._status = status
         self._json = json
-        self._written: list[tuple[Recording, Path]] = []
+        self._written: list[tuple[ClusterRecording, Path]] = []
         self._printed = 0
         self._have_come = Event()
 
-    def add(self, recording: Recording, path: Path) -> None:
+    def add(self, recording: ClusterRecording, path: Path) -> None:
         """Takes a file that is written; any thread may call it."""
         self._written.append((recording, path))
         self._have_come.set()
@@ -114,14 +114,14 @@ def command(
     """
     targets = where.targets()
     _check_directory(directory)
-    from rdmeta.cli.recording import Recording
+    from rdmeta.cli.cluster_recording import ClusterRecording
 
     status = Status(where.messages)
     files = Files(status, json)
     status.log(has_begun=False)
 
-    def make(target: Target) -> Recording:
-        return Recording(target, directory, every, flush_every, status, files.add)
+    def make(target: Target) -> ClusterRecording:
+        return ClusterRecording(target, directory, every, flush_every, status, files.add)
 
     made, unmade = _made(targets, make, status)
     unwritten = FINE
@@ -153,10 +153,10 @@ def _check_directory(directory: str) -> None:
 
 
 def _made(
-    targets: Sequence[Target], make: Callable[[Target], Recording], status: Status
-) -> tuple[dict[str | None, Recording], int]:
+    targets: Sequence[Target], make: Callable[[Target], ClusterRecording], status: Status
+) -> tuple[dict[str | None, ClusterRecording], int]:
     """Returns the recordings, and the exit code of the clusters whose options are wrong."""
-    made: dict[str | None, Recording] = {}
+    made: dict[str | None, ClusterRecording] = {}
     code = FINE
     for target in targets:
         try:
@@ -168,7 +168,7 @@ def _made(
 
 def _begun(
     targets: Sequence[Target],
-    made: Mapping[str | None, Recording],
+    made: Mapping[str | None, ClusterRecording],
     timeout: float,
     status: Status,
 ) -> int:
@@ -185,7 +185,7 @@ def _begun(
 
 
 def _keep_on(
-    made: Sequence[Recording], files: Files, status: Status, duration: float | None
+    made: Sequence[ClusterRecording], files: Files, status: Status, duration: float | None
 ) -> None:
     """Prints files and the state until `duration` seconds are over, or a signal comes."""
     until = None if duration is None else time.monotonic() + duration
@@ -198,7 +198,7 @@ def _keep_on(
             status.show(_state(made))
 
 
-def _json(recording: Recording, path: Path) -> str:
+def _json(recording: ClusterRecording, path: Path) -> str:
     from rdmeta.history.schema import FileName
 
     label = {} if recording.name is None else {"cluster": recording.name}
@@ -206,7 +206,7 @@ def _json(recording: Recording, path: Path) -> str:
     return json_text({**head, **FileName.parse(path.name)._asdict()})
 
 
-def _state(made: Sequence[Recording]) -> str:
+def _state(made: Sequence[ClusterRecording]) -> str:
     """Returns what the line on a terminal says."""
     rows = sum(each.rows for each in made)
     files = sum(each.file_count for each in made)
@@ -214,7 +214,7 @@ def _state(made: Sequence[Recording]) -> str:
     return f"{rows} rows, {files} files; {clusters}"
 
 
-def _answer_text(recording: Recording) -> str:
+def _answer_text(recording: ClusterRecording) -> str:
     label = "" if recording.name is None else f"{recording.name}: "
     age = recording.age
     if age is None:
@@ -222,7 +222,7 @@ def _answer_text(recording: Recording) -> str:
     return f"{label}broker {recording.broker} answered {age:.0f} s ago"
 
 
-def _closed(recording: Recording, status: Status) -> int:
+def _closed(recording: ClusterRecording, status: Status) -> int:
     """Ends a recording, and returns FINE or the exit code if its last rows are lost."""
     try:
         recording.close()

@@ -16,7 +16,7 @@ __all__ = [
     "NEED_MIN_ISR",
     "Condition",
     "Selection",
-    "State",
+    "ClusterState",
     "conditions",
     "kept_topics",
     "named_topics",
@@ -27,7 +27,7 @@ __all__ = [
 Condition = Callable[[Partition, "int | None"], bool]
 
 
-class State(NamedTuple):
+class ClusterState(NamedTuple):
     """The state of a cluster; `name` is that of the clusters file, None without -c.
 
     `error` says why there is no state. `operations` is the bit field of what the user may do with
@@ -108,13 +108,13 @@ class Selection(NamedTuple):
     conditions: Sequence[Condition] = ()
     down: frozenset[int] = frozenset()
 
-    def brokers_of(self, state: State) -> Iterator[Broker]:
+    def brokers_of(self, state: ClusterState) -> Iterator[Broker]:
         """Yields the wanted brokers."""
         for broker in state.reading.brokers:
             if not self.brokers or broker.id in self.brokers:
                 yield broker
 
-    def topics_of(self, state: State) -> Iterator[tuple[Topic, Sequence[Partition]]]:
+    def topics_of(self, state: ClusterState) -> Iterator[tuple[Topic, Sequence[Partition]]]:
         """Yields the wanted topics, in the order of their names, with their wanted partitions.
 
         A topic is left out if partitions are restricted, and none of its own is wanted.
@@ -158,7 +158,7 @@ class Selection(NamedTuple):
             and (not self.conditions or any(holds(each, least) for holds in self.conditions))
         ]
 
-    def missing(self, state: State, messages: Messages) -> int:
+    def missing(self, state: ClusterState, messages: Messages) -> int:
         """Says which topics and brokers the state lacks, and returns the exit code for that."""
         if state.error is not None:
             return FINE

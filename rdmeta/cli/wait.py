@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from rdmeta.cli.conditions import Answers, Finding, Wanted, conditions
+from rdmeta.cli.conditions import Answers, Conditions, Finding, conditions
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
-from rdmeta.cli.options import Where, connection_options, seconds
 from rdmeta.cli.output import Output, json_text
 from rdmeta.cli.selection import named_topics
+from rdmeta.cli.shared_options import Where, connection_options, seconds
 from rdmeta.cli.spinner import Spinner
 from rdmeta.cli.status import Status
 from rdmeta.errors import Error
@@ -100,7 +100,7 @@ def command(
     that does not exist or lacks a leader. When the time of --hold is over, one more answer must
     confirm the conditions. The time starts again if one fails, or if no broker answers for a while.
     """
-    wanted = Wanted(
+    wanted = Conditions(
         _names(topics),
         partition,
         partitions,
@@ -139,7 +139,7 @@ def _names(given: tuple[str, ...]) -> Sequence[str]:
     return names
 
 
-def _check(wanted: Wanted, hold: float | None, timeout: float) -> None:
+def _check(wanted: Conditions, hold: float | None, timeout: float) -> None:
     """Raises BadInputError for conditions that are missing, or cannot hold together."""
     of_topics = {
         "-p": wanted.partition,
@@ -186,7 +186,7 @@ class _Wait:
     """The wait of one run: it looks at the state after each answer."""
 
     def __init__(
-        self, client: Client, wanted: Wanted, hold: float, pause: float, told: _Told
+        self, client: Client, wanted: Conditions, hold: float, pause: float, told: _Told
     ) -> None:
         self._client, self._told = client, told
         self._topics = frozenset(wanted.topics)

@@ -17,10 +17,10 @@ from rdmeta._core import DENIED
 from rdmeta.cache import MetadataCache
 from rdmeta.cli.change_rows import Pair, change_object, change_row, old_and_new, resync
 from rdmeta.cli.messages import FINE, BadInputError, Messages
-from rdmeta.cli.options import Where, connection_options, csv_options, seconds
-from rdmeta.cli.output import Column, Output, Stream
+from rdmeta.cli.output import Output, Stream, TableColumn
 from rdmeta.cli.selection import named_topics
 from rdmeta.cli.serving import Listen, metrics_option, serving
+from rdmeta.cli.shared_options import Where, connection_options, csv_options, seconds
 from rdmeta.errors import ConfigError, RequestTimedOutError
 from rdmeta.model import Change
 
@@ -184,11 +184,19 @@ class _Printed:
 
     def __init__(self, output: Output, has_names: bool, messages: Messages) -> None:
         self._form, self._has_names, self._messages = output.form, has_names, messages
-        columns = [Column("time", "time"), Column("topic"), Column("partition", "integer")]
-        columns.append(Column("kind"))
-        columns += [Column("old"), Column("new")] if self._form == "csv" else [Column("change")]
+        columns = [
+            TableColumn("time", "time"),
+            TableColumn("topic"),
+            TableColumn("partition", "integer"),
+        ]
+        columns.append(TableColumn("kind"))
+        columns += (
+            [TableColumn("old"), TableColumn("new")]
+            if self._form == "csv"
+            else [TableColumn("change")]
+        )
         if has_names:
-            columns.insert(1, Column("cluster"))
+            columns.insert(1, TableColumn("cluster"))
         self._stream = Stream(output, columns)
 
     def begin(self) -> None:

@@ -13,7 +13,17 @@ from typing import NamedTuple, TypeAlias
 from rdmeta.errors import Error
 from rdmeta.model import Request
 
-__all__ = ["Action", "Call", "Close", "Connect", "Finish", "Kind", "Node", "Poll", "Send"]
+__all__ = [
+    "Action",
+    "OtherRequest",
+    "Close",
+    "Connect",
+    "Finish",
+    "RequestKind",
+    "Node",
+    "Poll",
+    "Send",
+]
 
 
 class Node(NamedTuple):
@@ -24,7 +34,7 @@ class Node(NamedTuple):
     port: int
 
 
-class Kind(Enum):
+class RequestKind(Enum):
     """The kinds of requests. One request of each kind of Metadata is in flight, with its hedges."""
 
     FULL = "full"
@@ -34,7 +44,7 @@ class Kind(Enum):
     CALL = "call"
 
 
-class Call(NamedTuple):
+class OtherRequest(NamedTuple):
     """A request other than Metadata; `encode` returns its body in a version."""
 
     api_key: int
@@ -63,8 +73,8 @@ class Send(NamedTuple):
 
     link: int
     number: int
-    request: Request | Call
-    kind: Kind
+    request: Request | OtherRequest
+    kind: RequestKind
     reason: str
     hedge: bool
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection
 from itertools import takewhile
 from typing import NamedTuple, Protocol
 
-from rdmeta.client.fast import SLOW_AFTER
+from rdmeta.client.retry_schedule import SLOW_AFTER
 from rdmeta.model import Partition
 
 __all__ = ["INVALID_METADATA", "Complaints"]
@@ -25,7 +25,7 @@ __all__ = ["INVALID_METADATA", "Complaints"]
 INVALID_METADATA = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
 
 
-class Partitions(Protocol):
+class MarkedPartitions(Protocol):
     """The cache from which the marks are read."""
 
     def partition(
@@ -43,7 +43,7 @@ class _Complaint(NamedTuple):
 class Complaints:
     """The open complaints, by topic and partition, in the order in which they end."""
 
-    def __init__(self, cache: Partitions) -> None:
+    def __init__(self, cache: MarkedPartitions) -> None:
         self._cache = cache
         self._open: dict[tuple[str, int], _Complaint] = {}
         self._topics: dict[str, int] = {}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
 from rdmeta.client import wakeups
-from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Send
+from rdmeta.client.actions import Action, Close, Connect, Finish, OtherRequest, Send
 from rdmeta.client.log import Lines
 from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.client.traffic import Traffic
@@ -78,7 +78,7 @@ class Driver:
         self.config = config
         self.security = for_config(config)
         self.policy = Policy(cache, config, servers, random.Random(), topics=topics, sticky=sticky)
-        self.links: dict[int, Link] = {}
+        self.links: dict[int, SocketLink] = {}
         # Called with each Finish of a waiter.
         self._waiters: dict[int, Callable[[Finish], None]] = {}
         # Called after a turn in which the cache has changed, and with each Updated and Problem.
@@ -291,7 +291,7 @@ class Driver:
         """Does one action; a fault of this package in one does not stop the others."""
         try:
             if isinstance(action, Connect):
-                self.links[action.link] = Link(self, action)
+                self.links[action.link] = SocketLink(self, action)
             elif isinstance(action, Send):
                 self._send(action, now)
             elif isinstance(action, Close):
@@ -328,7 +328,7 @@ class Driver:
             done(finish)
 
 
-class Link:
+class SocketLink:
     """One connection or attempt, with its requests; it reports to the policy."""
 
     def __init__(self, driver: Driver, connect: Connect) -> None:
@@ -356,7 +356,7 @@ class Link:
         Raises Error: UnsupportedVersionError, or the connection is not ready.
         """
         session, request = self.connection.session, send.request
-        if isinstance(request, Call):
+        if isinstance(request, OtherRequest):
             key = request.api_key
             version = session.version_for(key, request.lowest, request.highest)
             body = request.encode(version)
@@ -446,7 +446,7 @@ def _setting(error: Error) -> str:
 def _wanted(send: Send) -> str:
     """Returns what a request asks for and why, as text for the log."""
     request = send.request
-    if isinstance(request, Call):
+    if isinstance(request, OtherRequest):
         what = f"API {request.api_key}"
     elif isinstance(request.topics, All):
         what = "all topics"

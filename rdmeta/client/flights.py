@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from rdmeta.client.actions import Call, Kind
+from rdmeta.client.actions import OtherRequest, RequestKind
 from rdmeta.client.nodes import Link
 from rdmeta.client.wants import Covered
 from rdmeta.model import All, Request
@@ -37,7 +37,7 @@ class Attempt:
 
     number: int
     link: Link
-    request: Request | Call
+    request: Request | OtherRequest
     sent_at: float
 
     @property
@@ -55,7 +55,7 @@ class Flight:
     are asked for at `brokers_at`.
     """
 
-    kind: Kind
+    kind: RequestKind
     reason: str
     min_version: int
     hedge_after: float
@@ -72,7 +72,7 @@ class Flight:
     @property
     def hedge_at(self) -> float:
         """The time at which another node is asked, if no byte comes before."""
-        if not self.attempts or self.kind is Kind.CALL:
+        if not self.attempts or self.kind is RequestKind.CALL:
             return math.inf
         newest = max(each.heard_at for each in self.attempts.values())
         return newest + self.hedge_after
@@ -83,13 +83,15 @@ class Flights:
 
     def __init__(self) -> None:
         self._by_number: dict[int, Flight] = {}
-        self._by_kind: dict[Kind, Flight] = {}
-        self._times: dict[Kind, deque[float]] = {kind: deque(maxlen=KEPT_TIMES) for kind in Kind}
+        self._by_kind: dict[RequestKind, Flight] = {}
+        self._times: dict[RequestKind, deque[float]] = {
+            kind: deque(maxlen=KEPT_TIMES) for kind in RequestKind
+        }
 
     def __len__(self) -> int:
         return len(set(map(id, self._by_number.values())))
 
-    def of_kind(self, kind: Kind) -> Flight | None:
+    def of_kind(self, kind: RequestKind) -> Flight | None:
         """Returns the flight of a kind of Metadata; None if there is none."""
         return self._by_kind.get(kind)
 
@@ -101,7 +103,7 @@ class Flights:
         """Returns all flights."""
         return list({id(each): each for each in self._by_number.values()}.values())
 
-    def hedge_after(self, kind: Kind) -> float:
+    def hedge_after(self, kind: RequestKind) -> float:
         """Returns the silence after which a request of that kind is hedged."""
         slowest = max(self._times[kind], default=0.0)
         return min(max(HEDGE_FACTOR * slowest, SHORTEST_HEDGE), LONGEST_HEDGE)
@@ -113,7 +115,7 @@ class Flights:
         flight.attempts[attempt.number] = attempt
         self._by_number[attempt.number] = flight
         attempt.link.in_flight[attempt.number] = attempt.sent_at
-        if flight.kind is not Kind.CALL:
+        if flight.kind is not RequestKind.CALL:
             self._by_kind[flight.kind] = flight
 
     def hedged(self, flight: Flight) -> None:
@@ -155,5 +157,5 @@ class Flights:
         """Notes that answers must not bring these topics back."""
         gone = set(names)
         for flight in self._by_kind.values():
-            asks_all = flight.kind is Kind.FULL and not flight.asked
+            asks_all = flight.kind is RequestKind.FULL and not flight.asked
             flight.forgotten |= gone if asks_all else gone & flight.asked

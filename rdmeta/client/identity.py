@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 
 from rdmeta._core import METADATA_MAX_VERSION, _cluster_in, encode_metadata_request
-from rdmeta.client.actions import Call, Connect, Kind, Send
+from rdmeta.client.actions import Connect, OtherRequest, RequestKind, Send
 from rdmeta.client.events import Problem
 from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, silent_at
 from rdmeta.client.state import State
@@ -187,8 +187,10 @@ class Identity:
         s, number = self._s, next(self._s.numbers)
         self._asked[number] = s.unanswered[number] = link
         link.in_flight[number] = now
-        call = Call(METADATA, 1, METADATA_MAX_VERSION, lambda v: encode_metadata_request(v, ()))
-        s.actions.append(Send(link.number, number, call, Kind.CALL, "cluster", False))
+        call = OtherRequest(
+            METADATA, 1, METADATA_MAX_VERSION, lambda v: encode_metadata_request(v, ())
+        )
+        s.actions.append(Send(link.number, number, call, RequestKind.CALL, "cluster", False))
         s.later(now + s.config.socket_timeout)
 
     def answered(self, number: int, now: float, version: int, body: bytes | memoryview) -> bool:

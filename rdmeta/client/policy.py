@@ -2,16 +2,21 @@
 
 The driver reports what happens, and calls poll() after it, and at the time that the last poll gave:
 
-    driver                     policy                            cache
-    on_connected  ---------->  nodes     links, backoff
-    on_response   ---------->  flights   requests in flight  --> apply()
-    need, refresh ---------->  demand    needed topics
-                               waiters   calls that wait
-    poll          ---------->  looking   what is due?        <-- due(), changes
-                               fast, suspects, complaints
-                               asking    requests            --> hint(), request()
-                  <----------  connecting  links to make and close
+    driver                     policy                                     cache
+    on_connected  ---------->  nodes            links, backoff
+    on_response   ---------->  flights          requests in flight    --> apply()
+    need, refresh ---------->  subscriptions    needed topics
+                               waiting_calls    calls that wait
+    poll          ---------->  cache_scan       what is due?          <-- due(), changes
+                               retry_schedule, suspects, complaints
+                               requests         requests              --> hint(), request()
+                  <----------  connecting       links to make and close
     Connect, Send, Close, Finish
+
+The way of a complaint: leader_unavailable() or epoch_seen() notes it in `complaints`, with a mark
+of what is known, puts its topic on `retry_schedule`, and opens a window in `election_windows`.
+poll() lets `requests` ask for the topic by name. on_response() applies the answer; `cache_scan`
+sees that the mark has moved, ends the complaint, and takes the topic off the schedule.
 
 Each part is a file of its own, with its rules on top. This one connects them: it has the inputs,
 and the order of a poll. A poll costs what is due; nothing in it walks the needed topics.
@@ -37,18 +42,18 @@ from rdmeta._core import (
     MetadataCache,
     _brokers_in,
 )
-from rdmeta.client.actions import Call, Close, Kind, Node, Poll, Send
-from rdmeta.client.asking import Asking
+from rdmeta.client.actions import Close, Node, OtherRequest, Poll, RequestKind, Send
+from rdmeta.client.cache_scan import CacheScan, forget_excluded
 from rdmeta.client.connecting import Connecting
-from rdmeta.client.demand import Subscription
 from rdmeta.client.events import Event, Problem, Updated
-from rdmeta.client.fast import Why
 from rdmeta.client.flights import Attempt, Flight
 from rdmeta.client.identity import Identity
-from rdmeta.client.looking import Looking, forget_excluded
 from rdmeta.client.nodes import Link, Server, Wish
+from rdmeta.client.requests import Requests
+from rdmeta.client.retry_schedule import Why
 from rdmeta.client.state import State
-from rdmeta.client.waiters import Waiter
+from rdmeta.client.subscriptions import Subscription
+from rdmeta.client.waiting_calls import Waiter
 from rdmeta.client.wants import Scope, Want
 from rdmeta.config import Config
 from rdmeta.config.address import Address
@@ -106,15 +111,15 @@ class Policy:
     ) -> None:
         """Takes the settings; raises the errors of subscribe()."""
         self._s = State(cache, config, bootstrap, random, sticky)
-        self._looking = Looking(self._s)
+        self._scan = CacheScan(self._s)
         self._connecting = Connecting(self._s)
-        self._asking = Asking(self._s, self._connecting, self._looking)
+        self._requests = Requests(self._s, self._connecting, self._scan)
         self._identity = Identity(self._s, bootstrap)
         self._is_closed = False
         self._is_down = False
-        self._s.demand.subscribe(topics)
-        self._looking.match_patterns()
-        self._asking.want_full("start", urgent=True)
+        self._s.subscriptions.subscribe(topics)
+        self._scan.match_patterns()
+        self._requests.want_full("start", urgent=True)
 
     # ---- from the driver: links ----
 
@@ -143,7 +148,7 @@ class Policy:
             self._s.suspects.clear(broker, now)
         if self._is_down:
             self._is_down = False
-            self._asking.want_full("reconnected", urgent=True)
+            self._requests.want_full("reconnected", urgent=True)
 
     def on_disconnected(self, link: int, now: float, error: Error) -> None:
         """Takes the end of a link: an attempt that failed, a refused handshake, a broken link."""
@@ -176,7 +181,7 @@ class Policy:
             for broker in ids:
                 if broker >= 0:
                     s.suspects.add(broker, now)
-            self._asking.want_full("connection")
+            self._requests.want_full("connection")
         if not s.nodes.is_any_ready:
             self._is_down = self._is_down or was_ready
             if is_login or is_refused or self._is_wrong(error):
@@ -209,7 +214,7 @@ class Policy:
         if flight.waiter is not None:
             self._s.waiters.finish(flight.waiter, error)
         else:
-            self._asking.failed(flight, now)
+            self._requests.failed(flight, now)
 
     # ---- from the driver: answers ----
 
@@ -252,8 +257,8 @@ class Policy:
         self._connecting.succeeded(version)
         self._identity.took(attempt.link.server.address, version)
         self._applied(flight, attempt, now, applied, node)
-        if cluster not in (None, s.cache.cluster_id) and flight.kind is not Kind.FULL:
-            self._asking.want_full("rebootstrap", urgent=True)  # the rest of the cache is gone
+        if cluster not in (None, s.cache.cluster_id) and flight.kind is not RequestKind.FULL:
+            self._requests.want_full("rebootstrap", urgent=True)  # the rest of the cache is gone
         return applied
 
     def _apply(
@@ -284,7 +289,7 @@ class Policy:
         s.last_success = now
         link.server.last_error, link.server.refused_at = None, -math.inf
         if flight.forgotten:
-            s.cache.forget([name for name in flight.forgotten if name not in s.demand])
+            s.cache.forget([name for name in flight.forgotten if name not in s.subscriptions])
         if flight.topics is ALL:
             s.topics_in_all = applied.topics
         forget_excluded(s, flight)
@@ -292,17 +297,17 @@ class Policy:
         if link.node.id < 0 and link.server.is_current:
             link.node = link.server.node
         self._take_advice(link, now, applied)
-        self._asking.succeeded(flight, now)
-        self._looking.answered(flight, applied, now)
+        self._requests.succeeded(flight, now)
+        self._scan.answered(flight, applied, now)
         s.suspects.learn(flight.asked, now)
-        progress = self._looking.look(now, flight.kind is Kind.FULL) > 0
+        progress = self._scan.look(now, flight.kind is RequestKind.FULL) > 0
         self._confirm(now, link)
-        if flight.kind is Kind.NEW:
+        if flight.kind is RequestKind.NEW:
             s.gate.succeeded()
         else:
             s.gate.answered(now, progress)
         s.events.append(Updated(_metadata(attempt), applied, s.cache.cluster_id, node))
-        self._looking.report(applied, now)
+        self._scan.report(applied, now)
 
     def _take_advice(self, link: Link, now: float, applied: Applied) -> None:
         s = self._s
@@ -316,11 +321,11 @@ class Policy:
     def _confirm(self, now: float, link: Link | None) -> None:
         """Asks another node about each topic that was created again, or is absent."""
         s = self._s
-        names, self._looking.recreated = self._looking.recreated, []
+        names, self._scan.recreated = self._scan.recreated, []
         for name in names:
-            s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
-        if link is not None and (names or self._looking.is_any_absent):
-            self._asking.confirm_elsewhere(link.server.address)
+            s.schedule.add(Why.ONCE, name, now, s.gate.after_one(now))
+        if link is not None and (names or self._scan.is_any_absent):
+            self._requests.confirm_elsewhere(link.server.address)
 
     def _refused(self, flight: Flight, attempt: Attempt, now: float, error: Error) -> None:
         """Takes an answer that the cache refused; a malformed one ends the link."""
@@ -329,7 +334,7 @@ class Policy:
         link.server.last_error = error
         if error.applied is not None:
             self._take_advice(link, now, error.applied)
-        self._asking.failed(flight, now)
+        self._requests.failed(flight, now)
         if isinstance(error, MalformedError):
             s.actions.append(Close(link.number, str(error)))
             self._lose(link, now, error)
@@ -352,7 +357,7 @@ class Policy:
         if failed is None:
             return
         is_unspoken = isinstance(error, UnsupportedVersionError)
-        if not is_unspoken or failed[0].kind is not Kind.CALL:
+        if not is_unspoken or failed[0].kind is not RequestKind.CALL:
             s.events.append(Problem(error, link.node, "the request could not be sent"))
             if is_unspoken:
                 s.nodes.behind(link.server, now, refused=True)
@@ -369,7 +374,7 @@ class Policy:
         """
         if self._is_closed:
             return
-        if self._s.demand.need(names, now):
+        if self._s.subscriptions.need(names, now):
             self._s.gate.begin_anew()
             self._s.is_changed = True
 
@@ -379,7 +384,7 @@ class Policy:
             return
         s = self._s
         gone = [name for name in dict.fromkeys(names) if not s.waiters.waits_for(name)]
-        s.demand.forget(gone)
+        s.subscriptions.forget(gone)
         self._forgotten(gone, now)
 
     def _forgotten(self, names: list[str], now: float) -> None:
@@ -389,9 +394,9 @@ class Policy:
         for name in names:
             s.unknown.pop(name, None)
         s.complaints.forget(lambda topic: topic in names)
-        s.fast.forget(names)
+        s.schedule.forget(names)
         s.suspects.forget(now)
-        s.wants.forget(s.demand.__contains__)
+        s.wants.forget(s.subscriptions.__contains__)
         s.is_changed = True
 
     def subscribe(self, topics: Subscription, now: float) -> None:
@@ -403,17 +408,17 @@ class Policy:
         if self._is_closed:
             return
         s = self._s
-        if not s.demand.subscribe(topics):
+        if not s.subscriptions.subscribe(topics):
             return
-        self._looking.match_patterns()
+        self._scan.match_patterns()
         s.suspects.forget(now)
         s.gate.begin_anew()
         s.is_changed = True
-        self._asking.want_full("subscribe", urgent=True)
+        self._requests.want_full("subscribe", urgent=True)
 
     def touch(self, topic: str, now: float) -> None:
         """Notes that the application read a topic, for metadata.max.idle.ms."""
-        self._s.demand.touch(topic, now)
+        self._s.subscriptions.touch(topic, now)
 
     # ---- from the application: waits ----
 
@@ -456,7 +461,7 @@ class Policy:
             known = (force or self._s.cache.topic_by_id(one, None) is None for one in ids)
             kept = tuple(one for one, ask in zip(ids, known, strict=True) if ask)
             return Want(Scope.IDS, whole=bool(kept), ids=kept)
-        names = self._s.demand.check(name for name in each if isinstance(name, str))
+        names = self._s.subscriptions.check(name for name in each if isinstance(name, str))
         if ids:
             raise TypeError("topics are names or ids, not both")
         kept_names = {name: None for name in names if force or self._is_asked(name)}
@@ -464,7 +469,7 @@ class Policy:
 
     def _is_asked(self, name: str) -> bool:
         """Returns whether a refresh that is not forced asks for a name."""
-        return self._s.cache.state(name) not in (0, DENIED) or name in self._s.fast
+        return self._s.cache.state(name) not in (0, DENIED) or name in self._s.schedule
 
     def wait_for_topic(
         self,
@@ -484,18 +489,18 @@ class Policy:
         waiter = Waiter(number, limit, topic, partition, s.cache._answer(topic) if topic else None)
         error: Error | None = s.closed_error() if self._is_closed else None
         try:
-            if not self._is_closed and s.demand.need([topic], now, is_lent=True):
+            if not self._is_closed and s.subscriptions.need([topic], now, is_lent=True):
                 s.gate.begin_anew()
                 s.is_changed = True
         except InvalidTopicError as invalid:
             error = invalid
-        if error is None and s.demand.is_excluded(topic):
+        if error is None and s.subscriptions.is_excluded(topic):
             error = UnknownTopicError(f"topic.blacklist excludes the topic {topic!r}")
         s.waiters.add(waiter)
         if error is not None:
             s.waiters.finish(number, error)
         else:
-            self._looking.look_at_waits_for(topic, now)
+            self._scan.look_at_waits_for(topic, now)
         if number in s.waiters:
             self._ask_for_waited(topic, now)
         return number
@@ -503,10 +508,14 @@ class Policy:
     def _ask_for_waited(self, topic: str, now: float) -> None:
         """Puts a topic on the fast schedule; a new name gets the time of its first request."""
         s = self._s
-        at = s.demand.new_at + s.config.fast_interval if topic in s.demand.new else None
-        s.fast.add(Why.WAITED, topic, now, at)
+        at = (
+            s.subscriptions.new_at + s.config.fast_interval
+            if topic in s.subscriptions.new
+            else None
+        )
+        s.schedule.add(Why.WAITED, topic, now, at)
 
-    def call(self, now: float, call: Call, deadline: float | None = None) -> int:
+    def call(self, now: float, call: OtherRequest, deadline: float | None = None) -> int:
         """Sends another request to the least loaded node; returns a waiter.
 
         It ends with the version and the body of the answer, or with the error of its link.
@@ -527,11 +536,11 @@ class Policy:
     def _gave_up(self, topic: str, now: float) -> None:
         """Takes back the need of waits that were in vain; the cache keeps what it knows."""
         s = self._s
-        if s.waiters.waits_for(topic) or not s.demand.take_back(topic, now):
+        if s.waiters.waits_for(topic) or not s.subscriptions.take_back(topic, now):
             return
         s.unknown.pop(topic, None)
         s.complaints.forget(lambda name: name == topic)
-        s.fast.forget([topic])
+        s.schedule.forget([topic])
         s.suspects.forget(now)
         s.is_changed = True
 
@@ -544,7 +553,7 @@ class Policy:
         topic.blacklist. Raises InvalidTopicError for a name that Kafka refuses.
         """
         s = self._s
-        if self._is_closed or not s.demand.check([topic]):
+        if self._is_closed or not s.subscriptions.check([topic]):
             return
         if s.complaints.unavailable(topic, partition, code, now):
             self._complained(topic, partition, now)
@@ -556,9 +565,9 @@ class Policy:
 
     def _complained(self, topic: str, partition: int, now: float) -> None:
         s = self._s
-        s.fast.add(Why.COMPLAINT, topic, now)
+        s.schedule.add(Why.COMPLAINT, topic, now)
         until = s.elections.open(topic, now, lambda each: each.partition == partition)
-        s.fast.hurry(topic, now, until)
+        s.schedule.hurry(topic, now, until)
 
     def leader_hint(
         self,
@@ -584,7 +593,7 @@ class Policy:
                 found = s.cache.topic_by_id(name, None, allow_stale=True)
                 name = found.name if found is not None else ""
             if name:
-                s.fast.add(Why.ONCE, name, now, s.gate.after_one(now))
+                s.schedule.add(Why.ONCE, name, now, s.gate.after_one(now))
         return applied
 
     # ---- from the application: the rest ----
@@ -636,12 +645,12 @@ class Policy:
         if not self._is_closed:
             self._end_what_is_over(now)
             self._rebootstrap(now)
-            if self._looking.is_needed_now(now):
-                self._looking.look(now)
+            if self._scan.is_needed_now(now):
+                self._scan.look(now)
                 self._confirm(now, None)
-            self._asking.periodic(now)
+            self._requests.periodic(now)
             self._send_calls(now)
-            self._asking.run(now)
+            self._requests.run(now)
             self._identity.run(now)
             self._rebootstrap(now)
             self._connecting.run(now)
@@ -661,14 +670,14 @@ class Policy:
             what = f"partition {waiter.partition} of {what}"
         known = self._s.cache.state(waiter.topic, waiter.partition)
         if known in (NOT_CACHED, WAITING):
-            known = self._looking.last_error(waiter.topic) or known
+            known = self._scan.last_error(waiter.topic) or known
         return f"{what} was not available ({error_name(5 if known == NO_LEADER else known)})"
 
     def _is_unknown(self, topic: str) -> bool:
         """Returns whether the newest answer about a topic is that there is none."""
         known = self._s.cache.state(topic)
         if known in (NOT_CACHED, WAITING):
-            known = self._looking.last_error(topic) or known
+            known = self._scan.last_error(topic) or known
         return known in (UNKNOWN_TOPIC, 3)
 
     def _end_what_is_over(self, now: float) -> None:
@@ -680,7 +689,7 @@ class Policy:
                 late.__cause__ = UnknownTopicError(f"no broker knows the topic {waiter.topic!r}")
             s.waiters.finish(waiter.number, late)
             if waiter.topic is not None:
-                s.demand.touch(waiter.topic, now)
+                s.subscriptions.touch(waiter.topic, now)
                 self._gave_up(waiter.topic, now)
         for link in list(s.nodes.links.values()):
             deadline = link.deadline(s.config.socket_timeout)
@@ -692,18 +701,18 @@ class Policy:
             s.actions.append(Close(link.number, str(error)))
             self._lose(link, now, error)
         for name in s.complaints.expire(now):
-            s.fast.drop(Why.COMPLAINT, name)
+            s.schedule.drop(Why.COMPLAINT, name)
         s.later(s.complaints.ends_at)
         self._end_idle(now)
 
     def _end_idle(self, now: float) -> None:
         s = self._s
-        if s.demand.idle_at <= now:
+        if s.subscriptions.idle_at <= now:
             held = set(s.cache.resolved())
-            idle = s.demand.take_idle(now, lambda n: n in held or s.waiters.waits_for(n))
+            idle = s.subscriptions.take_idle(now, lambda n: n in held or s.waiters.waits_for(n))
             if idle:
                 self._forgotten(idle, now)
-        s.later(s.demand.idle_at)
+        s.later(s.subscriptions.idle_at)
 
     def _send_calls(self, now: float) -> None:
         s = self._s
@@ -713,18 +722,20 @@ class Policy:
                 self._connecting.wish(Wish())
                 return
             waiter.is_sent = True
-            flight = Flight(Kind.CALL, "call", 0, math.inf, waiter=waiter.number)
+            flight = Flight(RequestKind.CALL, "call", 0, math.inf, waiter=waiter.number)
             number = next(s.numbers)
             s.flights.add(flight, Attempt(number, link, waiter.call, now))
             s.unanswered[number] = link
             s.nodes.sent(link, now)
-            s.actions.append(Send(link.number, number, waiter.call, Kind.CALL, "call", False))
+            s.actions.append(
+                Send(link.number, number, waiter.call, RequestKind.CALL, "call", False)
+            )
             s.later(now + s.config.socket_timeout)
 
     def _rebootstrap(self, now: float) -> None:
         """Goes back to the bootstrap servers if it is time."""
         s = self._s
-        cause = self._connecting.rebootstrap_cause(now, self._asking.is_asking)
+        cause = self._connecting.rebootstrap_cause(now, self._requests.is_asking)
         if cause is None:
             return
         error = RequestTimedOutError(f"the client goes back to the bootstrap servers: {cause}")
@@ -733,7 +744,7 @@ class Policy:
             s.nodes.close(link)
             self._end_requests(link, now, error)
         self._is_down = False
-        self._asking.want_full("rebootstrap", urgent=True)
+        self._requests.want_full("rebootstrap", urgent=True)
 
     # ---- statistics ----
 
@@ -760,11 +771,11 @@ class Policy:
             "refreshes": refreshes,
             "last_try": s.last_try,
             "last_success": s.last_success,
-            "due": len(s.fast),
-            "needed": len(s.demand),
+            "due": len(s.schedule),
+            "needed": len(s.subscriptions),
             "unknown": len(s.unknown),
             "waiters": len(s.waiters),
-            "refreshes_due": self._asking.due,
+            "refreshes_due": self._requests.due,
             "suspects": s.suspects.ids(),
             "rebootstraps": s.totals["rebootstraps"],
             "reconnects": s.totals["reconnects"],

@@ -16,7 +16,7 @@ from uuid import UUID
 
 from rdmeta import config
 from rdmeta._core import MetadataCache
-from rdmeta.client.actions import Call, Finish
+from rdmeta.client.actions import Finish, OtherRequest
 from rdmeta.client.driver import Begin, Driver, Topics, closed
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
 from rdmeta.core.waits import seconds_of
@@ -60,7 +60,7 @@ __all__ = [
 Refreshed: TypeAlias = "None | str | All | Collection[str] | Collection[UUID]"
 """The topics of a refresh: needed ones (None), ALL, () for brokers only, names, or ids."""
 
-QUORUM = Call(
+QUORUM = OtherRequest(
     describe_quorum.DESCRIBE_QUORUM,
     describe_quorum.LOWEST,
     describe_quorum.HIGHEST,
@@ -302,21 +302,21 @@ def only(names: frozenset[str] | None, changes: Changes) -> Changes:
     return Changes(found, changes.until, False)
 
 
-def asking(call: Call, deadline: float) -> Begin:
+def asking(call: OtherRequest, deadline: float) -> Begin:
     """Returns the function that begins a call."""
     return lambda policy, now: policy.call(now, call, deadline)
 
 
-def cluster_call(fenced: bool) -> Call:
+def cluster_call(fenced: bool) -> OtherRequest:
     """Returns the request for the cluster's brokers, with `fenced` ones (v2 only) if wanted."""
     lowest = 2 if fenced else describe_cluster.LOWEST
     encode = partial(describe_cluster.encode_request, fenced=fenced)
-    return Call(describe_cluster.DESCRIBE_CLUSTER, lowest, describe_cluster.HIGHEST, encode)
+    return OtherRequest(describe_cluster.DESCRIBE_CLUSTER, lowest, describe_cluster.HIGHEST, encode)
 
 
 def config_calls(
     topics: str | Iterable[str], keys: str | Iterable[str] | None
-) -> tuple[dict[str, TopicConfig], list[tuple[tuple[str, ...], Call]]]:
+) -> tuple[dict[str, TopicConfig], list[tuple[tuple[str, ...], OtherRequest]]]:
     """Returns the requests for configurations of topics, each with its names.
 
     Before them it returns the results of names that no topic can have: no broker is asked for
@@ -333,9 +333,9 @@ def config_calls(
     return results, [(part, _config_call(part, wanted)) for part in parts]
 
 
-def _config_call(names: tuple[str, ...], keys: tuple[str, ...] | None) -> Call:
+def _config_call(names: tuple[str, ...], keys: tuple[str, ...] | None) -> OtherRequest:
     encode = partial(describe_configs.encode_request, topics=names, keys=keys)
-    return Call(
+    return OtherRequest(
         describe_configs.DESCRIBE_CONFIGS, describe_configs.LOWEST, describe_configs.HIGHEST, encode
     )
 

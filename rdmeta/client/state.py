@@ -12,14 +12,14 @@ from rdmeta._core import MetadataCache
 from rdmeta.client.actions import Action
 from rdmeta.client.backoff import Backoff, Budget, Gate
 from rdmeta.client.complaints import Complaints
-from rdmeta.client.demand import Demand
-from rdmeta.client.elections import Elections
+from rdmeta.client.election_windows import Elections
 from rdmeta.client.events import Event
-from rdmeta.client.fast import FastTopics, Rules, Why
 from rdmeta.client.flights import Flights
 from rdmeta.client.nodes import Link, Nodes, Server
+from rdmeta.client.retry_schedule import RetrySchedule, Rules, Why
+from rdmeta.client.subscriptions import Subscriptions
 from rdmeta.client.suspects import Suspects
-from rdmeta.client.waiters import Waiters
+from rdmeta.client.waiting_calls import Waiters
 from rdmeta.client.wants import Wants
 from rdmeta.config import Config
 from rdmeta.config.address import Address
@@ -49,17 +49,17 @@ class State:
         self.numbers = count(1)
         reconnect = Backoff(config.reconnect_backoff, config.reconnect_backoff_max, random)
         self.nodes = Nodes(bootstrap, random, reconnect, config.setup_timeout, sticky)
-        self.demand = Demand(config.max_topics, config.max_idle, config.blacklist)
+        self.subscriptions = Subscriptions(config.max_topics, config.max_idle, config.blacklist)
         rules = Rules(config.fast_interval, longest, random, config.propagation_max)
-        self.fast = FastTopics(rules)
+        self.schedule = RetrySchedule(rules)
         self.waiters = Waiters(
             self.actions.append,
             lambda: cache.version,
-            lambda name: self.fast.drop(Why.WAITED, name),
+            lambda name: self.schedule.drop(Why.WAITED, name),
         )
         self.wants = Wants(self.waiters)
         self.elections = Elections(cache)
-        self.suspects = Suspects(cache, rules, self.demand.__contains__, self.elections)
+        self.suspects = Suspects(cache, rules, self.subscriptions.__contains__, self.elections)
         self.complaints = Complaints(cache)
         self.gate = Gate(Backoff(config.retry_backoff, longest, random))
         self.budget = Budget(BURST, BUDGET_SHARE * longest)

@@ -19,8 +19,8 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Literal, Protocol
 
-from rdmeta.client.elections import Elections
-from rdmeta.client.fast import Pace, Rules
+from rdmeta.client.election_windows import Elections
+from rdmeta.client.retry_schedule import Rules, Schedule
 from rdmeta.model import Topic, TopicPartition
 
 __all__ = ["Suspects"]
@@ -42,7 +42,7 @@ class _Suspect:
     """A suspect broker, with the topics that it leads, the next one to ask for first."""
 
     def __init__(self, now: float) -> None:
-        self.pace = Pace(now)
+        self.pace = Schedule(now)
         self.topics: dict[str, None] = {}
         # Topics that have a replica on the broker; they are asked for once, after a move.
         self.replicas: dict[str, None] = {}
@@ -78,7 +78,7 @@ class Suspects:
         self._cache, self._rules, self._is_needed = cache, rules, is_needed
         self._elections = elections
         self._suspects: dict[int, _Suspect] = {}
-        self._past: dict[int, tuple[float, Pace]] = {}
+        self._past: dict[int, tuple[float, Schedule]] = {}
 
     def __contains__(self, broker: int) -> bool:
         return broker in self._suspects
@@ -192,7 +192,7 @@ class Suspects:
         due = [each for each in self._suspects.values() if self._is_due(each.pace, now)]
         return list({name: None for each in due for name in each.sample()})
 
-    def _is_due(self, pace: Pace, now: float) -> bool:
+    def _is_due(self, pace: Schedule, now: float) -> bool:
         """Returns whether it is; one that hurries shares the request of almost the same time."""
         early = pace.interval(now, self._rules) / 2 if now < pace.hurries_until else 0.0
         return pace.at - early <= now

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from uuid import UUID
 
-from rdmeta.client.waiters import Waiters
+from rdmeta.client.waiting_calls import Waiters
 from rdmeta.errors import Error
 
 __all__ = ["Covered", "Scope", "Want", "Wants"]

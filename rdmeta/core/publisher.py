@@ -162,7 +162,7 @@ class Saved(Protocol):
     def save(self, path: str | bytes | os.PathLike[Any], *, mode: int | None = None) -> None: ...
 
 
-class Cache(Protocol):
+class SavedCache(Protocol):
     """The methods of a cache that a publisher needs."""
 
     def image(self) -> Saved: ...
@@ -186,7 +186,7 @@ class Publisher:
 
     def __init__(
         self,
-        cache: Cache,
+        cache: SavedCache,
         path: str | bytes | os.PathLike[Any],
         interval: float,
         mode: int | None = None,
@@ -270,7 +270,7 @@ class Publisher:
         self._claim.close()
         atexit.unregister(self.close)
 
-    def _save(self, cache: Cache, again: bool = False) -> None:
+    def _save(self, cache: SavedCache, again: bool = False) -> None:
         """Saves the cache's state, unless the file has it already and `again` is false.
 
         Raises OSError and Error.
@@ -284,14 +284,14 @@ class Publisher:
             self._saved, self._identity = (image.version, applied), file_identity(self.path)
         self.error = None
 
-    def _try(self, cache: Cache, again: bool = False) -> None:
+    def _try(self, cache: SavedCache, again: bool = False) -> None:
         """Calls _save() and keeps its exception in `error`."""
         try:
             self._save(cache, again)
         except Exception as error:  # also from a clock= that the user gave the cache
             self.error = error
 
-    def _wait(self, cache: Cache) -> int | None:
+    def _wait(self, cache: SavedCache) -> int | None:
         """Waits up to _SLICE_S for a change that the file does not have yet."""
         try:
             return cache.wait_change(self._saved[0], _SLICE_S)

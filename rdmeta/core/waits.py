@@ -51,7 +51,7 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-class Source(Protocol):
+class WaitSource(Protocol):
     """The methods of a cache, and of an attached reader, that the waits need."""
 
     @property
@@ -196,11 +196,11 @@ class Wait:
         self.old_answer = old_answer
         self.future: asyncio.Future[None] | None = None  # set while the waiter sleeps
 
-    def passed(self, source: Source) -> int | None:
+    def passed(self, source: WaitSource) -> int | None:
         """Returns the version once the change has happened, otherwise None."""
         return source.wait_change(self.since, 0, self.topics)
 
-    def has_new_answer(self, source: Source) -> bool:
+    def has_new_answer(self, source: WaitSource) -> bool:
         """Returns whether an answer other than `old_answer` has arrived."""
         if self.old_answer is None or self.topics is None:
             return False
@@ -210,7 +210,7 @@ class Wait:
 class LoopWaiters:
     """The waiters of one event loop and their waker. Only that loop's thread uses it."""
 
-    def __init__(self, source: Source, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, source: WaitSource, loop: asyncio.AbstractEventLoop) -> None:
         self.source = source
         self.loop = loop
         self.any: dict[tuple[object, int], set[Wait]] = {}
@@ -306,7 +306,7 @@ def settle(waiter: asyncio.Future[None]) -> None:
 
 
 @contextmanager
-def waiting(source: Source) -> Iterator[LoopWaiters]:
+def waiting(source: WaitSource) -> Iterator[LoopWaiters]:
     """Yields the running loop's waiters: the first user makes them, the last one closes them."""
     import asyncio  # imported here because it is slow, and `import rdmeta` must be fast
 
@@ -386,7 +386,7 @@ def sleep(
     return version
 
 
-async def sleep_async(source: Source, wait: Wait, deadline: float | None) -> int | None:
+async def sleep_async(source: WaitSource, wait: Wait, deadline: float | None) -> int | None:
     """Sleeps until the wait's condition holds, or to the deadline.
 
     Returns the version, None if there was no change.
@@ -408,7 +408,7 @@ async def sleep_async(source: Source, wait: Wait, deadline: float | None) -> int
 
 
 async def wait_change_async(
-    source: Source, since: int, timeout: float | None, topics: Iterable[str] | None
+    source: WaitSource, since: int, timeout: float | None, topics: Iterable[str] | None
 ) -> int | None:
     """Implements wait_change_async() of MetadataCache and of Attached."""
     deadline, start = deadline_of(timeout), source._since(since)
@@ -422,7 +422,7 @@ async def wait_change_async(
 
 
 def look(
-    source: Source, topic: str, partition: int | None, first_answer: object
+    source: WaitSource, topic: str, partition: int | None, first_answer: object
 ) -> tuple[Topic | Partition | None, int]:
     """Returns the topic or partition waited for (None if it is not there yet) and the state.
 
@@ -466,7 +466,7 @@ def check_partition(partition: int | None) -> None:
 
 
 def wait_for_topic(
-    source: Source, topic: str, partition: int | None, timeout: float | None
+    source: WaitSource, topic: str, partition: int | None, timeout: float | None
 ) -> Topic | Partition:
     """Implements wait_for_topic() of MetadataCache and of Attached."""
     deadline, first_answer = deadline_of(timeout), source._answer(topic)
@@ -482,7 +482,7 @@ def wait_for_topic(
 
 
 async def wait_for_topic_async(
-    source: Source, topic: str, partition: int | None, timeout: float | None
+    source: WaitSource, topic: str, partition: int | None, timeout: float | None
 ) -> Topic | Partition:
     """Implements wait_for_topic_async() of MetadataCache and of Attached."""
     deadline, first_answer = deadline_of(timeout), source._answer(topic)

@@ -11,8 +11,8 @@ except ImportError as error:
     raise MissingExtraError.of("rdmeta.history", "arrow") from error
 
 from rdmeta.history.compaction import compact
-from rdmeta.history.listing import Quarantined
-from rdmeta.history.looking import Found, Recording, look
+from rdmeta.history.directory_scan import Found, Recording, look
+from rdmeta.history.file_listing import Quarantined
 from rdmeta.history.opening import HistoryFile
 from rdmeta.history.reader import changes, files, read, recordings
 from rdmeta.history.recorder import Recorder

@@ -15,7 +15,7 @@ from rdmeta.history.schema import CHANGE_SCHEMA, microseconds
 from rdmeta.model import Arrow
 
 __all__ = [
-    "Changes",
+    "ChangeRows",
     "config",
     "has_kind",
     "rows_of",
@@ -30,7 +30,7 @@ __all__ = [
 _STATE_AT_ONCE = "topic_added"
 
 
-class Changes(Protocol):
+class ChangeRows(Protocol):
     """Change records in order, up to the version `until`; part of `rdmeta.model.Changes`."""
 
     @property
@@ -42,7 +42,7 @@ class Changes(Protocol):
     def to_arrow(self) -> Arrow: ...
 
 
-def rows_of(changes: Changes) -> pa.Table:
+def rows_of(changes: ChangeRows) -> pa.Table:
     """Returns records as rows of history. The columns that only history has are null."""
     # pa.table() would import pandas where there is one.
     table = pa.RecordBatchReader.from_stream(changes.to_arrow()).read_all()
@@ -57,7 +57,7 @@ def rows_of(changes: Changes) -> pa.Table:
     )
 
 
-def rows_until(changes: Changes, version: int) -> pa.Table:
+def rows_until(changes: ChangeRows, version: int) -> pa.Table:
     """Returns the records up to `version`, as rows of history."""
     rows = rows_of(changes)
     if changes.until <= version:

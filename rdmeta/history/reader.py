@@ -11,8 +11,8 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rdmeta.history.listing import Wanted
-from rdmeta.history.looking import Found, Recording, look, recordings_of
+from rdmeta.history.directory_scan import Found, Recording, look, recordings_of
+from rdmeta.history.file_listing import RecordingFilter
 from rdmeta.history.opening import HistoryFile, rows_of_file
 from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
 from rdmeta.model import Change
@@ -35,7 +35,7 @@ def files(directory: str | os.PathLike[str], *, on_error: OnError = "raise") -> 
     duplicated, or missing from the middle of a recording. With "quarantine" it leaves such files
     out, and what lies behind them in their recordings; `look` has the reasons.
     """
-    return _files(directory, on_error, Wanted())
+    return _files(directory, on_error, RecordingFilter())
 
 
 def recordings(
@@ -67,7 +67,7 @@ def read(
     errors of `files`. With on_error="quarantine" it leaves out a file without whole rows, and what
     lies behind it in its recording. It logs a warning that names the file.
     """
-    tables = list(_tables(directory, on_error, Wanted(cluster_id, session, since, until)))
+    tables = list(_tables(directory, on_error, RecordingFilter(cluster_id, session, since, until)))
     return pa.concat_tables(tables) if tables else CHANGE_SCHEMA.empty_table()
 
 
@@ -87,14 +87,14 @@ def changes(
 
     The arguments and errors are those of `read`. One file's rows are in memory at a time.
     """
-    for table in _tables(directory, on_error, Wanted(cluster_id, session, since, until)):
+    for table in _tables(directory, on_error, RecordingFilter(cluster_id, session, since, until)):
         for batch in table.select(list(Change._fields)).to_batches():
             columns = (column.to_pylist() for column in batch.columns)
             yield from (_change(values) for values in zip(*columns, strict=True))
 
 
 def _files(
-    directory: str | os.PathLike[str], on_error: OnError, wanted: Wanted
+    directory: str | os.PathLike[str], on_error: OnError, wanted: RecordingFilter
 ) -> list[HistoryFile]:
     if on_error not in ("raise", "quarantine"):
         raise ValueError(f'on_error is "raise" or "quarantine", not {on_error!r}')
@@ -117,7 +117,7 @@ class _ReplacedError(HistoryError):
 
 
 def _tables(
-    directory: str | os.PathLike[str], on_error: OnError, wanted: Wanted
+    directory: str | os.PathLike[str], on_error: OnError, wanted: RecordingFilter
 ) -> Iterator[pa.Table]:
     for recording in recordings_of(_files(directory, on_error, wanted)):
         try:
@@ -129,7 +129,7 @@ def _tables(
 
 
 def _of_recording(
-    directory: str | os.PathLike[str], files: list[HistoryFile], wanted: Wanted
+    directory: str | os.PathLike[str], files: list[HistoryFile], wanted: RecordingFilter
 ) -> Iterator[pa.Table]:
     """Yields the rows of a recording's files that have a part in the time.
 
@@ -172,7 +172,7 @@ def _rows_of(file: HistoryFile) -> pa.Table:
     return rows
 
 
-def _of_time(rows: pa.Table, wanted: Wanted) -> pa.Table:
+def _of_time(rows: pa.Table, wanted: RecordingFilter) -> pa.Table:
     for bound, keeps in ((wanted.since, pc.greater_equal), (wanted.until, pc.less)):
         if bound is not None:
             scalar = pa.scalar(bound.astimezone(timezone.utc), rows["observed_at"].type)

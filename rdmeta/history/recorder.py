@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from rdmeta._escaping import escaped
 from rdmeta.history.columns import (
-    Changes,
+    ChangeRows,
     has_kind,
     rows_of,
     rows_until,
@@ -43,7 +43,7 @@ from rdmeta.history.columns import (
 )
 from rdmeta.history.min_isr import MinIsrs, Topics
 from rdmeta.history.pace import Pace, Sight
-from rdmeta.history.recording import Recording
+from rdmeta.history.recording import OpenRecording
 from rdmeta.history.schema import HistoryError
 from rdmeta.history.writing import write_whole
 
@@ -52,7 +52,7 @@ __all__ = ["Recorder"]
 _log = logging.getLogger(__name__)
 
 
-class Image(Topics, Protocol):
+class ObservedImage(Topics, Protocol):
     """The part of `rdmeta.Image` that a recorder needs."""
 
     @property
@@ -61,15 +61,15 @@ class Image(Topics, Protocol):
     @property
     def cluster_id(self) -> str | None: ...
 
-    def changes(self) -> Changes: ...
+    def changes(self) -> ChangeRows: ...
 
 
-class Cache(Protocol):
+class ObservedCache(Protocol):
     """The part of `MetadataCache` that a recorder needs."""
 
-    def image(self) -> Image: ...
+    def image(self) -> ObservedImage: ...
 
-    def changes(self, since: int = 0, *, whole: bool = False) -> Changes: ...
+    def changes(self, since: int = 0, *, whole: bool = False) -> ChangeRows: ...
 
 
 class _End(NamedTuple):
@@ -114,7 +114,7 @@ class Recorder:
 
     def __init__(
         self,
-        cache: Cache,
+        cache: ObservedCache,
         directory: str | os.PathLike[str],
         *,
         cluster_id: str | None = None,
@@ -138,13 +138,13 @@ class Recorder:
         self._pace = Pace(wall, monotonic, max_gap)
         self._min_isrs = MinIsrs()
         self._min_isr: str | None = None
-        self._recording: Recording | None = None
+        self._recording: OpenRecording | None = None
         # The cache as the last observation saw it that was taken.
-        self._image: Image | None = None
+        self._image: ObservedImage | None = None
         # The last observation, if only the next one tells whether there was a gap before it.
-        self._waiting: tuple[Image, Sight] | None = None
+        self._waiting: tuple[ObservedImage, Sight] | None = None
         # The recordings that ended, and whose last rows are not in a file yet.
-        self._ended: list[Recording] = []
+        self._ended: list[OpenRecording] = []
         self._has_warned = False
         self._files: list[Path] = []
 
@@ -224,7 +224,7 @@ class Recorder:
         (image, sight), self._waiting = self._waiting, None
         return self._take(image, sight.judged(after) if after is not None else sight)
 
-    def _take(self, image: Image, sight: Sight) -> int:
+    def _take(self, image: ObservedImage, sight: Sight) -> int:
         """Takes the changes up to `image`; returns the number of rows that they make."""
         taken = self._continue(image, sight)
         if isinstance(taken, _End):
@@ -233,7 +233,7 @@ class Recorder:
         self._image = image
         return taken
 
-    def _tell_configs(self, image: Image) -> int:
+    def _tell_configs(self, image: ObservedImage) -> int:
         """Adds the min ISRs that are new; returns the number of rows that they make."""
         recording = self._recording
         if recording is None:
@@ -242,7 +242,7 @@ class Recorder:
         recording.add(told, image.version, recording.observed_to)
         return len(told)
 
-    def _continue(self, image: Image, sight: Sight) -> int | _End:
+    def _continue(self, image: ObservedImage, sight: Sight) -> int | _End:
         """Adds the changes up to `image` to the recording; returns the number of rows.
 
         If they do not continue the recording, it returns why.
@@ -279,7 +279,9 @@ class Recorder:
             )
         return _End("gap", f"no observation for {sight.passed:.1f} s")
 
-    def _add(self, recording: Recording, rows: pa.Table, image: Image, sight: Sight) -> int:
+    def _add(
+        self, recording: OpenRecording, rows: pa.Table, image: ObservedImage, sight: Sight
+    ) -> int:
         """Adds an observation; each midnight before it begins another recording."""
         before, taken = recording.observed_to, len(rows)
         now = max(sight.now, before)
@@ -293,17 +295,17 @@ class Recorder:
         recording.add(rows, image.version, now, before)
         return taken
 
-    def _roll(self, old: Recording, midnight: datetime) -> int:
+    def _roll(self, old: OpenRecording, midnight: datetime) -> int:
         """Ends a recording at midnight, and begins the next one with the state before."""
         assert self._image is not None
         old.end("midnight", midnight)
         self._ended.append(old)
-        self._recording = Recording(old.cluster_id, midnight, continues=old.session)
+        self._recording = OpenRecording(old.cluster_id, midnight, continues=old.session)
         version = self._image.version
         state = with_min_isr(rows_of(self._image.changes()), version, self._min_isrs.known)
         return self._recording.begin_with(state, version)
 
-    def _begin(self, image: Image, sight: Sight, reason: str | None = None) -> int:
+    def _begin(self, image: ObservedImage, sight: Sight, reason: str | None = None) -> int:
         """Begins a recording with the whole state; returns the number of its rows.
 
         `reason` says why the previous recording ended, None if there is none.
@@ -321,7 +323,7 @@ class Recorder:
                 " name it with cluster_id="
             )
         self._min_isrs.settle(topics_of(state))
-        self._recording = Recording(cluster_id, sight.now)
+        self._recording = OpenRecording(cluster_id, sight.now)
         state = with_min_isr(state, image.version, self._min_isrs.known)
         return self._recording.begin_with(state, image.version, reason)
 
@@ -347,7 +349,7 @@ class Recorder:
             self._write(self._ended[0])
             del self._ended[0]
 
-    def _write(self, recording: Recording) -> None:
+    def _write(self, recording: OpenRecording) -> None:
         path, table = recording.file(
             self._directory,
             name=self._name,

@@ -13,10 +13,10 @@ from rdmeta.history.columns import single, stamped
 from rdmeta.history.pace import Sight
 from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, day_folder
 
-__all__ = ["Recording"]
+__all__ = ["OpenRecording"]
 
 
-class Recording:
+class OpenRecording:
     """A recording from its baseline on. Its rows go through `add`; times never run backwards.
 
     `until` is the version that the rows reach, `observed_to` the time until which they tell all.

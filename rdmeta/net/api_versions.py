@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rdmeta._version import __version__
 from rdmeta.errors import MalformedError
-from rdmeta.net.fields import Reader
+from rdmeta.net.fields import FieldReader
 
 __all__ = ["API_VERSIONS", "HIGHEST", "ApiVersions", "encode_request", "parse_response"]
 
@@ -52,11 +52,11 @@ def parse_response(body: bytes, version: int) -> ApiVersions:
     A broker answers a version that it does not speak with UNSUPPORTED_VERSION in the layout of v0.
     That answer has the range of ApiVersions itself (KIP-511; before 2.4 it has none).
     """
-    reader = Reader(body)
+    reader = FieldReader(body)
     error = reader.int16()
     if error == UNSUPPORTED_VERSION:
         if _is_mock(body):
-            return ApiVersions(error, {API_VERSIONS: _range(Reader(body, 3))[1]}, mock=True)
+            return ApiVersions(error, {API_VERSIONS: _range(FieldReader(body, 3))[1]}, mock=True)
         version = 0
     count = reader.uvarint() - 1 if version >= 3 else reader.int32()
     if not 0 <= count * _RANGE.size <= reader.left:
@@ -77,6 +77,6 @@ def _is_mock(body: bytes) -> bool:
     return len(body) == 13 and body[2:5] == b"\1\0\x12"
 
 
-def _range(reader: Reader) -> tuple[int, tuple[int, int]]:
+def _range(reader: FieldReader) -> tuple[int, tuple[int, int]]:
     key, lowest, highest = reader.fields(_RANGE)
     return key, (lowest, highest)

@@ -32,8 +32,8 @@ from rdmeta.errors import (
     WrongClusterError,
     from_code,
 )
-from rdmeta.net import blocking
-from rdmeta.net.blocking import LOGIN_STAGGER, STAGGER, Connection, Deadline
+from rdmeta.net import blocking_session
+from rdmeta.net.blocking_session import LOGIN_STAGGER, STAGGER, Connection, Deadline
 from rdmeta.net.fetch import is_in_vain, without_frames
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Prepared, for_config
@@ -41,7 +41,7 @@ from rdmeta.net.session import METADATA
 
 __all__ = ["STEPS", "CheckedServer", "check"]
 
-STEPS = (*blocking.STEPS, "metadata")
+STEPS = (*blocking_session.STEPS, "metadata")
 """The steps of a check in their order; tls and sasl only where the configuration has them."""
 
 _AT_ONCE = 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rdmeta.errors import UnsupportedVersionError, from_code
-from rdmeta.net.fields import Reader
+from rdmeta.net.fields import FieldReader
 
 __all__ = [
     "DESCRIBE_CLUSTER",
@@ -80,7 +80,7 @@ def parse_response(body: bytes, version: int) -> ClusterDescription:
     that the broker answers with.
     """
     _check(version)
-    reader = Reader(body)
+    reader = FieldReader(body)
     throttle_ms = reader.int32()
     error, message = reader.int16(), reader.optional_string()
     if version >= 1:
@@ -101,7 +101,7 @@ def parse_response(body: bytes, version: int) -> ClusterDescription:
     )
 
 
-def _broker(reader: Reader, version: int) -> ClusterBroker:
+def _broker(reader: FieldReader, version: int) -> ClusterBroker:
     broker = ClusterBroker(
         reader.int32(),
         reader.string(),

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from rdmeta.errors import Error, MalformedError, UnsupportedVersionError, from_code
-from rdmeta.net.fields import Reader, encode_uvarint
+from rdmeta.net.fields import FieldReader, encode_uvarint
 
 __all__ = [
     "DESCRIBE_CONFIGS",
@@ -70,7 +70,7 @@ def parse_response(body: bytes, version: int) -> dict[str, TopicConfig]:
     Raises MalformedError, UnsupportedVersionError for an unknown version.
     """
     _check(version)
-    reader = Reader(body, flexible=version >= _FLEXIBLE)
+    reader = FieldReader(body, flexible=version >= _FLEXIBLE)
     reader.int32()  # throttle_time_ms
     found = dict(reader.array(lambda each: _result(each, version)))
     reader.skip_tags()
@@ -78,7 +78,7 @@ def parse_response(body: bytes, version: int) -> dict[str, TopicConfig]:
     return found
 
 
-def _result(reader: Reader, version: int) -> tuple[str, TopicConfig]:
+def _result(reader: FieldReader, version: int) -> tuple[str, TopicConfig]:
     code, message, kind = reader.int16(), reader.optional_string(), reader.int8()
     if kind != _TOPIC:
         raise MalformedError(f"the answer has a resource of type {kind} instead of {_TOPIC}, topic")
@@ -88,7 +88,7 @@ def _result(reader: Reader, version: int) -> tuple[str, TopicConfig]:
     return name, TopicConfig(from_code(code, message) if code else None, values)
 
 
-def _value(reader: Reader, version: int) -> tuple[str, str | None]:
+def _value(reader: FieldReader, version: int) -> tuple[str, str | None]:
     key, value = reader.string(), reader.optional_string()
     reader.skip(3)  # read_only, config_source, is_sensitive
     reader.array(_skip_synonym)
@@ -99,7 +99,7 @@ def _value(reader: Reader, version: int) -> tuple[str, str | None]:
     return key, value
 
 
-def _skip_synonym(reader: Reader) -> None:
+def _skip_synonym(reader: FieldReader) -> None:
     reader.string()
     reader.optional_string()
     reader.skip(1)  # source

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from rdmeta.errors import MalformedError, UnsupportedVersionError, from_code
-from rdmeta.net.fields import Reader
+from rdmeta.net.fields import FieldReader
 
 __all__ = [
     "DESCRIBE_QUORUM",
@@ -140,7 +140,7 @@ def parse_response(body: bytes, version: int) -> Quorum:
     answers with.
     """
     _check(version)
-    reader = Reader(body)
+    reader = FieldReader(body)
     error = reader.int16()
     message = reader.optional_string() if version >= 2 else None
     topics = reader.array(lambda each: _topic(each, version))
@@ -158,14 +158,14 @@ def parse_response(body: bytes, version: int) -> Quorum:
     raise MalformedError(f"the answer has no partition 0 of {_TOPIC}")
 
 
-def _topic(reader: Reader, version: int) -> tuple[str, tuple[_Partition, ...]]:
+def _topic(reader: FieldReader, version: int) -> tuple[str, tuple[_Partition, ...]]:
     name = reader.string()
     partitions = reader.array(lambda each: _partition(each, version))
     reader.skip_tags()
     return name, partitions
 
 
-def _partition(reader: Reader, version: int) -> _Partition:
+def _partition(reader: FieldReader, version: int) -> _Partition:
     number, error = reader.int32(), reader.int16()
     message = reader.optional_string() if version >= 2 else None
     leader, leader_epoch, high_watermark = reader.int32(), reader.int32(), reader.int64()
@@ -176,7 +176,7 @@ def _partition(reader: Reader, version: int) -> _Partition:
     return _Partition(number, error, message, quorum)
 
 
-def _replica(reader: Reader, version: int) -> QuorumReplica:
+def _replica(reader: FieldReader, version: int) -> QuorumReplica:
     replica_id = reader.int32()
     directory_id = reader.uuid() if version >= 2 else None
     log_end_offset = _known(reader.int64())
@@ -188,13 +188,13 @@ def _replica(reader: Reader, version: int) -> QuorumReplica:
     return QuorumReplica(replica_id, log_end_offset, last_fetch, last_caught_up, directory_id)
 
 
-def _node(reader: Reader) -> QuorumNode:
+def _node(reader: FieldReader) -> QuorumNode:
     node = QuorumNode(reader.int32(), reader.array(_listener))
     reader.skip_tags()
     return node
 
 
-def _listener(reader: Reader) -> QuorumListener:
+def _listener(reader: FieldReader) -> QuorumListener:
     listener = QuorumListener(reader.string(), reader.string(), reader.uint16())
     reader.skip_tags()
     return listener

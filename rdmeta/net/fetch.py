@@ -28,7 +28,7 @@ from rdmeta.errors import (
 )
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net import describe_cluster
-from rdmeta.net.blocking import Connection, Deadline, Opening, Race
+from rdmeta.net.blocking_session import Connection, Deadline, Opening, Race
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Security, for_config
 from rdmeta.net.session import METADATA

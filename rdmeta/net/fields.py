@@ -12,7 +12,7 @@ from uuid import UUID
 
 from rdmeta.errors import MalformedError
 
-__all__ = ["Reader", "encode_uvarint"]
+__all__ = ["FieldReader", "encode_uvarint"]
 
 _INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
@@ -23,7 +23,7 @@ _INT64 = struct.Struct(">q")
 _T = TypeVar("_T")
 
 
-class Reader:
+class FieldReader:
     """Reads big-endian fields from the front of `data`.
 
     Strings and arrays are those of flexible versions (KIP-482), or, without `flexible`, of the
@@ -112,7 +112,7 @@ class Reader:
             raise MalformedError("a string that must not be null is null")
         return value
 
-    def array(self, read: Callable[[Reader], _T]) -> tuple[_T, ...]:
+    def array(self, read: Callable[[FieldReader], _T]) -> tuple[_T, ...]:
         """Returns what `read` returns for each element of an array that may not be null."""
         count = self.uvarint() - 1 if self._flexible else self.int32()
         if not 0 <= count <= self.left:  # each element has at least one byte

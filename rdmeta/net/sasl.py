@@ -26,7 +26,7 @@ from rdmeta.errors import (
     error_name,
 )
 from rdmeta.net.call import RAW, Call, Steps
-from rdmeta.net.fields import Reader, encode_uvarint
+from rdmeta.net.fields import FieldReader, encode_uvarint
 
 __all__ = [
     "SASL_AUTHENTICATE",
@@ -269,7 +269,7 @@ def parse_handshake(body: bytes) -> tuple[int, tuple[str, ...]]:
 
     v0 and v1 are the same.
     """
-    reader = Reader(body, flexible=False)
+    reader = FieldReader(body, flexible=False)
     error, count = reader.int16(), reader.int32()
     if not 0 <= count <= reader.left // 2:  # each has at least its length
         raise MalformedError(f"the answer announces {count} mechanisms in {reader.left} bytes")
@@ -287,7 +287,7 @@ def encode_authenticate(data: bytes, version: int) -> bytes:
 
 def parse_authenticate(body: bytes, version: int) -> Authenticated:
     """Returns a parsed response's body; raises MalformedError."""
-    reader = Reader(body, flexible=version >= 2)
+    reader = FieldReader(body, flexible=version >= 2)
     error, message = reader.int16(), reader.optional_string()
     length = reader.uvarint() - 1 if version >= 2 else reader.int32()
     if length < -1:

@@ -23,7 +23,7 @@ from rdmeta.net.call import RAW, Call, Steps
 from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
 from rdmeta.net.describe_configs import DESCRIBE_CONFIGS
 from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
-from rdmeta.net.fields import Reader
+from rdmeta.net.fields import FieldReader
 from rdmeta.net.handshake import LONGEST_ANSWER, METADATA, Handshake
 from rdmeta.net.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 
@@ -408,7 +408,7 @@ class Session:
         if sent.api_key == RAW and self._steps is not None:
             self._go_on(self._steps, bytes(frame))
             return []
-        reader = Reader(frame)
+        reader = FieldReader(frame)
         correlation_id = reader.int32()
         if correlation_id != sent.correlation_id:
             if not self._answered:

@@ -30,7 +30,7 @@ from rdmeta.net.session import Response, Session
 if TYPE_CHECKING:
     from rdmeta.net.security import Prepared, Security
 
-__all__ = ["Listener", "StreamConnection"]
+__all__ = ["StreamListener", "StreamConnection"]
 
 # Seconds of silence after which the next address is tried, too. RFC 8305 has 0.25 s; this is the
 # time after which the client tries another server.
@@ -47,7 +47,7 @@ _LAST_TRY = 0.2
 _BLOCKED = 0.05
 
 
-class Listener(Protocol):
+class StreamListener(Protocol):
     """The methods that a connection calls; nothing is called after `StreamConnection.close()`."""
 
     def on_connected(self) -> None:
@@ -72,7 +72,7 @@ class StreamConnection:
 
     def __init__(
         self,
-        listener: Listener,
+        listener: StreamListener,
         *,
         client_id: str = "rdmeta",
         max_frame: int = 100_000_000,

@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rdmeta.pipeline.layout import SILVER, Parts, table_file
-from rdmeta.pipeline.manifest import MadeDay
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.manifest import DayRecord
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from, rows_of_days
 from rdmeta.pipeline.work import VERSIONS, tables_of
 
@@ -25,13 +25,13 @@ _OF_DAYS = "observation"
 
 
 def days_of_parts(
-    out: Place, names: Iterable[str], parts: Mapping[str, Parts]
-) -> dict[str, dict[str, MadeDay]]:
+    out: Store, names: Iterable[str], parts: Mapping[str, Parts]
+) -> dict[str, dict[str, DayRecord]]:
     """Returns the days by cluster that all tables of a period have; `names` are the files of `out`.
 
     A day that some of the tables lack is none: the run that made it was killed between them.
     """
-    found: dict[str, dict[str, MadeDay]] = {}
+    found: dict[str, dict[str, DayRecord]] = {}
     for name in sorted(names):
         if not name.startswith(f"{SILVER}/{_OF_DAYS}/"):
             continue
@@ -44,11 +44,11 @@ def days_of_parts(
             continue
         digests = _whole_days(out, cluster_id, period, buckets)
         for day, rows in rows_of_days(out, name, sorted(digests)):
-            found.setdefault(cluster_id, {})[day] = MadeDay(digests[day], _origins(rows))
+            found.setdefault(cluster_id, {})[day] = DayRecord(digests[day], _origins(rows))
     return found
 
 
-def _whole_days(out: Place, cluster_id: str, period: str, buckets: int) -> dict[str, str]:
+def _whole_days(out: Store, cluster_id: str, period: str, buckets: int) -> dict[str, str]:
     """Returns the days that each part of a period has, with their digests in the first bucket."""
     whole: dict[str, str] = {}
     for bucket in range(buckets):
@@ -61,7 +61,7 @@ def _whole_days(out: Place, cluster_id: str, period: str, buckets: int) -> dict[
     return whole
 
 
-def _footer(out: Place, name: str) -> dict[str, Any]:
+def _footer(out: Store, name: str) -> dict[str, Any]:
     """Returns what a part says it was made from, nothing if these versions did not make it."""
     text = made_from(out, name)
     footer: dict[str, Any] = {} if text is None else json.loads(text)

@@ -9,13 +9,13 @@ from rdmeta.history.schema import HistoryError
 from rdmeta.history.verification import verify
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.inputs import Input
-from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.planning import Copy
+from rdmeta.pipeline.store import Store
 
 __all__ = ["copied"]
 
 
-def copied(out: Place, copy: Copy) -> Input:
+def copied(out: Store, copy: Copy) -> Input:
     """Copies one file into the output folder; returns the copy as an input.
 
     The copy has the digest that the file had when the plan was made, and each row agrees with its
@@ -33,12 +33,12 @@ def copied(out: Place, copy: Copy) -> Input:
         raise BadFileError(source.path, "it has changed since it was looked at")
     out.put(copy.name, content)
     mtime_ns = out.mtime_ns(copy.name)
-    return replace(source, place=out.where, name=copy.name, mtime_ns=mtime_ns)
+    return replace(source, store=out.where, name=copy.name, mtime_ns=mtime_ns)
 
 
 def _content(source: Input) -> bytes:
     try:
-        content = Place(source.place).read(source.name)
+        content = Store(source.store).read(source.name)
     except OSError as error:
         raise BadFileError(source.path, str(error)) from error
     if content is None:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["Change", "Row", "State", "Thing", "row_of", "rows_of"]
+__all__ = ["SeenChange", "Row", "State", "Thing", "row_of", "rows_of"]
 
 # A partition: its topic, the topic's id, and its number.
 Thing: TypeAlias = tuple[str, str, int]
@@ -26,7 +26,7 @@ Thing: TypeAlias = tuple[str, str, int]
 State: TypeAlias = tuple[int, int | None]
 
 
-class Change(NamedTuple):
+class SeenChange(NamedTuple):
     """A change as one origin saw it; `number` is its place among those of its day."""
 
     number: int
@@ -61,7 +61,7 @@ class Row(NamedTuple):
     spread_us: int | None
 
 
-def row_of(group: Sequence[Change], **values: Any) -> Row:
+def row_of(group: Sequence[SeenChange], **values: Any) -> Row:
     """Returns the row of changes that are one: the first of them, but for these values."""
     first = group[0]
     elections = None if first.old is None else first.new - first.old
@@ -77,14 +77,14 @@ def row_of(group: Sequence[Change], **values: Any) -> Row:
     return row._replace(**values) if values else row
 
 
-def _sights(group: Sequence[Change]) -> tuple[int, int | None]:
+def _sights(group: Sequence[SeenChange]) -> tuple[int, int | None]:
     """Returns how many origins saw a change, and the time between the first and the last sight."""
     origins = {each.origin for each in group}
     times = [each.us for each in group]
     return len(origins), max(times) - min(times) if len(origins) > 1 else None
 
 
-def _is_rewound(changes: Iterable[Change]) -> bool:
+def _is_rewound(changes: Iterable[SeenChange]) -> bool:
     """Returns whether a partition's epochs fell, so that an epoch does not tell which rise it is.
 
     Its topic may have come back with the same id, or brokers lost a part of the metadata.
@@ -102,10 +102,10 @@ def _is_rewound(changes: Iterable[Change]) -> bool:
 
 
 def rows_of(
-    changes: Sequence[Change],
-    seen: Sequence[Change] | None,
+    changes: Sequence[SeenChange],
+    seen: Sequence[SeenChange] | None,
     stood: Mapping[str, State],
-    states: Sequence[Sequence[Change]],
+    states: Sequence[Sequence[SeenChange]],
 ) -> Iterator[Row]:
     """Yields the rows of one partition; `stood` is what each origin had at midnight."""
     if not any(states) and (seen is not None or not stood):
@@ -116,7 +116,7 @@ def rows_of(
             return
     is_rewound = _is_rewound([*(seen or ()), *changes])
 
-    def is_past(each: Change) -> bool:
+    def is_past(each: SeenChange) -> bool:
         others = [state for origin, state in stood.items() if origin != each.origin]
         if is_rewound or not each.is_rise:
             return (each.new, each.leader) in others
@@ -129,12 +129,12 @@ def rows_of(
         yield from _chained(left, seen or (), states)
 
 
-def _agreed(changes: Iterable[Change]) -> dict[int, list[Change]] | None:
+def _agreed(changes: Iterable[SeenChange]) -> dict[int, list[SeenChange]] | None:
     """Returns rises by epoch if origins agree on each of them, else None: most often they do.
 
     Then no rise lies in another one, and nothing is to be worked out.
     """
-    groups: dict[int, list[Change]] = {}
+    groups: dict[int, list[SeenChange]] = {}
     for each in changes:
         groups.setdefault(each.new, []).append(each)
     last = -1
@@ -149,15 +149,17 @@ def _agreed(changes: Iterable[Change]) -> dict[int, list[Change]] | None:
     return groups
 
 
-def _by_state(changes: Iterable[Change]) -> dict[State, list[Change]]:
-    groups: dict[State, list[Change]] = {}
+def _by_state(changes: Iterable[SeenChange]) -> dict[State, list[SeenChange]]:
+    groups: dict[State, list[SeenChange]] = {}
     for each in changes:
         groups.setdefault((each.new, each.leader), []).append(each)
     return groups
 
 
 def _chained(
-    changes: Sequence[Change], seen: Sequence[Change], states: Sequence[Sequence[Change]]
+    changes: Sequence[SeenChange],
+    seen: Sequence[SeenChange],
+    states: Sequence[Sequence[SeenChange]],
 ) -> Iterator[Row]:
     """Yields the rows of one partition's chain, and those of changes within an epoch.
 
@@ -186,9 +188,9 @@ class _Chain:
 
     def __init__(
         self,
-        changes: Sequence[Change],
-        seen: Sequence[Change],
-        states: Sequence[Sequence[Change]],
+        changes: Sequence[SeenChange],
+        seen: Sequence[SeenChange],
+        states: Sequence[Sequence[SeenChange]],
     ) -> None:
         earlier, today = list(_rises(seen)), list(_rises(changes))
         # By epoch: the leader that the first rise to it had, the one from which a rise began, the
@@ -210,7 +212,7 @@ class _Chain:
             if not each.is_rise:
                 leader = each.old_leader if each.old == each.new else each.leader
                 self._known.setdefault(each.new, leader)
-        self._first: dict[int, tuple[int, Change]] = {}
+        self._first: dict[int, tuple[int, SeenChange]] = {}
         for old, each in today:
             self._first.setdefault(each.new, (old, each))
         self._told = {each.new for _, each in earlier}
@@ -231,13 +233,13 @@ class _Chain:
             return False
         return self._first[epoch][1].leader == leader
 
-    def rises(self, groups: Mapping[State, Sequence[Change]]) -> Iterator[Row]:
+    def rises(self, groups: Mapping[State, Sequence[SeenChange]]) -> Iterator[Row]:
         """Yields a row for each step that the day before has not counted.
 
         If that day counted the elections of a rise, and did not know of an epoch on its way, the
         row of that epoch has no elections.
         """
-        shown: Change | None = None
+        shown: SeenChange | None = None
         for epoch, new in reversed(list(pairwise(self._epochs))):
             old, first = self._first.get(new, (None, None))
             shown = first or shown  # what shows a later epoch shows this one, too
@@ -261,14 +263,14 @@ class _Chain:
             )
 
 
-def _rises(changes: Iterable[Change]) -> Iterator[tuple[int, Change]]:
+def _rises(changes: Iterable[SeenChange]) -> Iterator[tuple[int, SeenChange]]:
     """Yields the changes that raised an epoch, each with the epoch before it."""
     for each in changes:
         if each.old is not None and each.is_rise:
             yield each.old, each
 
 
-def _reach(epochs: Iterable[int], rises: Iterable[tuple[int, Change]]) -> dict[int, int]:
+def _reach(epochs: Iterable[int], rises: Iterable[tuple[int, SeenChange]]) -> dict[int, int]:
     """Returns for each epoch up to which one the rises from it, or from one before it, span."""
     to: dict[int, int] = {}
     for old, each in rises:

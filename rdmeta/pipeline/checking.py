@@ -14,8 +14,8 @@ from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import INPUT, LAYOUT, MANIFEST, SILVER, read_layout
-from rdmeta.pipeline.manifest import Kept, read_digests, read_manifest
-from rdmeta.pipeline.place import Place, contacted
+from rdmeta.pipeline.manifest import FileEntry, read_digests, read_manifest
+from rdmeta.pipeline.store import Store, contacted
 
 __all__ = ["Fault", "check", "kept"]
 
@@ -36,52 +36,52 @@ def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
     An object store gets `timeout` seconds for its first answer. Raises PipelineError if the folder
     has no manifest, or is of another version; and OSError.
     """
-    place = contacted(out, timeout)
-    read_layout(place)
-    parts = read_digests(place)
+    store = contacted(out, timeout)
+    read_layout(store)
+    parts = read_digests(store)
     if parts is None:
-        raise PipelineError(f"{place.where}: it has no {MANIFEST}; run rdmeta pipeline all first")
-    manifest = read_manifest(place)
+        raise PipelineError(f"{store.where}: it has no {MANIFEST}; run rdmeta pipeline all first")
+    manifest = read_manifest(store)
     faults = []
-    if lock.is_marked(place):
-        faults.append(Fault(place.shown(lock.NAME), "a run works on it, or did not end well"))
+    if lock.is_marked(store):
+        faults.append(Fault(store.shown(lock.NAME), "a run works on it, or did not end well"))
     for name in sorted(parts):
-        if _sha256(place, name) != parts[name]:
-            faults.append(Fault(place.shown(name), f"its digest differs from that in {MANIFEST}"))
-    there = {each.name for each in place.files()}
+        if _sha256(store, name) != parts[name]:
+            faults.append(Fault(store.shown(name), f"its digest differs from that in {MANIFEST}"))
+    there = {each.name for each in store.files()}
     for name in sorted(manifest.files):
         if name not in there:
-            faults.append(Fault(place.shown(name), "it is missing"))
+            faults.append(Fault(store.shown(name), "it is missing"))
             continue
-        reason = _difference(place, name, manifest.files[name])
+        reason = _difference(store, name, manifest.files[name])
         if reason is not None:
-            faults.append(Fault(place.shown(name), reason))
+            faults.append(Fault(store.shown(name), reason))
     for name in sorted(there - set(manifest.files) - set(parts) - _ALSO_THERE):
         last = name.rpartition("/")[2]
         if is_leftover(last):
-            faults.append(Fault(place.shown(name), "a run left it unfinished"))
+            faults.append(Fault(store.shown(name), "a run left it unfinished"))
         elif last != index.NAME and not name.startswith(f"{SILVER}/_state/"):
-            faults.append(Fault(place.shown(name), "the manifest does not have it"))
+            faults.append(Fault(store.shown(name), "the manifest does not have it"))
     return faults
 
 
-def kept(place: Place, name: str) -> Kept:
+def kept(store: Store, name: str) -> FileEntry:
     """Returns what the manifest says of a file that is there; raises OSError, ArrowException."""
-    with place.opened(name) as stream:
+    with store.opened(name) as stream:
         digest = sha256_of(stream)
         size = stream.tell()
         stream.seek(0)
-        return Kept(pq.read_metadata(stream).num_rows, size, digest)
+        return FileEntry(pq.read_metadata(stream).num_rows, size, digest)
 
 
-def _sha256(place: Place, name: str) -> str:
-    with place.opened(name) as stream:
+def _sha256(store: Store, name: str) -> str:
+    with store.opened(name) as stream:
         return sha256_of(stream)
 
 
-def _difference(place: Place, name: str, wanted: Kept) -> str | None:
+def _difference(store: Store, name: str, wanted: FileEntry) -> str | None:
     try:
-        found = kept(place, name)
+        found = kept(store, name)
     except (pa.ArrowException, OSError) as error:
         return f"it cannot be read: {error}"
     if found == wanted:

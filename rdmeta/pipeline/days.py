@@ -15,7 +15,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 from rdmeta.history.schema import microseconds, moment
-from rdmeta.pipeline.inputs import Input, Recording
+from rdmeta.pipeline.inputs import Input, InputRecording
 
 __all__ = [
     "DAY_US",
@@ -39,7 +39,7 @@ class File:
     Its versions are those after `since` up to `until`.
     """
 
-    place: str
+    store: str
     name: str
     sha256: str
     rows: int
@@ -122,7 +122,7 @@ def digest_of(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def days_of(recordings: Sequence[Recording], versions: object) -> list[Day]:
+def days_of(recordings: Sequence[InputRecording], versions: object) -> list[Day]:
     """Returns the days of one cluster; `versions` are a part of each digest."""
     found: dict[str, list[Stretch]] = {}
     for recording, counts in _counting(recordings):
@@ -156,8 +156,8 @@ def _essence(stretch: Stretch) -> dict[str, Any]:
 
 
 def _counting(
-    recordings: Iterable[Recording],
-) -> Iterator[tuple[Recording, tuple[int, int] | None]]:
+    recordings: Iterable[InputRecording],
+) -> Iterator[tuple[InputRecording, tuple[int, int] | None]]:
     """Yields each recording with the time in which it counts, None if there is none."""
     covered = None
     for each in sorted(recordings, key=lambda r: (r.from_us, r.origin)):
@@ -167,7 +167,7 @@ def _counting(
         covered = end if covered is None else max(end, covered)
 
 
-def _end(recording: Recording) -> int:
+def _end(recording: InputRecording) -> int:
     """Returns the end of what a recording tells.
 
     One that ended at midnight tells of the time until then, as the next one begins with its state.
@@ -177,7 +177,9 @@ def _end(recording: Recording) -> int:
     return max(recording.to_us, (recording.from_us // DAY_US + 1) * DAY_US)
 
 
-def _by_day(recording: Recording, counts: tuple[int, int] | None) -> Iterator[tuple[str, Stretch]]:
+def _by_day(
+    recording: InputRecording, counts: tuple[int, int] | None
+) -> Iterator[tuple[str, Stretch]]:
     first, end = recording.from_us, _end(recording)
     # A moment at midnight belongs to the day that ends, unless the recording begins there.
     last = max(first, end - 1)
@@ -223,7 +225,7 @@ def _files_of(
     """
     shown = [
         File(
-            each.place,
+            each.store,
             each.name,
             each.sha256,
             each.rows,

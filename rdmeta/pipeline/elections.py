@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rdmeta.pipeline.chains import Change, Row, State, Thing, row_of, rows_of
+from rdmeta.pipeline.chains import Row, SeenChange, State, Thing, row_of, rows_of
 from rdmeta.pipeline.tables import SCHEMAS
 
 __all__ = [
@@ -141,7 +141,7 @@ def joined(
         return ordered.append_column(_SPREAD, pa.nulls(ordered.num_rows, pa.int64()))
     earlier = _by_thing(before)
     stated = [_by_thing(each) for each in states]
-    now: dict[Thing, list[Change]] = {}
+    now: dict[Thing, list[SeenChange]] = {}
     made: list[Row] = []
     for change, is_same in zip(_changes(ordered), same.to_pylist(), strict=True):
         if is_same:
@@ -159,20 +159,20 @@ def _in_order(rows: pa.Table) -> pa.Table:
     return rows.sort_by([(name, "ascending") for name in _ORDER])
 
 
-def _by_thing(rows: pa.Table | None) -> dict[Thing, list[Change]]:
-    found: dict[Thing, list[Change]] = {}
+def _by_thing(rows: pa.Table | None) -> dict[Thing, list[SeenChange]]:
+    found: dict[Thing, list[SeenChange]] = {}
     for change in _changes(_in_order(rows)) if rows is not None else ():
         found.setdefault(change.thing, []).append(change)
     return found
 
 
-def _changes(rows: pa.Table) -> Iterator[Change]:
+def _changes(rows: pa.Table) -> Iterator[SeenChange]:
     """Yields changes in their order; the names of topics and origins are shared."""
     times = pc.cast(rows["observed_at"], pa.int64()).to_pylist()
     topics, ids, origins = (_shared(rows[name]) for name in ("topic", "topic_id", "origin"))
     things = zip(topics, ids, rows["partition"].to_pylist(), strict=True)
     steps = (rows[name].to_pylist() for name in _STEP)
-    yield from map(Change, range(rows.num_rows), things, times, *steps, origins)
+    yield from map(SeenChange, range(rows.num_rows), things, times, *steps, origins)
 
 
 def _shared(column: pa.ChunkedArray) -> list[Any]:

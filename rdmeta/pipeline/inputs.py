@@ -23,11 +23,11 @@ from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError, microseconds, moment
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.listing import entries
-from rdmeta.pipeline.place import Entry, Place
+from rdmeta.pipeline.store import Store, StoredFile
 
 __all__ = [
     "Input",
-    "Recording",
+    "InputRecording",
     "arrange",
     "input_of",
     "look",
@@ -47,7 +47,7 @@ class Input:
     Only a metadata log has `node`, `from_offset` and `to_offset`; they are None.
     """
 
-    place: str
+    store: str
     name: str
     bytes: int
     mtime_ns: int
@@ -75,7 +75,7 @@ class Input:
     @property
     def path(self) -> str:
         """The file's path or URI, as the user's folder spells it."""
-        return f"{self.place.rstrip('/')}/{self.name}"
+        return f"{self.store.rstrip('/')}/{self.name}"
 
     @property
     def key(self) -> tuple[str, str, int, int]:
@@ -109,7 +109,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Recording:
+class InputRecording:
     """One recording's unbroken files in their order; times are microseconds since 1970.
 
     `ended_by` is the reason in the last footer, None while the recording goes on, or "missing" if
@@ -125,17 +125,17 @@ class Recording:
     ended_by: str | None
 
 
-def look(place: Place, known: Mapping[tuple[str, str], Input], below: str = "") -> Iterator[Input]:
+def look(store: Store, known: Mapping[tuple[str, str], Input], below: str = "") -> Iterator[Input]:
     """Yields each history file of a place; `known` are those of the last run, by place and name.
 
     A file that cannot be read is quarantined. Raises OSError if an object store does not answer.
     """
-    for entry, reason in entries(place, below):
+    for entry, reason in entries(store, below):
         if reason is not None:
-            bare = Input(place.where, entry.name, 0, 0, "", "quarantined", reason)
+            bare = Input(store.where, entry.name, 0, 0, "", "quarantined", reason)
             yield _named(bare)
             continue
-        before = known.get((place.where, entry.name))
+        before = known.get((store.where, entry.name))
         same = before is not None and (before.bytes, before.mtime_ns) == (
             entry.size,
             entry.mtime_ns,
@@ -144,7 +144,7 @@ def look(place: Place, known: Mapping[tuple[str, str], Input], below: str = "") 
             is_good = before.state in ("good", "quarantined")
             yield before if is_good else replace(before, state="good", reason=None)
         else:
-            yield _inspected(place, entry)
+            yield _inspected(store, entry)
 
 
 def sha256_of(stream: Any) -> str:
@@ -155,12 +155,12 @@ def sha256_of(stream: Any) -> str:
     return digest.hexdigest()
 
 
-def _inspected(place: Place, entry: Entry) -> Input:
+def _inspected(store: Store, entry: StoredFile) -> Input:
     """Opens a file; a damaged or foreign one is quarantined, with its reason."""
-    bare = _named(Input(place.where, entry.name, entry.size, entry.mtime_ns, ""))
+    bare = _named(Input(store.where, entry.name, entry.size, entry.mtime_ns, ""))
     digest, path = "", Path(entry.name)
     try:
-        with place.opened(entry.name) as stream:
+        with store.opened(entry.name) as stream:
             digest = sha256_of(stream)
             stream.seek(0)
             return _described(bare, digest, opened_source(path, stream, entry.size))
@@ -171,9 +171,9 @@ def _inspected(place: Place, entry: Entry) -> Input:
     return replace(bare, sha256=digest, state="quarantined", reason=reason)
 
 
-def input_of(place: Place, name: str, file: HistoryFile, digest: str) -> Input:
+def input_of(store: Store, name: str, file: HistoryFile, digest: str) -> Input:
     """Returns a file of a place that has been opened already."""
-    return _described(_named(Input(place.where, name, file.bytes, 0, "")), digest, file)
+    return _described(_named(Input(store.where, name, file.bytes, 0, "")), digest, file)
 
 
 def _named(bare: Input) -> Input:
@@ -211,7 +211,7 @@ def _described(bare: Input, digest: str, file: HistoryFile) -> Input:
 # ---- recordings ---------------------------------------------------------------------------------
 
 
-def arrange(inputs: Iterable[Input]) -> tuple[list[Recording], list[Input]]:
+def arrange(inputs: Iterable[Input]) -> tuple[list[InputRecording], list[Input]]:
     """Returns the recordings that these files make up, and the files with their states.
 
     The second of two equal files is a duplicate, and so is a file whose rows another one has. Files
@@ -235,9 +235,9 @@ def arrange(inputs: Iterable[Input]) -> tuple[list[Recording], list[Input]]:
     return sorted(recordings, key=lambda r: (r.cluster_id, r.from_us, r.origin)), states
 
 
-def _recording(chain: Sequence[Input], is_cut: bool) -> Recording:
+def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:
     first, last = chain[0], chain[-1]
-    return Recording(
+    return InputRecording(
         first.cluster_id or "",
         first.origin or "",
         tuple(chain),
@@ -268,7 +268,7 @@ _PLAIN = pa.schema(
 )
 
 
-def read_inputs(out: Place) -> dict[tuple[str, str], Input]:
+def read_inputs(out: Store) -> dict[tuple[str, str], Input]:
     """Returns the files of the last run by place and name; none if there is no such table.
 
     A damaged table counts as none, as it only saves a second look.
@@ -281,14 +281,14 @@ def read_inputs(out: Place) -> dict[tuple[str, str], Input]:
         # The columns are in the order of the fields.
         columns = (column.to_pylist() for column in table.cast(_PLAIN).columns)
         found = (Input(*values) for values in zip(*columns, strict=True))
-        return {(each.place, each.name): each for each in found}
+        return {(each.store, each.name): each for each in found}
     except (pa.ArrowException, OSError, KeyError, TypeError):
         return {}
 
 
-def write_inputs(out: Place, inputs: Iterable[Input]) -> None:
+def write_inputs(out: Store, inputs: Iterable[Input]) -> None:
     """Writes a row for each file; a table that says the same stays as it is. Raises OSError."""
-    found = {(each.place, each.name): each for each in inputs}
+    found = {(each.store, each.name): each for each in inputs}
     if found == read_inputs(out):
         return
     rows = [found[key] for key in sorted(found)]

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 __all__ = [
     "GOLD",
@@ -116,7 +116,7 @@ def parts_of_rows(rows: int) -> int:
     return max(1, -(-rows // _PART_ROWS))
 
 
-def read_layout(out: Place) -> dict[str, Parts]:
+def read_layout(out: Store) -> dict[str, Parts]:
     """Returns the parts of the clusters that are in `out`; none if the folder is new.
 
     Raises PipelineError, with both versions, for a folder of another version.
@@ -142,7 +142,7 @@ def read_layout(out: Place) -> dict[str, Parts]:
         raise PipelineError(f"{out.shown(LAYOUT)}: it is damaged: {error}; restore it") from error
 
 
-def write_layout(out: Place, clusters: Mapping[str, Parts]) -> None:
+def write_layout(out: Store, clusters: Mapping[str, Parts]) -> None:
     """Writes the version and the parts; a file that says the same stays as it is."""
     shown = {each: {"period": p.period, "parts": p.buckets} for each, p in clusters.items()}
     values = {"layout": VERSION, "silver": SILVER_VERSION, "clusters": shown}
@@ -151,7 +151,7 @@ def write_layout(out: Place, clusters: Mapping[str, Parts]) -> None:
         out.put(LAYOUT, text)
 
 
-def _refuse_older(out: Place) -> None:
+def _refuse_older(out: Store) -> None:
     """Raises PipelineError if the folder has the tables of the job before this layout."""
     if not out.exists():
         return

@@ -22,19 +22,19 @@ from types import TracebackType
 from typing import Any
 
 from rdmeta.pipeline.errors import LockedError
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 __all__ = ["NAME", "Lock", "is_held", "is_marked"]
 
 NAME = "lock"
 
 
-def is_marked(out: Place) -> bool:
+def is_marked(out: Store) -> bool:
     """Returns whether a run works on `out`, or has ended without its manifest."""
     return out.read(NAME) is not None
 
 
-def is_held(out: Place, token: str) -> bool:
+def is_held(out: Store, token: str) -> bool:
     """Returns whether the run with that token still holds the lock of `out`."""
     found = _parsed(out.read(NAME))
     return found is not None and found.get("token") == token
@@ -47,7 +47,7 @@ class Lock:
     earlier run has not ended well. When the block ends by an exception, the mark stays.
     """
 
-    def __init__(self, out: Place) -> None:
+    def __init__(self, out: Store) -> None:
         self._out = out
         self.was_marked = False
         self.token = os.urandom(16).hex()
@@ -86,7 +86,7 @@ class Lock:
 
 
 @contextlib.contextmanager
-def _alone(out: Place) -> Iterator[None]:
+def _alone(out: Store) -> Iterator[None]:
     """Keeps other processes of this host out, while one looks at the lock and takes it."""
     if not out.is_local:
         yield
@@ -100,7 +100,7 @@ def _alone(out: Place) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _refuse_holder(out: Place, held: dict[str, Any] | None) -> None:
+def _refuse_holder(out: Store, held: dict[str, Any] | None) -> None:
     """Raises LockedError if the process that the lock names may still run."""
     if held is None or held.get("failed"):
         return

@@ -22,10 +22,10 @@ from typing import Any
 from rdmeta._atomic import commit
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import MANIFEST, MANIFEST_PARTS, cluster_folder
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import MadeMonth
 
-__all__ = ["Kept", "MadeDay", "Manifest", "read_digests", "read_manifest", "write_manifest"]
+__all__ = ["FileEntry", "DayRecord", "Manifest", "read_digests", "read_manifest", "write_manifest"]
 
 _VERSION = 2
 _AT_A_TIME = 16
@@ -34,7 +34,7 @@ _MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period|month)=(?P<month
 
 
 @dataclass(frozen=True)
-class Kept:
+class FileEntry:
     """A file as the manifest has it."""
 
     rows: int
@@ -43,7 +43,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class MadeDay:
+class DayRecord:
     """A day's digest, and until when each origin told of it, in microseconds since 1970.
 
     `is_gone` says that input of it is gone, and that what was made of it stays.
@@ -61,13 +61,13 @@ class Manifest:
     `months` are those of gold, by cluster and month.
     """
 
-    days: dict[str, dict[str, MadeDay]] = field(default_factory=dict)
-    files: dict[str, Kept] = field(default_factory=dict)
+    days: dict[str, dict[str, DayRecord]] = field(default_factory=dict)
+    files: dict[str, FileEntry] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     months: dict[str, dict[str, MadeMonth]] = field(default_factory=dict)
 
 
-def read_manifest(out: Place) -> Manifest:
+def read_manifest(out: Store) -> Manifest:
     """Returns the manifest of `out`, an empty one if there is none; raises PipelineError."""
     found = Manifest()
     whole = out.read(MANIFEST)
@@ -80,7 +80,7 @@ def read_manifest(out: Place) -> Manifest:
     return found
 
 
-def read_digests(out: Place) -> dict[str, str] | None:
+def read_digests(out: Store) -> dict[str, str] | None:
     """Returns the SHA-256 of each part by its name, None if there is no manifest.
 
     Raises PipelineError.
@@ -89,7 +89,7 @@ def read_digests(out: Place) -> dict[str, str] | None:
     return None if whole is None else dict(_add(out, Manifest(), MANIFEST, whole)["parts"])
 
 
-def write_manifest(out: Place, manifest: Manifest) -> None:
+def write_manifest(out: Store, manifest: Manifest) -> None:
     """Writes the parts, and then `manifest.json`; what says the same stays as it is.
 
     Raises OSError.
@@ -111,7 +111,7 @@ def write_manifest(out: Place, manifest: Manifest) -> None:
         out.put(MANIFEST, whole)
 
 
-def _contents(out: Place, names: Iterable[str]) -> dict[str, bytes | None]:
+def _contents(out: Store, names: Iterable[str]) -> dict[str, bytes | None]:
     """Returns the contents of files, None for one that is not there; raises OSError."""
     names = list(names)
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
@@ -155,7 +155,7 @@ def _text(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(found, sort_keys=True, separators=(",", ":")) + "\n").encode()
 
 
-def _add(out: Place, manifest: Manifest, name: str, text: bytes) -> Mapping[str, Any]:
+def _add(out: Store, manifest: Manifest, name: str, text: bytes) -> Mapping[str, Any]:
     """Adds what a part says to the manifest; returns its values, and raises PipelineError."""
     try:
         part: Mapping[str, Any] = json.loads(text)
@@ -165,12 +165,12 @@ def _add(out: Place, manifest: Manifest, name: str, text: bytes) -> Mapping[str,
                 f" reads {_VERSION}: name a new folder, or use the rdmeta that made it"
             )
         for cluster_id, days in part.get("days", {}).items():
-            made = {day: MadeDay(**values) for day, values in days.items()}
+            made = {day: DayRecord(**values) for day, values in days.items()}
             manifest.days.setdefault(cluster_id, {}).update(made)
         for cluster_id, months in part.get("months", {}).items():
             gold = {month: MadeMonth(**values) for month, values in months.items()}
             manifest.months.setdefault(cluster_id, {}).update(gold)
-        manifest.files.update({f: Kept(**values) for f, values in part["files"].items()})
+        manifest.files.update({f: FileEntry(**values) for f, values in part["files"].items()})
         manifest.names.update(part.get("names", {}))
         return {"parts": {}, **part}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -21,7 +21,7 @@ from rdmeta.pipeline.days import Day, day_at, days_of, is_day
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.gold.months import aside_of, month_tasks, names_of_month
 from rdmeta.pipeline.gold.query import require_duckdb
-from rdmeta.pipeline.inputs import Input, Recording, arrange, look, read_inputs
+from rdmeta.pipeline.inputs import Input, InputRecording, arrange, look, read_inputs
 from rdmeta.pipeline.layout import (
     MANIFEST,
     SILVER,
@@ -32,11 +32,11 @@ from rdmeta.pipeline.layout import (
     read_layout,
     table_file,
 )
-from rdmeta.pipeline.manifest import MadeDay, Manifest, read_manifest
-from rdmeta.pipeline.place import Entry, Place, contacted
+from rdmeta.pipeline.manifest import DayRecord, Manifest, read_manifest
+from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
-__all__ = ["Copy", "Options", "Plan", "files_of_period", "plan"]
+__all__ = ["Copy", "PipelineOptions", "Plan", "files_of_period", "plan"]
 
 _BRONZE = "bronze"
 _MOST = (1 << 31) - 1  # of a setting, in the queries of gold
@@ -48,7 +48,7 @@ Aside = Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]
 
 
 @dataclass(frozen=True)
-class Options:
+class PipelineOptions:
     """The user's wishes.
 
     `clusters` are ids or names, `since` and `until` are days: `until` is the first one that is left
@@ -91,13 +91,13 @@ class Plan:
     `is_news` says that a file has another state than in OUT/input.parquet.
     """
 
-    options: Options
+    options: PipelineOptions
     copies: tuple[Copy, ...]
     tasks: tuple[Task, ...]
     unchanged_silver: tuple[str, ...]
     files: tuple[Input, ...]
     parts: Mapping[str, Parts]
-    days: Mapping[str, Mapping[str, MadeDay]]
+    days: Mapping[str, Mapping[str, DayRecord]]
     made_days: Mapping[str, tuple[Day, ...]]
     names: Mapping[str, str]
     manifest: Manifest
@@ -262,7 +262,7 @@ def plan(
             raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
     if gold:
         require_duckdb()
-    options = Options(
+    options = PipelineOptions(
         tuple(os.fspath(each) for each in inputs),
         os.fspath(out),
         None if clusters is None else frozenset(clusters),
@@ -286,12 +286,14 @@ def plan(
     return found
 
 
-def plan_of(options: Options, known: Known | None = None, is_marked: bool | None = None) -> Plan:
+def plan_of(
+    options: PipelineOptions, known: Known | None = None, is_marked: bool | None = None
+) -> Plan:
     """Returns the plan for these options; `known` are inputs that need no look. Raises as plan.
 
     `is_marked` says whether files may be newer than the manifest; by default the lock says it.
     """
-    out = Place(options.out)
+    out = Store(options.out)
     _refuse_nested(options)
     marked = lock.is_marked(out) if is_marked is None else is_marked
     return _Planner(options, out, {**read_inputs(out), **(known or {})}, marked).plan()
@@ -305,12 +307,12 @@ def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]
 
 
 class _Planner:
-    def __init__(self, options: Options, out: Place, known: Known, is_marked: bool) -> None:
+    def __init__(self, options: PipelineOptions, out: Store, known: Known, is_marked: bool) -> None:
         self._options, self._out, self._known = options, out, known
         self._parts = read_layout(out)
         self._manifest = read_manifest(out)
-        self._before: Mapping[str, Mapping[str, MadeDay]] = self._manifest.days
-        self._there: dict[str, Entry] = {each.name: each for each in out.files()}
+        self._before: Mapping[str, Mapping[str, DayRecord]] = self._manifest.days
+        self._there: dict[str, StoredFile] = {each.name: each for each in out.files()}
         # Without a manifest only the parts tell of days whose input is gone.
         has_lost_it = MANIFEST not in self._there and any(
             name.startswith(f"{SILVER}/") for name in self._there
@@ -322,7 +324,7 @@ class _Planner:
 
     def plan(self) -> Plan:
         used, copies = ([], []) if self._options.is_gold_alone else self._used()
-        self._used_files = {(each.place, each.name): each for each in used}
+        self._used_files = {(each.store, each.name): each for each in used}
         recordings, states = arrange(used)
         self._aside += states
         if self._is_marked:
@@ -363,7 +365,7 @@ class _Planner:
             tuple(name for name in self._there if is_leftover(name.rpartition("/")[2])),
             {cluster_id: self._whole_months(cluster_id) for cluster_id in chosen},
             aside_of(files or self._known.values()) if has_gold else {},
-            any(self._known.get((each.place, each.name)) != each for each in files),
+            any(self._known.get((each.store, each.name)) != each for each in files),
         )
 
     def _used(self) -> tuple[list[Input], list[Copy]]:
@@ -371,10 +373,10 @@ class _Planner:
         bronze = [self._unrotten(each) for each in look(self._out, self._known, _BRONZE)]
         found: list[Input] = []
         for where in self._options.inputs:
-            place = Place(where)
-            if not place.exists():
+            store = Store(where)
+            if not store.exists():
                 raise PipelineError(f"{where}: there is no such folder")
-            found += look(place, self._known)
+            found += look(store, self._known)
         if self._options.in_place:
             return bronze + found, []
         held = {each.key: each for each in bronze if each.state == "good"}
@@ -399,7 +401,7 @@ class _Planner:
             before = held.get(each.key)
             if before is not None:  # its successor takes its name
                 name = before.name
-            copy = replace(each, place=self._out.where, name=name)
+            copy = replace(each, store=self._out.where, name=name)
             copies[name] = Copy(each, name)
             used[name] = held[each.key] = copy
         return list(used.values()), list(copies.values())
@@ -418,14 +420,14 @@ class _Planner:
         # Other copies may get more time, and a run that died may have put a better one there.
         if made is not None and copy.from_version < copy.to_version and not self._is_marked:
             return made.sha256 != copy.sha256
-        before = self._known.get((copy.place, copy.name))
+        before = self._known.get((copy.store, copy.name))
         if before is None or before.state == "quarantined" or copy.to_us > before.to_us:
             return False
         return before.sha256 not in ("", copy.sha256)
 
     def _by_cluster(
-        self, recordings: Sequence[Recording], names: Mapping[str, str]
-    ) -> Iterator[tuple[str, list[Recording]]]:
+        self, recordings: Sequence[InputRecording], names: Mapping[str, str]
+    ) -> Iterator[tuple[str, list[InputRecording]]]:
         """Yields the clusters that the user chose, with their recordings, also if all are gone."""
         found = {c: list(g) for c, g in groupby(recordings, key=lambda r: r.cluster_id)}
         chosen = self._options.clusters
@@ -441,7 +443,7 @@ class _Planner:
             if chosen is None or cluster_id in chosen or names.get(cluster_id) in chosen:
                 yield cluster_id, found.get(cluster_id, [])
 
-    def _adopted(self) -> Mapping[str, Mapping[str, MadeDay]]:
+    def _adopted(self) -> Mapping[str, Mapping[str, DayRecord]]:
         """Returns the days of the manifest, and those that only the parts of a dead run have.
 
         A day that rests on a file which turned out to be damaged is none of them.
@@ -458,7 +460,7 @@ class _Planner:
                     known[day] = made
         return before
 
-    def _choose(self, cluster_id: str, recordings: Sequence[Recording]) -> None:
+    def _choose(self, cluster_id: str, recordings: Sequence[InputRecording]) -> None:
         """Chooses a new cluster's period and parts by its rows of each day."""
         if cluster_id in self._parts:
             return
@@ -469,7 +471,9 @@ class _Planner:
                 rows[day] = rows.get(day, 0) + each.rows
         self._parts[cluster_id] = choose_parts(rows.values())
 
-    def _merged(self, cluster_id: str, now: Sequence[Day]) -> tuple[list[Day], dict[str, MadeDay]]:
+    def _merged(
+        self, cluster_id: str, now: Sequence[Day]
+    ) -> tuple[list[Day], dict[str, DayRecord]]:
         """Returns the days to have, and what the manifest will say of them.
 
         A day that has lost an input stays as it was made.
@@ -488,7 +492,7 @@ class _Planner:
                 self._set_aside_late(was, there)
             elif there is not None and self._is_chosen(day):
                 origins = {each.origin: each.seen_to_us for each in there.stretches}
-                made[day] = MadeDay(there.digest, origins)
+                made[day] = DayRecord(there.digest, origins)
                 wanted.append(there)
         return wanted, made
 
@@ -497,13 +501,13 @@ class _Planner:
         since, until = self._options.since, self._options.until
         return (since is None or day >= since) and (until is None or day < until)
 
-    def _set_aside_late(self, was: MadeDay, there: Day | None) -> None:
+    def _set_aside_late(self, was: DayRecord, there: Day | None) -> None:
         """Names the inputs that came for a day after others of it had gone."""
         for stretch in there.stretches if there else ():
             if stretch.seen_to_us > was.origins.get(stretch.origin, -1):
                 reason = f"it came after other input of {day_at(stretch.seen_from_us)} had gone"
                 for file in stretch.files:
-                    late = self._used_files[file.place, file.name]
+                    late = self._used_files[file.store, file.name]
                     self._aside.append(replace(late, state="set aside", reason=reason))
 
     def _tasks(self, cluster_id: str, days: Sequence[Day]) -> Iterator[Task]:
@@ -582,19 +586,21 @@ class _Planner:
         there, made = self._there.get(name), self._manifest.files.get(name)
         return made is not None and (there is None or there.size != made.bytes)
 
-    def _states(self, recordings: Sequence[Recording], copies: Sequence[Copy]) -> Iterator[Input]:
+    def _states(
+        self, recordings: Sequence[InputRecording], copies: Sequence[Copy]
+    ) -> Iterator[Input]:
         """Yields every input once, with its state."""
         planned = {(self._out.where, copy.name) for copy in copies}
-        states = {(each.place, each.name): each for each in self._aside}
+        states = {(each.store, each.name): each for each in self._aside}
         for recording in recordings:
             for each in recording.files:
-                states.setdefault((each.place, each.name), each)
+                states.setdefault((each.store, each.name), each)
         for key in sorted(states):
             if key not in planned:
                 yield states[key]
         for copy in copies:
             yield replace(copy.source, state="copied", reason=copy.name)
-        there = {*states, *((copy.source.place, copy.source.name) for copy in copies)}
+        there = {*states, *((copy.source.store, copy.source.name) for copy in copies)}
         places = {self._out.where, *self._options.inputs}
         for key in sorted(set(self._known) - there):
             if key[0] in places:
@@ -620,7 +626,7 @@ def _contradictions(found: Iterable[Input]) -> dict[str, str]:
 
 
 def _not_copied(
-    each: Input, before: Input | None, whole: Recording | None
+    each: Input, before: Input | None, whole: InputRecording | None
 ) -> tuple[str, str] | None:
     """Returns the state of a file that is not copied, and why; None for one that is."""
     if before is not None and before.sha256 == each.sha256:
@@ -639,7 +645,7 @@ def _not_copied(
     return None
 
 
-def _labels(recordings: Iterable[Recording]) -> dict[str, str]:
+def _labels(recordings: Iterable[InputRecording]) -> dict[str, str]:
     """Returns the names that the recordings give to clusters; the last one wins."""
     return {
         recording.cluster_id: each.label
@@ -649,7 +655,7 @@ def _labels(recordings: Iterable[Recording]) -> dict[str, str]:
     }
 
 
-def _has_lost(was: MadeDay, there: Day | None) -> bool:
+def _has_lost(was: DayRecord, there: Day | None) -> bool:
     """Returns whether a day was made from an input that is not there any more."""
     seen = {each.origin: each.seen_to_us for each in there.stretches} if there else {}
     return any(seen.get(origin, -1) < us for origin, us in was.origins.items())
@@ -669,11 +675,11 @@ def _holes(days: Iterable[Day]) -> Iterator[int]:
 
 def _local_path(where: str) -> Path | None:
     """Returns the path of a folder of this machine, None for an object store."""
-    place = Place(where)
-    return Path(place.path()).resolve() if place.is_local else None
+    store = Store(where)
+    return Path(store.path()).resolve() if store.is_local else None
 
 
-def _refuse_nested(options: Options) -> None:
+def _refuse_nested(options: PipelineOptions) -> None:
     """Raises PipelineError if an input lies in the output folder, or the other way round."""
     out = _local_path(options.out)
     for where in options.inputs:

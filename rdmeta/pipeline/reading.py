@@ -20,8 +20,8 @@ from rdmeta.history.opening import (
     with_texts_coded,
 )
 from rdmeta.pipeline.days import File
-from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.redaction import redacted
+from rdmeta.pipeline.store import Store
 
 __all__ = ["batches", "of_time"]
 
@@ -36,7 +36,7 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
     Raises ValueError if they are not those of the plan: their number, cluster, recording, the first
     row of a recording, bounds and order of versions and times. Raises OSError and ArrowException.
     """
-    with Place(file.place).opened(file.name) as stream:
+    with Store(file.store).opened(file.name) as stream:
         parquet = with_texts_coded(stream)
         if parquet.metadata.num_rows != file.rows:
             raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
@@ -131,8 +131,8 @@ def _require_same(parquet: pq.ParquetFile, name: str, wanted: str) -> None:
 
 def _is_all(parquet: pq.ParquetFile, group: int, name: str, wanted: str) -> bool:
     """Returns whether the bounds of a row group say that all its rows have a value."""
-    place = parquet.schema_arrow.names.index(name)
-    column = parquet.metadata.row_group(group).column(place)
+    store = parquet.schema_arrow.names.index(name)
+    column = parquet.metadata.row_group(group).column(store)
     about = column.statistics
     return (
         column.path_in_schema == name

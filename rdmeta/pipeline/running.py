@@ -18,10 +18,10 @@ from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
 from rdmeta.pipeline.inputs import Input, write_inputs
 from rdmeta.pipeline.layout import GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock
-from rdmeta.pipeline.manifest import Kept, Manifest, read_manifest, write_manifest
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.manifest import FileEntry, Manifest, read_manifest, write_manifest
 from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
 from rdmeta.pipeline.processes import made_by_processes
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result
 
@@ -60,7 +60,7 @@ class Made:
     plan: Plan
     copied: list[str] = field(default_factory=list)
     made: list[MadeFile] = field(default_factory=list)
-    files: dict[str, Kept] = field(default_factory=dict)
+    files: dict[str, FileEntry] = field(default_factory=dict)
     unchanged: int = 0
     rows: dict[str, int] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ def run(
     told = progress or _Silent()
     if _has_nothing_to_do(plan):
         return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
-    out = Place(plan.options.out)
+    out = Store(plan.options.out)
     with Lock(out) as held:
         if held.was_marked or read_manifest(out) != plan.manifest:
             plan = plan_of(plan.options, is_marked=held.was_marked)
@@ -118,7 +118,7 @@ def local_engine(workers: int | None = None) -> Engine:
     return run_tasks
 
 
-def _remove_leftovers(out: Place) -> None:
+def _remove_leftovers(out: Store) -> None:
     for entry in [*out.files(SILVER), *out.files(GOLD)]:
         if is_leftover(entry.name.rpartition("/")[2]):
             out.remove(entry.name)
@@ -135,13 +135,13 @@ def _has_nothing_to_do(plan: Plan) -> bool:
 
 class _Runner:
     def __init__(
-        self, out: Place, plan: Plan, engine: Engine, progress: Progress, token: str
+        self, out: Store, plan: Plan, engine: Engine, progress: Progress, token: str
     ) -> None:
         self._out, self._plan, self._engine = out, plan, engine
         self._progress, self._token = progress, token
         self._known: dict[tuple[str, str], Input] = {}
         self._made = Made(plan)
-        self._files: dict[str, Kept] = {}
+        self._files: dict[str, FileEntry] = {}
         self._months = {c: dict(months) for c, months in plan.manifest.months.items()}
         self._trusted = True
         self._has_failed = False
@@ -203,8 +203,8 @@ class _Runner:
             except BadFileError as error:
                 self._quarantine(each.source, error.reason)
             else:
-                self._known[made.place, made.name] = made
-                self._known[each.source.place, each.source.name] = each.source
+                self._known[made.store, made.name] = made
+                self._known[each.source.store, each.source.name] = each.source
                 self._made.copied.append(each.name)
             self._progress.step(each.source.rows, each.source.bytes)
         return bool(copies)
@@ -228,7 +228,7 @@ class _Runner:
             left = [name for name in result.unchanged if name not in self._files]
             again = list(self._made_before(left))
             for file in (*result.made, *again):
-                self._files[file.name] = Kept(file.rows, file.bytes, file.sha256)
+                self._files[file.name] = FileEntry(file.rows, file.bytes, file.sha256)
             self._made.made += [*result.made, *again]
             self._made.unchanged += len(left) - len(again)
             for what, rows in result.rows.items():
@@ -249,7 +249,7 @@ class _Runner:
 
     def _quarantine(self, source: Input, reason: str) -> None:
         bad = replace(source, state="quarantined", reason=reason)
-        self._known[bad.place, bad.name] = bad
+        self._known[bad.store, bad.name] = bad
 
     def _make_gold(self) -> None:
         """Makes the months of gold that differ from silver as it is now."""
@@ -269,7 +269,7 @@ class _Runner:
             if isinstance(result, BadFileError):
                 raise result
             for file in result.made:
-                self._files[file.name] = Kept(file.rows, file.bytes, file.sha256)
+                self._files[file.name] = FileEntry(file.rows, file.bytes, file.sha256)
             self._made.made += result.made
             self._months.setdefault(result.cluster_id, {}).update(result.months)
             self._progress.step(
@@ -288,11 +288,11 @@ class _Runner:
         return name.startswith("bronze/")
 
     def _is_bronze(self, each: Input) -> bool:
-        return each.place == self._out.where
+        return each.store == self._out.where
 
-    def _kept(self, name: str) -> Kept | None:
+    def _kept(self, name: str) -> FileEntry | None:
         """Returns what the manifest says of a file, None if it is not there or not Parquet."""
-        before: Mapping[str, Kept] = self._plan.manifest.files
+        before: Mapping[str, FileEntry] = self._plan.manifest.files
         if name in self._files:
             return self._files[name]
         is_new = name in self._made.copied or not self._trusted

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rdmeta._atomic import AtomicFile
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 __all__ = [
     "OF_FOLD",
@@ -123,10 +123,10 @@ class TableWriter:
     `footer` is what the part says it was made from. `rows` and `bytes` count what it holds.
     """
 
-    def __init__(self, place: Place, name: str, table: str, footer: str) -> None:
+    def __init__(self, store: Store, name: str, table: str, footer: str) -> None:
         schema = SCHEMAS[table]
         self.name, self.rows = name, 0
-        self.draft: AtomicFile = place.draft(name)
+        self.draft: AtomicFile = store.draft(name)
         self._schema = schema
         self._waiting: list[Any] = []
         self._days: dict[str, int] = {}
@@ -237,10 +237,10 @@ def _encodings(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def made_from(place: Place, name: str) -> str | None:
+def made_from(store: Store, name: str) -> str | None:
     """Returns what a part says it was made from, None if it is not there or not whole."""
     try:
-        with place.opened(name) as stream:
+        with store.opened(name) as stream:
             metadata = pq.read_schema(stream).metadata or {}
         found: bytes | None = metadata.get(_MADE_FROM)
         return None if found is None else found.decode()
@@ -248,12 +248,12 @@ def made_from(place: Place, name: str) -> str | None:
         return None
 
 
-def rows_of_days(place: Place, name: str, days: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+def rows_of_days(store: Store, name: str, days: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
     """Yields each of these days with the rows that a part has of it; the part is read once.
 
     Raises OSError.
     """
-    with place.opened(name) as stream:
+    with store.opened(name) as stream:
         file = pq.ParquetFile(stream)
         counts: dict[str, int] = json.loads(file.metadata.metadata[_ROWS])
         # Before release 20 pyarrow cannot read a file without rows.

@@ -23,8 +23,8 @@ from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, d
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
-from rdmeta.pipeline.place import Place, is_failing
 from rdmeta.pipeline.reading import batches, of_time
+from rdmeta.pipeline.store import Store, is_failing
 from rdmeta.pipeline.tables import (
     OF_FOLD,
     SCHEMAS,
@@ -97,7 +97,7 @@ class _Memory:
 class _Maker:
     def __init__(self, task: Task, result: Result, states: _States | None = None) -> None:
         self._task, self._result = task, result
-        self._out = Place(task.out)
+        self._out = Store(task.out)
         self._states = self._out if states is None else states
 
     def make(self, period: Period) -> None:
@@ -415,13 +415,13 @@ def _blaming(stretch: Stretch) -> Iterator[None]:
 
 
 def _path(file: File) -> str:
-    return f"{file.place.rstrip('/')}/{file.name}"
+    return f"{file.store.rstrip('/')}/{file.name}"
 
 
 def _as_partial(rows: pa.Table) -> pa.Table:
-    place = rows.schema.get_field_index("partial")
+    store = rows.schema.get_field_index("partial")
     value = pa.array([True] * rows.num_rows, pa.bool_())
-    return rows.set_column(place, rows.schema.field(place), value)
+    return rows.set_column(store, rows.schema.field(store), value)
 
 
 def _observations(cluster_id: str, stretches: tuple[Stretch, ...]) -> pa.Table:

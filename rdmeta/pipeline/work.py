@@ -62,7 +62,7 @@ class Task:
     @property
     def rows(self) -> int:
         """The number of rows of its input files."""
-        found = {(f.place, f.name): f.rows for f in self.files()}
+        found = {(f.store, f.name): f.rows for f in self.files()}
         return sum(found.values())
 
     def files(self) -> Iterator[File]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rdmeta.spark.session import NoJavaError, NoSparkError, build_session, find_java
+from rdmeta.spark.spark_session import NoJavaError, NoSparkError, build_session, find_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

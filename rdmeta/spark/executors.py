@@ -28,7 +28,7 @@ from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.running import Engine
 from rdmeta.pipeline.work import AnyTask, Result
 from rdmeta.spark.remote import SCHEMA, shipped
-from rdmeta.spark.session import build_session, reason_of, spark_errors
+from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 
 __all__ = ["session_engine", "spark_engine"]
 

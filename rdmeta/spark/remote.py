@@ -18,7 +18,7 @@ from rdmeta.errors import Error
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, Result
 
 if TYPE_CHECKING:
@@ -89,9 +89,9 @@ def _outcome(task: AnyTask) -> Result | Exception:
 
 def _require_folders(task: AnyTask) -> None:
     """Raises PipelineError if this executor does not see the folders that the driver sees."""
-    places = {file.place for file in task.files()}
-    unseen = [where for where in sorted(places) if not Place(where).exists()]
-    out = Place(task.out)
+    places = {file.store for file in task.files()}
+    unseen = [where for where in sorted(places) if not Store(where).exists()]
+    out = Store(task.out)
     if task.token and out.read(lock.NAME) is None:
         unseen.append(out.shown(lock.NAME))
     if unseen:

@@ -7,20 +7,20 @@ import pytest
 from frames import B, P, T
 
 from rdmeta import ALL, MetadataCache
-from rdmeta.cli.conditions import Answers, Finding, Wanted, conditions
+from rdmeta.cli.conditions import Answers, Conditions, Finding, conditions
 
 BROKERS = [B(1), B(2), B(3)]
 UNKNOWN, DENIED = 3, 29
 
 
-def found(cache: MetadataCache, wanted: Wanted) -> list[Finding]:
+def found(cache: MetadataCache, wanted: Conditions) -> list[Finding]:
     """Returns what the conditions find after the cache's last answer."""
     answers = Answers(wanted.topics)
     answers.look(cache)
     return [each(cache, answers) for each in conditions(wanted)]
 
 
-def missing(cache: MetadataCache, wanted: Wanted) -> list[str | None]:
+def missing(cache: MetadataCache, wanted: Conditions) -> list[str | None]:
     return [each.missing for each in found(cache, wanted)]
 
 
@@ -42,38 +42,38 @@ def cache() -> MetadataCache:
 @pytest.mark.parametrize(
     ("wanted", "said"),
     [
-        (Wanted(["sound"], 0, 1, 2, 2), [None] * 4),
-        (Wanted(["orders"]), [None]),
-        (Wanted(["clicks"]), ["clicks-0 has no leader"]),
-        (Wanted(["clicks"], 1), [None]),
-        (Wanted(["orders"], 7), ["topic orders has 2 partitions, none of number 7"]),
-        (Wanted(["gone"]), ["topic gone does not exist"]),
-        (Wanted(["new"]), ["nothing is known of topic new yet"]),
-        (Wanted(["sound"], partitions=2), [None, "topic sound has 1 of 2 partitions"]),
-        (Wanted(["orders"], isr=2), [None, "orders-1 has 1 of 2 replicas in sync (2)"]),
-        (Wanted(["orders"], 0, isr=2), [None, None]),
-        (Wanted(["orders"], leader=1), [None, "orders-1 has leader 2, not 1"]),
-        (Wanted(["clicks"], 0, leader=1),
+        (Conditions(["sound"], 0, 1, 2, 2), [None] * 4),
+        (Conditions(["orders"]), [None]),
+        (Conditions(["clicks"]), ["clicks-0 has no leader"]),
+        (Conditions(["clicks"], 1), [None]),
+        (Conditions(["orders"], 7), ["topic orders has 2 partitions, none of number 7"]),
+        (Conditions(["gone"]), ["topic gone does not exist"]),
+        (Conditions(["new"]), ["nothing is known of topic new yet"]),
+        (Conditions(["sound"], partitions=2), [None, "topic sound has 1 of 2 partitions"]),
+        (Conditions(["orders"], isr=2), [None, "orders-1 has 1 of 2 replicas in sync (2)"]),
+        (Conditions(["orders"], 0, isr=2), [None, None]),
+        (Conditions(["orders"], leader=1), [None, "orders-1 has leader 2, not 1"]),
+        (Conditions(["clicks"], 0, leader=1),
          ["clicks-0 has no leader", "clicks-0 has no leader, not 1"]),
-        (Wanted(["gone"], gone=True), [None]),
-        (Wanted(["sound", "new"], gone=True),
+        (Conditions(["gone"], gone=True), [None]),
+        (Conditions(["sound", "new"], gone=True),
          ["topic sound exists", "nothing is known of topic new yet"]),
-        (Wanted(brokers=[1]), ["broker 1 is not in sync for 1 of 4 partitions, such as clicks-0"
+        (Conditions(brokers=[1]), ["broker 1 is not in sync for 1 of 4 partitions, such as clicks-0"
                                " (replicas 1, ISR none)"]),
-        (Wanted(["sound"], brokers=[1, 9]), [None, None, "broker 9 is not listed"]),
-        (Wanted(["sound"], no_urp=True), [None, None]),
-        (Wanted(no_urp=True), ["3 of 5 partitions are under-replicated, such as clicks-0"
+        (Conditions(["sound"], brokers=[1, 9]), [None, None, "broker 9 is not listed"]),
+        (Conditions(["sound"], no_urp=True), [None, None]),
+        (Conditions(no_urp=True), ["3 of 5 partitions are under-replicated, such as clicks-0"
                                " (replicas 1, ISR none)"]),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_said_with_the_present_value(
-    cache: MetadataCache, wanted: Wanted, said: list[str | None]
+    cache: MetadataCache, wanted: Conditions, said: list[str | None]
 ) -> None:
     assert missing(cache, wanted) == said
 
 
 def test_a_finding_has_the_present_value_beside_the_wanted_one(cache: MetadataCache) -> None:
-    findings = found(cache, Wanted(["orders"], partitions=3, isr=3, leader=1, no_urp=True))
+    findings = found(cache, Conditions(["orders"], partitions=3, isr=3, leader=1, no_urp=True))
     values = {each.condition: (each.wanted, each.present) for each in findings}
     assert values == {
         "topic": (None, None),
@@ -85,7 +85,7 @@ def test_a_finding_has_the_present_value_beside_the_wanted_one(cache: MetadataCa
 
 
 def test_a_broker_without_replicas_only_needs_to_be_listed(cache: MetadataCache) -> None:
-    assert missing(cache, Wanted(["sound"], brokers=[3])) == [None, None]
+    assert missing(cache, Conditions(["sound"], brokers=[3])) == [None, None]
 
 
 def test_several_leaderless_partitions_are_counted() -> None:
@@ -93,13 +93,13 @@ def test_several_leaderless_partitions_are_counted() -> None:
     topics = [T("new", [P(each, -1, 0, (1,), (1,)) for each in range(3)])]
     cache.apply(frames.response(12, topics, brokers=BROKERS), 12, ["new"])
     said = "3 of 3 partitions of new, such as new-0, have no leader"
-    assert missing(cache, Wanted(["new"])) == [said]
+    assert missing(cache, Conditions(["new"])) == [said]
 
 
 def test_absence_is_remembered_until_another_answer() -> None:
     """The cache keeps it for a moment only."""
     cache = MetadataCache(negative_ttl=0)
-    answers, condition = Answers(["new"]), conditions(Wanted(["new"], gone=True))[0]
+    answers, condition = Answers(["new"]), conditions(Conditions(["new"], gone=True))[0]
     cache.apply(frames.response(12, [T("new", error=UNKNOWN)], brokers=BROKERS), 12, ["new"])
     answers.look(cache)
     cache.sweep()
@@ -121,4 +121,4 @@ def test_all_topics_are_counted_without_a_look_at_each() -> None:
     cache = MetadataCache()
     topics = [T(f"t{n}", [P(0, 1, 1, (1, 2), (2, 1))]) for n in range(3)]
     cache.apply(frames.response(12, topics, brokers=BROKERS), 12, ALL)
-    assert missing(cache, Wanted(brokers=[1, 2, 3], no_urp=True)) == [None] * 4
+    assert missing(cache, Conditions(brokers=[1, 2, 3], no_urp=True)) == [None] * 4

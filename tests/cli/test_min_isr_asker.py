@@ -11,7 +11,7 @@ from broker import DESCRIBE_CONFIGS, Brokers, Fault
 from waiting import until
 
 from rdmeta import MetadataCache
-from rdmeta.cli.min_isr import Asker
+from rdmeta.cli.min_isr_asker import Asker
 from rdmeta.health import MIN_ISR
 from rdmeta.net.fetch import fetch
 

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from pyarrow import parquet
 
-from rdmeta.cli.output import Column, Output, Share, Stream, Table, json_text, rfc3339
+from rdmeta.cli.output import Output, Share, Stream, Table, TableColumn, json_text, rfc3339
 
 COLUMNS = (
-    Column("topic"),
-    Column("partition", "integer"),
-    Column("isr", "integers"),
-    Column("up", "flag"),
-    Column("since", "time"),
+    TableColumn("topic"),
+    TableColumn("partition", "integer"),
+    TableColumn("isr", "integers"),
+    TableColumn("up", "flag"),
+    TableColumn("since", "time"),
 )
 TIME = datetime(2026, 1, 31, 13, 0, 0, 1500, timezone(timedelta(hours=1)))
 ROWS = [("orders", 0, (1, 2), True, TIME), ("a,b", None, (), False, None)]
@@ -43,7 +43,9 @@ def test_a_cell_has_its_own_text_whatever_cells_came_before(
     form: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cells: list[object] = [1, True, 0, False, Share(0), Share(1), (1,), "1"] * 2
-    Output(form).tables(Table([Column("value"), Column("n", "integer")], [(c, 1) for c in cells]))
+    Output(form).tables(
+        Table([TableColumn("value"), TableColumn("n", "integer")], [(c, 1) for c in cells])
+    )
     shares = ["+0.0%", "+100.0%"] if form == "text" else ["0.0", "1.0"]
     texts = ["1", "true", "0", "false", *shares, "1", "1"] * 2
     rows = list(csv.reader(io.StringIO(capsys.readouterr().out), delimiter="\t,"[form == "csv"]))
@@ -79,10 +81,10 @@ def test_no_text_of_csv_is_a_formula_and_numbers_stay_numbers(
     form: str, mark: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     columns = [
-        Column("text"),
-        Column("texts", "texts"),
-        Column("n", "integer"),
-        Column("s", "share"),
+        TableColumn("text"),
+        TableColumn("texts", "texts"),
+        TableColumn("n", "integer"),
+        TableColumn("s", "share"),
     ]
     cells = [(text, tuple(text.split(",")), -1, Share(-0.5)) for text in FORMULAS]
     cells.append(("a=b", ("a", "=b"), -2, Share(1)))
@@ -109,7 +111,7 @@ def test_a_name_sends_no_control_characters(form: str, capsys: pytest.CaptureFix
 
 
 def test_an_empty_line_separates_two_plain_tables(capsys: pytest.CaptureFixture[str]) -> None:
-    Output("text").tables(Table([Column("a")], [("1",)]), Table([Column("b")], []))
+    Output("text").tables(Table([TableColumn("a")], [("1",)]), Table([TableColumn("b")], []))
     assert capsys.readouterr().out == "a\n1\n\nb\n"
 
 
@@ -120,7 +122,7 @@ def test_rows_are_written_before_all_of_them_are_made(capsys: pytest.CaptureFixt
         assert capsys.readouterr().out.count("\n") >= 2000
         yield ("last",)
 
-    Output("text").tables(Table([Column("n")], rows()))  # type: ignore[arg-type]
+    Output("text").tables(Table([TableColumn("n")], rows()))  # type: ignore[arg-type]
     assert capsys.readouterr().out.endswith("last\n")
 
 

@@ -21,7 +21,7 @@ from recorded import cluster_day, contents
 
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.lock import Lock
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 RENAMES = Path(__file__).parents[1] / "support/renames"
 
@@ -399,7 +399,7 @@ def test_a_run_on_spark_is_refused_before_java_starts_while_another_one_works(
 ) -> None:
     env, started = counted_java(tmp_path / "java")
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--engine", "spark")
-    with Lock(Place(tmp_path / "out")):
+    with Lock(Store(tmp_path / "out")):
         done = commands.run(*words, env=env)
     assert done.code == 2
     assert f"process {os.getpid()} on" in done.err

@@ -27,11 +27,11 @@ from waiting import until
 
 import rdmeta
 from rdmeta import history
-from rdmeta.cli import recording as recording_module
+from rdmeta.cli import cluster_recording as recording_module
+from rdmeta.cli.cluster_recording import ClusterRecording
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, NO_ANSWER, Messages
-from rdmeta.cli.min_isr import Answer, Asker
-from rdmeta.cli.recording import Recording
+from rdmeta.cli.min_isr_asker import Answer, Asker
 from rdmeta.cli.status import Status
 from rdmeta.health import MIN_ISR
 from rdmeta.history.schema import Footer
@@ -387,12 +387,14 @@ def recording(
     directory: Path,
     every: float = 60.0,
     max_age: str = "",
-) -> Recording:
+) -> ClusterRecording:
     """Returns a recording in this process."""
     conf = {"metadata.max.age.ms": max_age} if max_age else {}
     soon = {"retry.backoff.ms": "10", "retry.backoff.max.ms": "10"}
     target = Target(None, {"bootstrap.servers": cluster.bootstrap, **soon, **conf})
-    return Recording(target, str(directory), every, 300.0, Status(Messages()), lambda *_: None)
+    return ClusterRecording(
+        target, str(directory), every, 300.0, Status(Messages()), lambda *_: None
+    )
 
 
 def test_only_answers_about_all_topics_are_observed(
@@ -653,7 +655,7 @@ def test_each_day_is_a_recording_in_a_folder_of_its_own(
         def now(_: timezone) -> datetime:
             return late + (datetime.now(timezone.utc) - begin)
 
-    monkeypatch.setattr("rdmeta.cli.recording.datetime", Moved)
+    monkeypatch.setattr("rdmeta.cli.cluster_recording.datetime", Moved)
     made = recording(cluster, directory, every=0.1)
     made.begin(10)
     until(lambda: made.file_count >= 3, "midnight has passed")

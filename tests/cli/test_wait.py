@@ -24,7 +24,7 @@ from waiting import until
 
 import rdmeta
 from rdmeta.cli import wait
-from rdmeta.cli.conditions import Wanted
+from rdmeta.cli.conditions import Conditions
 
 OFTEN = ("-X", "topic.metadata.refresh.interval.ms=20")
 
@@ -239,7 +239,7 @@ def looking() -> tuple[wait._Wait, rdmeta.MetadataCache, list[str]]:
     cache, lines = rdmeta.MetadataCache(), list[str]()
     told: Any = SimpleNamespace(progress=lambda text: None, fault=lines.append)
     client: Any = SimpleNamespace(cache=cache)
-    return wait._Wait(client, Wanted(no_urp=True), 60.0, 60.0, told), cache, lines
+    return wait._Wait(client, Conditions(no_urp=True), 60.0, 60.0, told), cache, lines
 
 
 def test_a_break_between_two_answers_begins_the_hold_anew(

@@ -29,7 +29,7 @@ from secured import Guard
 
 import rdmeta
 from rdmeta import ALL, Client, MetadataCache
-from rdmeta.net.fields import Reader
+from rdmeta.net.fields import FieldReader
 
 # New lines, a colour, NUL, DEL, C1's line and CSI, bytes that are not UTF-8, separators, and signs
 # that change the direction of writing.
@@ -165,14 +165,14 @@ def check_raised(raised: list[BaseException]) -> None:
 def texts_of(is_refusing: bool) -> list[str]:
     """Returns each string that the calls decode."""
     found: list[str | None] = []
-    read = Reader.optional_string
+    read = FieldReader.optional_string
 
-    def reading(self: Reader) -> str | None:
+    def reading(self: FieldReader) -> str | None:
         found.append(read(self))
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch, broker(is_refusing) as brokers:
-        patch.setattr(Reader, "optional_string", reading)
+        patch.setattr(FieldReader, "optional_string", reading)
         call_all(brokers.bootstrap)
         cache = MetadataCache()
         rdmeta.fetch(cache, brokers.bootstrap)

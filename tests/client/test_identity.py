@@ -17,7 +17,7 @@ from rdmeta import (
     UnknownTopicError,
     WrongClusterError,
 )
-from rdmeta.client.actions import Kind
+from rdmeta.client.actions import RequestKind
 from rdmeta.client.policy import Problem
 from rdmeta.config.address import Address
 
@@ -61,7 +61,7 @@ def waiting() -> tuple[Driver, int]:
     d = Driver(bootstrap=TWO)
     waiter = d.policy.wait_for_topic(d.now, "orders", 0, d.now + 60)
     d.connect()
-    d.answer(d.sent(Kind.FULL), topic("orders"), brokers=FIRST, cluster_id="first")
+    d.answer(d.sent(RequestKind.FULL), topic("orders"), brokers=FIRST, cluster_id="first")
     assert d.cache.leader("orders", 0) == 1
     assert waiter not in d.finished
     return d, waiter

@@ -9,7 +9,7 @@ from frames import topic_id
 from policy_driver import ADDRESSES, B, Driver, P, T, names_of, topic
 
 from rdmeta import ALL, TransportError
-from rdmeta.client.actions import Kind
+from rdmeta.client.actions import RequestKind
 
 
 def times_of(driver: Driver, reason: str, since: float) -> list[float]:
@@ -25,7 +25,11 @@ def test_a_new_client_connects_at_once_and_asks_for_the_needed_topics() -> None:
     assert [link.node.host for link in d.connecting()] == ["broker-1"]
     d.connect()
     send = d.sent()
-    assert (send.kind, send.reason, names_of(send)) == (Kind.FULL, "start", ["audit", "orders"])
+    assert (send.kind, send.reason, names_of(send)) == (
+        RequestKind.FULL,
+        "start",
+        ["audit", "orders"],
+    )
 
 
 def test_a_client_of_all_topics_asks_for_all_of_them() -> None:
@@ -37,7 +41,7 @@ def test_a_client_of_all_topics_asks_for_all_of_them() -> None:
 def test_a_client_without_topics_asks_for_the_brokers() -> None:
     d = Driver()
     d.connect()
-    assert (d.sent().kind, names_of(d.sent())) == (Kind.BROKERS, [])
+    assert (d.sent().kind, names_of(d.sent())) == (RequestKind.BROKERS, [])
 
 
 @pytest.mark.parametrize("topics", [["orders"], ALL, None])
@@ -120,7 +124,7 @@ def test_new_names_are_asked_for_alone_and_together() -> None:
     d.policy.need(["b"], d.now)
     d.wait(0.006)
     send = d.sent()
-    assert (send.kind, send.reason, names_of(send)) == (Kind.NEW, "need", ["a", "b"])
+    assert (send.kind, send.reason, names_of(send)) == (RequestKind.NEW, "need", ["a", "b"])
 
 
 def test_new_names_go_before_a_full_refresh() -> None:
@@ -197,7 +201,7 @@ def test_a_topic_without_a_leader_is_asked_for_fast() -> None:
     d = Driver(topics=["orders", "audit"])
     d.start(topic("orders", leader=-1), topic("audit"))
     send = d.sent()
-    assert (send.kind, send.reason, names_of(send)) == (Kind.NAMES, "no leader", ["orders"])
+    assert (send.kind, send.reason, names_of(send)) == (RequestKind.NAMES, "no leader", ["orders"])
     d.answer(send, topic("orders", 2, 2))
     d.wait(20)
     assert not d.open
@@ -340,7 +344,7 @@ def test_a_link_that_works_again_after_none_did_refreshes_at_once() -> None:
     assert not d.open
     d.wait(0.5)
     d.connect(d.connecting()[-1].link)
-    full = d.sent(Kind.FULL)
+    full = d.sent(RequestKind.FULL)
     assert (full.reason, d.sent_at[full.number]) == ("reconnected", d.now)
 
 
@@ -352,7 +356,7 @@ def test_a_leader_that_the_application_misses_is_asked_about_at_once() -> None:
     d.start(topic("orders"), topic("audit"))
     d.policy.leader_unavailable("orders", 0, 6, d.now)
     send = d.sent()
-    assert (send.kind, send.reason, names_of(send)) == (Kind.NAMES, "complaint", ["orders"])
+    assert (send.kind, send.reason, names_of(send)) == (RequestKind.NAMES, "complaint", ["orders"])
 
 
 @pytest.mark.parametrize("code", [3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103])
@@ -560,7 +564,7 @@ def test_an_absent_topic_is_asked_for_by_name_of_another_node_each_time(
     gone = [] if topics is ALL else [T("orders", [], error=3)]
     d.wait(0.2)
     first = d.sent()
-    assert first.kind is Kind.FULL
+    assert first.kind is RequestKind.FULL
     d.answer(first, topic("audit"), *gone)
     asked = [d.node_of(first.link)]
     since = d.now
@@ -570,7 +574,7 @@ def test_an_absent_topic_is_asked_for_by_name_of_another_node_each_time(
         for attempt in d.connecting():
             d.connect(attempt.link)
         for send in list(d.open.values()):
-            if send.kind is not Kind.NAMES:
+            if send.kind is not RequestKind.NAMES:
                 d.answer(send, topic("audit"), *gone)
                 continue
             asked.append(d.node_of(send.link))

@@ -9,7 +9,7 @@ from frames import response
 from policy_driver import ADDRESSES, B, Driver, T, names_of, topic
 
 from rdmeta import ALL, Error, RequestTimedOutError, TransportError
-from rdmeta.client.actions import Call, Kind
+from rdmeta.client.actions import OtherRequest, RequestKind
 from rdmeta.client.backoff import Backoff
 from rdmeta.client.nodes import Nodes, Wish
 from rdmeta.config.address import Address
@@ -212,7 +212,7 @@ def test_the_link_with_the_fewest_requests_in_flight_is_chosen() -> None:
         d = Driver(topics=["orders"], bootstrap=ADDRESSES, seed=seed)
         on_three_links(d)
         for _ in range(6):
-            d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+            d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b""))
         d.poll()
         links = [send.link for send in d.open.values()]
         assert [links.count(link) for link in d.links] == [3, 3]
@@ -223,7 +223,7 @@ def test_a_link_with_5_requests_in_flight_is_sent_no_sixth() -> None:
     d.brokers = (B(1, "broker-1"),)
     d.start(topic("orders"))
     for _ in range(7):
-        d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+        d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b""))
     d.wait(0.5)
     assert len(d.open) == 5
     d.respond(next(iter(d.open.values())), b"answer", 1)
@@ -235,7 +235,7 @@ def test_a_link_with_5_requests_in_flight_is_sent_no_sixth() -> None:
 def test_a_bootstrap_server_that_is_no_broker_is_chosen_last() -> None:
     d = Driver(topics=["orders"], bootstrap=[Address("bootstrap", 9092)])
     d.start(topic("orders"))
-    call = Call(55, 0, 1, lambda version: b"")
+    call = OtherRequest(55, 0, 1, lambda version: b"")
     d.policy.call(d.now, call)
     d.wait(0.1)
     assert d.node_of(d.sent().link) == "bootstrap"
@@ -379,25 +379,25 @@ def test_the_least_loaded_node_is_that_of_the_next_request() -> None:
 
 def test_another_request_goes_to_the_least_loaded_node() -> None:
     d = Driver()
-    call = Call(55, 0, 1, lambda version: b"")
+    call = OtherRequest(55, 0, 1, lambda version: b"")
     waiter = d.policy.call(d.now, call)
     d.connect()
-    send = d.sent(Kind.CALL)
+    send = d.sent(RequestKind.CALL)
     assert send.request is call
     d.respond(send, b"answer", 1)
     assert d.finished[waiter].value == (1, b"answer")
     waiter = d.policy.call(d.now, call)
     d.poll()
-    d.fail(d.sent(Kind.CALL).link)
+    d.fail(d.sent(RequestKind.CALL).link)
     assert isinstance(d.finished[waiter].error, TransportError)
 
 
 def test_the_error_of_another_request_names_the_server_that_was_lost() -> None:
     d = Driver()
     d.connect()
-    waiter = d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+    waiter = d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b""))
     d.poll()
-    link = d.sent(Kind.CALL).link
+    link = d.sent(RequestKind.CALL).link
     address = d.policy._s.nodes.links[link].server.address
     d.fail(link, TransportError("the broker reset the connection", None, True))
     error = d.finished[waiter].error
@@ -503,15 +503,15 @@ def test_the_hedge_counts_the_last_16_answers_of_the_same_kind() -> None:
     d.answer(d.sent(), topic("orders"))
     hedges = []
     for _ in range(16):
-        hedges.append(d.policy._s.flights.hedge_after(Kind.FULL))
+        hedges.append(d.policy._s.flights.hedge_after(RequestKind.FULL))
         d.policy.refresh(d.now)
         while not d.open:
             d.wait(0.01)
         d.now = d.sent_at[d.sent().number] + 0.2
         d.answer(d.sent(), topic("orders"))
     assert hedges == [pytest.approx(3.0)] * 16
-    assert d.policy._s.flights.hedge_after(Kind.FULL) == pytest.approx(2.0)
-    assert d.policy._s.flights.hedge_after(Kind.NAMES) == 1.0
+    assert d.policy._s.flights.hedge_after(RequestKind.FULL) == pytest.approx(2.0)
+    assert d.policy._s.flights.hedge_after(RequestKind.NAMES) == 1.0
 
 
 def test_bytes_on_the_link_put_a_hedge_off() -> None:
@@ -685,18 +685,18 @@ def test_the_brokers_are_asked_for_if_only_a_silent_node_that_left_speaks_the_ve
     d.start(topic("orders"))
     d.policy.refresh(d.now)
     d.wait(1.3)
-    full = d.sent(Kind.FULL)
+    full = d.sent(RequestKind.FULL)
     d.connect(versions=(0, 3))
     d.policy.refresh(d.now, ())
     d.brokers = (B(2, "broker-2"),)
     d.wait(1.3)
-    d.answer(d.sent(Kind.BROKERS))
+    d.answer(d.sent(RequestKind.BROKERS))
     for _ in range(2):
         d.wait(11)
         if d.open.keys() != {full.number}:
             break
     d.brokers = (B(1, "broker-1"), B(2, "broker-2"))
-    d.answer(d.sent(Kind.BROKERS))
+    d.answer(d.sent(RequestKind.BROKERS))
     while d.connecting():
         d.connect()
-    assert [each.hedge for each in d.sends if each.kind is Kind.FULL] == [False, False, True]
+    assert [each.hedge for each in d.sends if each.kind is RequestKind.FULL] == [False, False, True]

@@ -6,7 +6,7 @@ import frames
 from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
 from rdmeta import AuthenticationError, TransportError, WrongClusterError
-from rdmeta.client.actions import Kind
+from rdmeta.client.actions import RequestKind
 from rdmeta.client.policy import Problem
 from rdmeta.config.address import Address
 
@@ -217,11 +217,11 @@ def test_all_topics_are_asked_for_if_an_answer_about_some_changes_the_cluster() 
     d.policy.need(["audit"], d.now)
     d.wait(0.02)
     d.connect()
-    full = d.sent(Kind.FULL)
+    full = d.sent(RequestKind.FULL)
     d.respond(full, frames.response(1, [topic("orders", 2, 1)], d.brokers), 1)
     d.wait(0.02)
     d.answer(d.sent(), topic("audit"), cluster_id="second")
-    assert (d.sent(Kind.FULL).reason, "orders" in d.cache) == ("rebootstrap", False)
+    assert (d.sent(RequestKind.FULL).reason, "orders" in d.cache) == ("rebootstrap", False)
 
 
 def test_a_wait_goes_on_over_a_rebootstrap() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from policy_driver import ADDRESSES, B, Driver, T, names_of, topic
 
-from rdmeta.client.actions import Kind, Send
+from rdmeta.client.actions import RequestKind, Send
 
 
 def lead(names: list[str], leader: int = 1, epoch: int = 1) -> list[T]:
@@ -140,13 +140,13 @@ def test_a_probe_that_fails_is_no_new_reason() -> None:
     for _ in range(300):
         d.wait(0.01)
         answer_all(d, known)
-    full = [send for send in d.sends if send.kind is Kind.FULL]
+    full = [send for send in d.sends if send.kind is RequestKind.FULL]
     for _ in range(1000):
         d.wait(0.01)
         answer_all(d, known)
         for link in d.connecting():
             d.fail(link.link)
-    assert [send for send in d.sends if send.kind is Kind.FULL] == full
+    assert [send for send in d.sends if send.kind is RequestKind.FULL] == full
 
 
 def test_a_suspect_is_cleared_when_a_link_is_ready_for_requests() -> None:

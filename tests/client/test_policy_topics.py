@@ -12,9 +12,9 @@ from frames import topic_id
 from policy_driver import ADDRESSES, B, Driver, P, T, names_of, topic
 
 from rdmeta import ALL, MetadataCache, UnsupportedVersionError
-from rdmeta.client.actions import Kind
-from rdmeta.client.demand import literal_prefix
+from rdmeta.client.actions import RequestKind
 from rdmeta.client.policy import Policy, Problem, Updated
+from rdmeta.client.subscriptions import literal_prefix
 from rdmeta.config import Config
 
 # ---- idle topics --------------------------------------------------------------------------------
@@ -366,7 +366,7 @@ def test_a_policy_of_a_loaded_cache_starts_at_the_bootstrap_servers() -> None:
     (connect,) = policy.poll(d.now).actions
     assert connect.node.host == "broker-1"  # type: ignore[union-attr]
     assert isinstance(d.cache, MetadataCache)
-    assert Kind.FULL.value == "full"
+    assert RequestKind.FULL.value == "full"
 
 
 def test_a_client_of_all_topics_asks_old_brokers_for_all_where_it_would_ask_for_names() -> None:

@@ -21,7 +21,7 @@ from rdmeta import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
-from rdmeta.client.actions import Call, Kind
+from rdmeta.client.actions import OtherRequest, RequestKind
 
 
 def outcome(d: Driver, waiter: int) -> Error | None:
@@ -69,14 +69,14 @@ def test_refreshes_that_wait_together_share_a_request() -> None:
 @pytest.mark.parametrize(
     ("topics", "kind", "asked"),
     [
-        (None, Kind.FULL, ["orders"]),
-        (ALL, Kind.FULL, "all"),
-        ((), Kind.BROKERS, []),
-        (["a", "b"], Kind.NAMES, ["a", "b"]),
-        ([topic_id("x")], Kind.NAMES, [str(topic_id("x"))]),
+        (None, RequestKind.FULL, ["orders"]),
+        (ALL, RequestKind.FULL, "all"),
+        ((), RequestKind.BROKERS, []),
+        (["a", "b"], RequestKind.NAMES, ["a", "b"]),
+        ([topic_id("x")], RequestKind.NAMES, [str(topic_id("x"))]),
     ],
 )
-def test_a_refresh_asks_for_what_it_names(topics: object, kind: Kind, asked: object) -> None:
+def test_a_refresh_asks_for_what_it_names(topics: object, kind: RequestKind, asked: object) -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
     waiter = d.policy.refresh(d.now, topics)  # type: ignore[arg-type]
@@ -139,7 +139,7 @@ def test_a_refresh_of_the_needed_topics_covers_those_that_were_in_flight() -> No
     new = d.sent()
     waiter = d.policy.refresh(d.now)
     d.poll()
-    full = d.sent(Kind.FULL)
+    full = d.sent(RequestKind.FULL)
     assert names_of(full) == ["orders"]
     d.answer(full, topic("orders"))
     d.answer(new, topic("new"))
@@ -157,11 +157,11 @@ def test_a_refresh_of_nothing_needed_returns_with_the_first_answer_to_a_later_re
     first = d.policy.refresh(d.now)
     d.policy.leader_unavailable("orders", 0, 6, d.now)
     d.poll()
-    by_names = d.sent(Kind.NAMES)
+    by_names = d.sent(RequestKind.NAMES)
     d.wait(0.5)
     second = d.policy.refresh(d.now)
     d.poll()
-    d.answer(d.sent(Kind.BROKERS))
+    d.answer(d.sent(RequestKind.BROKERS))
     assert by_names.number in d.open
     assert {first, second} <= d.finished.keys()
 
@@ -197,7 +197,7 @@ def test_a_refresh_whose_request_fails_waits_for_an_answer_to_the_same(topics: o
     d.policy.on_failure(failed.number, d.now, TransportError("not sent"))
     d.policy.need(["new"], d.now)
     d.wait(0.02)
-    d.answer(d.sent(Kind.NEW), topic("new"))
+    d.answer(d.sent(RequestKind.NEW), topic("new"))
     assert waiter not in d.finished
     while not d.open:
         d.wait(0.01)
@@ -236,7 +236,7 @@ def test_a_wait_for_a_topic_needs_it_and_ends_when_it_is_there() -> None:
     waiter = d.policy.wait_for_topic(d.now, "orders")
     d.wait(0.02)
     send = d.sent()
-    assert (send.kind, names_of(send)) == (Kind.NEW, ["orders"])
+    assert (send.kind, names_of(send)) == (RequestKind.NEW, ["orders"])
     d.answer(send, topic("orders", -1))
     assert d.finished[waiter].error is None
     assert d.policy.stats()["needed"] == 1
@@ -395,7 +395,7 @@ def test_a_time_out_of_a_topic_without_an_answer_does_not_call_it_unknown() -> N
 
 def test_a_call_ends_at_its_deadline() -> None:
     d = Driver()
-    waiter = d.policy.call(d.now, Call(55, 0, 1, lambda version: b""), deadline=d.now + 1)
+    waiter = d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b""), deadline=d.now + 1)
     d.wait(1.01)
     assert isinstance(d.finished[waiter].error, RequestTimedOutError)
 
@@ -404,9 +404,9 @@ def test_a_call_that_the_broker_does_not_speak_is_the_error_of_its_caller_alone(
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
     d.problems()
-    waiter = d.policy.call(d.now, Call(55, 0, 1, lambda version: b""))
+    waiter = d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b""))
     d.poll()
-    send = d.sent(Kind.CALL)
+    send = d.sent(RequestKind.CALL)
     del d.open[send.number]
     d.policy.on_failure(send.number, d.now, UnsupportedVersionError("not spoken"))
     assert isinstance(outcome(d, waiter), UnsupportedVersionError)
@@ -612,7 +612,7 @@ def test_close_ends_every_wait_with_an_error() -> None:
         d.policy.refresh(d.now),
         d.policy.refresh(d.now, ["a"]),
         d.policy.wait_for_topic(d.now, "b"),
-        d.policy.call(d.now, Call(55, 0, 1, lambda version: b"")),
+        d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b"")),
     ]
     d.poll()
     d.policy.close(d.now)
@@ -625,7 +625,7 @@ def test_a_wait_that_begins_after_close_ends_at_once() -> None:
     waiters = [
         d.policy.refresh(d.now),
         d.policy.wait_for_topic(d.now, "b"),
-        d.policy.call(d.now, Call(55, 0, 1, lambda version: b"")),
+        d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b"")),
     ]
     assert all("closed" in str(outcome(d, waiter)) for waiter in waiters)
 
@@ -701,12 +701,12 @@ def test_a_refresh_of_needed_topics_does_not_ask_for_one_that_was_forgotten_mean
     d.wait(0.02)
     waiter = d.policy.refresh(d.now)
     d.wait(0.2)
-    d.answer(d.sent(Kind.FULL), topic("orders"))
+    d.answer(d.sent(RequestKind.FULL), topic("orders"))
     assert waiter not in d.finished
     d.policy.forget(["audit"], d.now)
     d.poll()
     assert d.finished[waiter].error is None
-    d.fail(d.sent(Kind.NEW).link)
+    d.fail(d.sent(RequestKind.NEW).link)
     d.wait(2)
     assert all("audit" not in names_of(send) for send in d.sends[3:])
 
@@ -722,6 +722,6 @@ def test_a_wait_in_vain_takes_its_own_need_with_it(how: str) -> None:
         for waiter in waiters:
             d.policy.cancel(waiter, d.now)
     d.wait(1)
-    assert d.policy._s.demand.names() == ["mine", "kept"]
+    assert d.policy._s.subscriptions.names() == ["mine", "kept"]
     d.policy.wait_for_topic(d.now, "lost", deadline=d.now + 1)
-    assert "lost" in d.policy._s.demand
+    assert "lost" in d.policy._s.subscriptions

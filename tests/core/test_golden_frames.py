@@ -27,7 +27,7 @@ from rdmeta.config.address import parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import MalformedError, UnsupportedVersionError
 from rdmeta.model import ALL
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.session import METADATA
 
 VERSIONS = range(METADATA_MIN_VERSION, METADATA_MAX_VERSION + 1)

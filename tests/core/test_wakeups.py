@@ -123,7 +123,7 @@ def test_a_change_costs_a_loop_one_check_per_topic_and_not_per_waiter(
     asked: list[list[str]] = []
     original = waits.Wait.passed
 
-    def count(wait: waits.Wait, source: waits.Source) -> int | None:
+    def count(wait: waits.Wait, source: waits.WaitSource) -> int | None:
         passed.append(wait)
         return original(wait, source)
 

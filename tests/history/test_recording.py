@@ -11,7 +11,7 @@ from fake_cache import START
 
 from rdmeta.history.columns import single
 from rdmeta.history.pace import Sight
-from rdmeta.history.recording import Recording
+from rdmeta.history.recording import OpenRecording
 from rdmeta.history.schema import Footer
 
 
@@ -32,7 +32,7 @@ def changed(version: int, seconds: float) -> pa.Table:
     return single([row])
 
 
-def written(recording: Recording) -> tuple[Path, pa.Table, Footer]:
+def written(recording: OpenRecording) -> tuple[Path, pa.Table, Footer]:
     """Returns the recording's next file, and notes that it is on the disk."""
     path, table = recording.file(Path("dir"))
     recording.written()
@@ -40,7 +40,7 @@ def written(recording: Recording) -> tuple[Path, pa.Table, Footer]:
 
 
 def test_a_recording_begins_with_its_marks_and_the_state_of_its_begin() -> None:
-    recording = Recording("one", at(0))
+    recording = OpenRecording("one", at(0))
     assert recording.begin_with(state(2), 3, "no observation for 70.0 s") == 4
     _, table, _ = written(recording)
     assert table["kind"].to_pylist() == ["observed_from", "resync", *["topic_added"] * 2]
@@ -50,7 +50,7 @@ def test_a_recording_begins_with_its_marks_and_the_state_of_its_begin() -> None:
 
 
 def test_each_file_begins_where_the_one_before_it_ended() -> None:
-    recording = Recording("a/b", at(0), continues="before")
+    recording = OpenRecording("a/b", at(0), continues="before")
     recording.begin_with(state(), 3)
     first = written(recording)
     recording.add(changed(5, 12), 5, at(20), at(10))
@@ -70,7 +70,7 @@ def test_each_file_begins_where_the_one_before_it_ended() -> None:
 
 
 def test_a_file_that_reaches_no_later_version_is_replaced_by_one_with_its_rows() -> None:
-    recording = Recording("one", at(0))
+    recording = OpenRecording("one", at(0))
     recording.begin_with(state(), 3)
     written(recording)
     recording.add(changed(3, 5), 3, at(10), at(0))
@@ -85,7 +85,7 @@ def test_a_file_that_reaches_no_later_version_is_replaced_by_one_with_its_rows()
 
 
 def test_a_clock_that_runs_backwards_does_not_shorten_what_was_observed() -> None:
-    recording = Recording("one", at(0))
+    recording = OpenRecording("one", at(0))
     recording.begin_with(state(), 3)
     recording.add(changed(4, 30), 4, at(30), at(0))
     recording.add(changed(5, 10), 5, at(10), at(30))
@@ -95,7 +95,7 @@ def test_a_clock_that_runs_backwards_does_not_shorten_what_was_observed() -> Non
 
 
 def test_a_footer_has_the_longest_distance_since_the_file_before() -> None:
-    recording = Recording("one", at(0))
+    recording = OpenRecording("one", at(0))
     recording.begin_with(state(), 3)
     recording.note(Sight(at(0), None, 0.0, 60.0))
     assert written(recording)[2].longest_gap_us is None

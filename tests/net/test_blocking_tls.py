@@ -22,7 +22,7 @@ from rdmeta.config import Config
 from rdmeta.config.secret import Secret
 from rdmeta.config.security_settings import SaslSettings, TlsSettings
 from rdmeta.errors import ConfigError, Error, RequestTimedOutError, TlsError
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.security import Security
 from rdmeta.net.session import METADATA
 

@@ -32,7 +32,7 @@ from rdmeta import (
     fetch,
 )
 from rdmeta.config.address import parse_bootstrap
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 
 LONG = 20.0
 

@@ -26,7 +26,7 @@ from rdmeta.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
 )
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA
 

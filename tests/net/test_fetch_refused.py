@@ -11,7 +11,7 @@ from peer import answer_handshake, listening, read_frame
 from rdmeta._core import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import TransportError
-from rdmeta.net.blocking import Connection
+from rdmeta.net.blocking_session import Connection
 from rdmeta.net.fetch import fetch
 
 # No broker listens there: fetch() refuses invalid arguments before it connects.

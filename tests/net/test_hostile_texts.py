@@ -17,7 +17,7 @@ from rdmeta.client.events import Problem
 from rdmeta.client.log import Lines
 from rdmeta.config.address import Address
 from rdmeta.history import HistoryError
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.resolve import Resolver
 from rdmeta.net.sasl import shown
 

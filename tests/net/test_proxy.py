@@ -15,7 +15,7 @@ from waiting import until
 
 from rdmeta import ALL, RequestTimedOutError, TransportError, encode_metadata_request
 from rdmeta.config.address import parse_bootstrap
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 
 LONG = 20.0
 

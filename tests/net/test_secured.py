@@ -18,7 +18,7 @@ from waiting import until
 from rdmeta import config
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.errors import AuthenticationError, TlsError, TransportError
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.oauth import TokenSource
 from rdmeta.net.security import for_config
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from rdmeta.pipeline.days import DAY_US, Day, begin_of, day_at, days_of
-from rdmeta.pipeline.inputs import Input, Recording
+from rdmeta.pipeline.inputs import Input, InputRecording
 
 DAY = begin_of("2026-11-02")
 HOUR = DAY_US // 24
 
 
-def recording(origin: str, begin: int, *ends: int, **values: Any) -> Recording:
+def recording(origin: str, begin: int, *ends: int, **values: Any) -> InputRecording:
     """Returns a recording whose files end at these times after the begin of November 2nd."""
     files = []
     since = begin
@@ -23,7 +23,7 @@ def recording(origin: str, begin: int, *ends: int, **values: Any) -> Recording:
         )
         since = end
     plain = {"continues": None, "ended_by": None, **values}
-    return Recording("c", origin, tuple(files), DAY + begin, DAY + ends[-1], **plain)
+    return InputRecording("c", origin, tuple(files), DAY + begin, DAY + ends[-1], **plain)
 
 
 def hour(us: int | None) -> int | None:
@@ -105,7 +105,7 @@ def test_a_digest_differs_if_the_input_of_its_day_differs() -> None:
 
 
 def test_a_day_rests_on_the_day_before_where_a_recording_may_be_late() -> None:
-    def before(*recordings: Recording) -> list[list[str]]:
+    def before(*recordings: InputRecording) -> list[list[str]]:
         return [[each.origin for each in day.before] for day in days_of(list(recordings), 1)]
 
     alone = recording("a", 1 * HOUR, 24 * HOUR, 30 * HOUR)
@@ -122,7 +122,7 @@ def test_a_day_rests_on_the_day_before_where_a_recording_may_be_late() -> None:
 
 def test_a_digest_does_not_say_where_the_input_lies() -> None:
     one = recording("a", 1, HOUR)
-    moved = Recording(
+    moved = InputRecording(
         **{
             **one.__dict__,
             "files": tuple(Input(**{**f.__dict__, "place": "elsewhere"}) for f in one.files),

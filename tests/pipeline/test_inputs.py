@@ -16,13 +16,13 @@ from recorded import cluster_day, tree
 
 from rdmeta import pipeline
 from rdmeta.pipeline.inputs import Input, arrange, look, read_inputs, write_inputs
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 
-def file(since: int, until: int, to_us: int = 0, sha256: str = "", place: str = "p") -> Input:
+def file(since: int, until: int, to_us: int = 0, sha256: str = "", store: str = "p") -> Input:
     name = f"{since}-{until}"
     return Input(
-        place,
+        store,
         name,
         1,
         1,
@@ -69,7 +69,7 @@ def test_a_file_whose_time_cannot_follow_is_set_aside() -> None:
 
 def test_a_compaction_has_the_rows_of_all_files_that_it_was_made_of() -> None:
     old = [file(0, 8, 8), file(8, 8, 9)]
-    new = replace(file(0, 8, 9, sha256="other", place="q"), compacted=2)
+    new = replace(file(0, 8, 9, sha256="other", store="q"), compacted=2)
     found, states = arranged(*old, new)
     assert found == ["0-8"]
     assert states == {"p/0-8": "duplicate", "p/8-8": "duplicate"}
@@ -82,13 +82,13 @@ def test_a_file_that_a_longer_one_covers_cuts_no_recording() -> None:
 
 
 def test_the_second_of_two_equal_files_is_a_duplicate() -> None:
-    found, states = arranged(file(0, 3), file(0, 3, place="q"))
+    found, states = arranged(file(0, 3), file(0, 3, store="q"))
     assert found == ["0-3"]
     assert states == {"q/0-3": "duplicate"}
 
 
 def test_two_files_that_contradict_each_other_are_both_set_aside() -> None:
-    found, states = arranged(file(0, 3), file(3, 5), file(3, 5, sha256="x", place="q"))
+    found, states = arranged(file(0, 3), file(3, 5), file(3, 5, sha256="x", store="q"))
     assert found == ["0-3"]
     assert states == {"p/3-5": "set aside", "q/3-5": "set aside"}
 
@@ -100,7 +100,7 @@ def test_of_two_files_without_rows_the_one_with_the_later_end_counts() -> None:
 
 
 def looked(directory: Path, known: Iterable[Input] = ()) -> list[Input]:
-    return list(look(Place(directory), {(each.place, each.name): each for each in known}))
+    return list(look(Store(directory), {(each.store, each.name): each for each in known}))
 
 
 def test_a_file_that_has_not_changed_is_not_opened_again(
@@ -113,7 +113,7 @@ def test_a_file_that_has_not_changed_is_not_opened_again(
         ("good", "one", 5),
     ]
     with monkeypatch.context() as patch:
-        patch.setattr(Place, "opened", None)
+        patch.setattr(Store, "opened", None)
         assert looked(tmp_path, [replace(each, state="duplicate") for each in first]) == first
     path = Path(first[0].path)
     path.write_bytes(b"PAR1")
@@ -155,7 +155,7 @@ def test_a_file_that_cannot_be_opened_is_tried_again(
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Place, "opened", denied)
+        patch.setattr(Store, "opened", denied)
         first = looked(tmp_path)
     assert {each.state for each in first} == {"quarantined"}
     assert {each.state for each in looked(tmp_path, first)} == {"good"}
@@ -173,9 +173,9 @@ def test_an_unknown_column_is_named_and_not_refused(tmp_path: Path) -> None:
 def test_the_table_of_inputs_has_a_row_for_each_file(tmp_path: Path) -> None:
     cluster_day(tmp_path / "in", "one", 1)
     found = looked(tmp_path / "in")
-    out = Place(tmp_path / "out")
+    out = Store(tmp_path / "out")
     write_inputs(out, found)
-    assert read_inputs(out) == {(each.place, each.name): each for each in found}
+    assert read_inputs(out) == {(each.store, each.name): each for each in found}
     shown = pq.read_table(tmp_path / "out/input.parquet").to_pylist()
     assert [row["kind"] for row in shown] == ["history", "history"]
     assert shown[0]["from_time"].isoformat() == "2026-11-01T01:00:00+00:00"
@@ -185,7 +185,7 @@ def test_the_table_of_inputs_has_a_row_for_each_file(tmp_path: Path) -> None:
 
 
 def test_a_damaged_table_of_inputs_counts_as_none(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     out.put("input.parquet", b"PAR1")
     assert read_inputs(out) == {}
 
@@ -195,11 +195,11 @@ def test_a_name_that_is_not_utf_8_sets_one_file_aside(tmp_path: Path) -> None:
     folder = os.fsencode(tmp_path) + b"/\xff"
     os.mkdir(folder)
     Path(os.fsdecode(folder + b"/changes.parquet")).touch()
-    found = {each.name: each for each in look(Place(tmp_path), {})}
+    found = {each.name: each for each in look(Store(tmp_path), {})}
     assert found["\ufffd/changes.parquet"].reason == "its path is not UTF-8: rename it"
     assert sorted(each.state for each in found.values()) == ["good", "good", "quarantined"]
-    write_inputs(Place(tmp_path / "out"), found.values())
-    assert len(read_inputs(Place(tmp_path / "out"))) == 3
+    write_inputs(Store(tmp_path / "out"), found.values())
+    assert len(read_inputs(Store(tmp_path / "out"))) == 3
 
 
 def test_a_folder_that_cannot_be_read_is_set_aside(

@@ -18,7 +18,7 @@ from rdmeta.pipeline.layout import (
     table_file,
     write_layout,
 )
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 
 @pytest.mark.parametrize("cluster_id", ["_odd/../id%2F", "..", "a=b&c {x}*", "cluster.é"])
@@ -43,7 +43,7 @@ def test_a_small_cluster_has_a_part_for_a_month_and_a_large_day_has_several() ->
 
 
 def test_a_folder_keeps_the_parts_of_its_clusters(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     assert read_layout(out) == {}
     parts = {"one": Parts("day", 3), "two": Parts("month", 1)}
     write_layout(out, parts)
@@ -60,30 +60,30 @@ def test_a_folder_keeps_the_parts_of_its_clusters(tmp_path: Path) -> None:
 def test_a_folder_of_another_version_is_refused_with_both(
     tmp_path: Path, values: dict[str, int], shown: str
 ) -> None:
-    write_layout(Place(tmp_path), {})
+    write_layout(Store(tmp_path), {})
     path = tmp_path / "layout.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
     with pytest.raises(
         PipelineError, match=f"it has {shown}, and .* makes layout 1 with silver v1"
     ):
-        read_layout(Place(tmp_path))
+        read_layout(Store(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["_made_from/cluster-a.json", "leader_change/cluster-a.parquet"])
 def test_a_folder_of_the_layout_before_this_is_refused(tmp_path: Path, name: str) -> None:
-    Place(tmp_path).put(name, b"")
+    Store(tmp_path).put(name, b"")
     with pytest.raises(PipelineError, match=r"of layout 0, .* makes layout 1: name a new folder"):
-        read_layout(Place(tmp_path))
+        read_layout(Store(tmp_path))
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"layout": "x"}', b"\xff"])
 def test_a_damaged_layout_is_an_error(tmp_path: Path, text: bytes) -> None:
-    Place(tmp_path).put("layout.json", text)
+    Store(tmp_path).put("layout.json", text)
     with pytest.raises(PipelineError, match="layout.json: it is damaged"):
-        read_layout(Place(tmp_path))
+        read_layout(Store(tmp_path))
 
 
 def test_tables_without_their_layout_are_refused(tmp_path: Path) -> None:
-    Place(tmp_path).put("silver/v2/change/x.parquet", b"")
+    Store(tmp_path).put("silver/v2/change/x.parquet", b"")
     with pytest.raises(PipelineError, match=r"silver/v2/change/x.parquet, but no layout.json"):
-        read_layout(Place(tmp_path))
+        read_layout(Store(tmp_path))

@@ -15,10 +15,10 @@ import pytest
 
 from rdmeta.pipeline import LockedError
 from rdmeta.pipeline.lock import Lock, is_held, is_marked
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 
-def changed(out: Place, **values: Any) -> None:
+def changed(out: Store, **values: Any) -> None:
     """Writes the lock that a process holds, with other values."""
     with Lock(out):
         held = json.loads(out.read("lock") or b"")
@@ -26,7 +26,7 @@ def changed(out: Place, **values: Any) -> None:
 
 
 def test_a_second_run_is_refused_while_the_first_one_works(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     with Lock(out) as held:
         assert is_held(out, held.token)
         with (
@@ -39,7 +39,7 @@ def test_a_second_run_is_refused_while_the_first_one_works(tmp_path: Path) -> No
 
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     changed(out, pid=ended.pid)
@@ -48,7 +48,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
 
 
 def test_another_process_with_the_same_number_does_not_hold_the_lock(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     changed(out, began="1")
     with Lock(out) as held:
         assert held.was_marked
@@ -58,7 +58,7 @@ def test_another_process_with_the_same_number_does_not_hold_the_lock(tmp_path: P
 
 
 def test_a_lock_of_another_host_is_refused_with_advice(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     changed(out, host="elsewhere", pid=1)
     advice = f"process 1 on elsewhere works on it; .* remove {tmp_path}/lock"
     with pytest.raises(LockedError, match=advice), Lock(out):
@@ -66,7 +66,7 @@ def test_a_lock_of_another_host_is_refused_with_advice(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_leaves_a_mark_for_the_next_one(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
 
     def failing() -> None:
         with Lock(out):
@@ -82,14 +82,14 @@ def test_a_run_that_fails_leaves_a_mark_for_the_next_one(tmp_path: Path) -> None
 
 def test_a_damaged_lock_is_taken_over(tmp_path: Path) -> None:
     tmp_path.joinpath("lock").write_bytes(b"\xff{")
-    with Lock(Place(tmp_path)) as held:
+    with Lock(Store(tmp_path)) as held:
         assert held.was_marked
 
 
 def _try(where: str, barrier: Barrier, counts: Any) -> None:
     barrier.wait()
     try:
-        with Lock(Place(where)):
+        with Lock(Store(where)):
             with counts.get_lock():
                 counts[0] += 1
             barrier.wait()
@@ -100,7 +100,7 @@ def _try(where: str, barrier: Barrier, counts: Any) -> None:
 def test_one_of_several_processes_takes_a_dead_lock(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     for _ in range(5):
-        changed(Place(tmp_path), began="1")
+        changed(Store(tmp_path), began="1")
         barrier, counts = context.Barrier(4), context.Array("i", 1)
         arguments = (str(tmp_path), barrier, counts)
         processes = [context.Process(target=_try, args=arguments) for _ in range(4)]

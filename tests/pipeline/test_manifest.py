@@ -10,23 +10,23 @@ from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
 from rdmeta.pipeline.manifest import (
-    Kept,
-    MadeDay,
+    DayRecord,
+    FileEntry,
     Manifest,
     read_digests,
     read_manifest,
     write_manifest,
 )
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 ID = 'a/b "c}, d'
 FOLDER = "cluster=a%2Fb%20%22c%7D%2C%20d"
 
 
 def manifest() -> Manifest:
-    kept = Kept(1, 2, "0" * 64)
+    kept = FileEntry(1, 2, "0" * 64)
     return Manifest(
-        {ID: {f"2026-{month}": MadeDay("d", {"o": 3}) for month in ("10-31", "11-01", "11-02")}},
+        {ID: {f"2026-{month}": DayRecord("d", {"o": 3}) for month in ("10-31", "11-01", "11-02")}},
         {
             f"bronze/{FOLDER}/day=2026-10-31/x.parquet": kept,
             f"silver/v1/change/{FOLDER}/period=2026-11/part-0-of-1.parquet": kept,
@@ -38,7 +38,7 @@ def manifest() -> Manifest:
 
 
 def test_a_cluster_has_a_part_for_each_month(tmp_path: Path) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     assert read_manifest(out) == Manifest()
     assert read_digests(out) is None
     write_manifest(out, manifest())
@@ -51,12 +51,12 @@ def test_a_cluster_has_a_part_for_each_month(tmp_path: Path) -> None:
 
 
 def test_only_parts_that_differ_are_written(tmp_path: Path) -> None:
-    out, said = Place(tmp_path), manifest()
+    out, said = Store(tmp_path), manifest()
     write_manifest(out, said)
     before = tree(tmp_path)
     write_manifest(out, manifest())
     assert tree(tmp_path) == before
-    said.days[ID]["2026-11-03"] = MadeDay("d", {}, is_gone=True)
+    said.days[ID]["2026-11-03"] = DayRecord("d", {}, is_gone=True)
     write_manifest(out, said)
     after = tree(tmp_path)
     written = {name for name in after if after[name] != before[name]}
@@ -65,10 +65,10 @@ def test_only_parts_that_differ_are_written(tmp_path: Path) -> None:
 
 
 def test_a_part_that_a_killed_run_wrote_is_read_as_it_is(tmp_path: Path) -> None:
-    out, said = Place(tmp_path), manifest()
+    out, said = Store(tmp_path), manifest()
     write_manifest(out, said)
     before = (tmp_path / "manifest.json").read_bytes()
-    said.days[ID]["2026-11-03"] = MadeDay("d", {})
+    said.days[ID]["2026-11-03"] = DayRecord("d", {})
     write_manifest(out, said)
     after = contents(tmp_path)
     (tmp_path / "manifest.json").write_bytes(before)
@@ -92,7 +92,7 @@ def test_a_part_that_a_killed_run_wrote_is_read_as_it_is(tmp_path: Path) -> None
 def test_a_damaged_part_is_an_error_that_names_it(
     tmp_path: Path, name: str, text: bytes | None, error: str
 ) -> None:
-    out = Place(tmp_path)
+    out = Store(tmp_path)
     write_manifest(out, manifest())
     if text is not None:
         (tmp_path / name).write_bytes(text)

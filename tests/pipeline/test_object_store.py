@@ -14,7 +14,7 @@ from moto.server import ThreadedMotoServer
 from recorded import cluster_day, contents
 
 from rdmeta import pipeline
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_a_history_in_a_store_makes_the_same_tables_there(uri: Uri, tmp_path: Pa
     assert pipeline.check(uri("out")) == []
     pipeline.run(pipeline.plan([tmp_path / "history"], tmp_path / "out", gold=True), workers=1)
     local = contents(tmp_path / "out")
-    store = Place(uri("out"))
+    store = Store(uri("out"))
     for name in [name for name in local if name.startswith(("silver", "bronze"))]:
         assert store.read(name) == local[name]
     again = pipeline.run(pipeline.plan([uri("history")], uri("out"), gold=True), workers=1)
@@ -74,7 +74,7 @@ def test_a_file_that_a_run_could_not_finish_is_not_in_the_store(
     uri: Uri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster_day(tmp_path, "one", 1)
-    place = Place(uri("out"))
+    place = Store(uri("out"))
 
     def fail() -> None:
         with place.draft("cut.parquet") as draft:

@@ -26,7 +26,7 @@ from rdmeta.history import compact
 from rdmeta.pipeline import layout, processes, running
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import BadFileError
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES, rows_of_days
 from rdmeta.pipeline.task import _DayMaker, make
 from rdmeta.pipeline.work import AnyTask, Result
@@ -44,9 +44,9 @@ def rows(out: Path, table: str) -> pa.Table:
 def with_column(path: Path, name: str, value: object) -> pa.Table:
     """Returns a file's rows with this value in each row of a column."""
     table = pq.read_table(path, partitioning=None)
-    place = table.schema.get_field_index(name)
-    field = table.schema.field(place)
-    return table.set_column(place, field, pa.array([value] * table.num_rows, field.type))
+    store = table.schema.get_field_index(name)
+    field = table.schema.field(store)
+    return table.set_column(store, field, pa.array([value] * table.num_rows, field.type))
 
 
 def parts(made: pipeline.Made) -> set[str]:
@@ -119,9 +119,9 @@ def test_a_month_takes_the_days_that_have_not_changed_from_its_part(
     cluster_day(source, "one", 4)
     read: list[str] = []
 
-    def opened(place: Place, name: str, days: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
+    def opened(store: Store, name: str, days: Sequence[str]) -> Iterator[tuple[str, pa.Table]]:
         read.append(name)
-        return rows_of_days(place, name, days)
+        return rows_of_days(store, name, days)
 
     monkeypatch.setattr("rdmeta.pipeline.task.rows_of_days", opened)
     second = made(source, out)

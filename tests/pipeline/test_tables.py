@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rdmeta.pipeline import tables
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import SCHEMAS, TableWriter, made_from, rows_of_days
 
 COUNT = 1000
@@ -25,8 +25,8 @@ def rows() -> pa.Table:
 
 def written(where: Path, sizes: list[int]) -> bytes:
     """Writes the rows in batches of these sizes; returns the part's bytes."""
-    place = Place(where)
-    writer = TableWriter(place, "x.parquet", "observation", "made from")
+    store = Store(where)
+    writer = TableWriter(store, "x.parquet", "observation", "made from")
     begin = 0
     for size in sizes:
         for offset in range(begin, begin + size):
@@ -64,13 +64,13 @@ def test_a_row_group_ends_earlier_if_its_texts_are_long(
 
 def test_a_part_says_what_it_was_made_from_and_has_the_rows_of_each_day(tmp_path: Path) -> None:
     written(tmp_path, [500])
-    place = Place(tmp_path)
-    assert made_from(place, "x.parquet") == "made from"
-    assert made_from(place, "y.parquet") is None
+    store = Store(tmp_path)
+    assert made_from(store, "x.parquet") == "made from"
+    assert made_from(store, "y.parquet") is None
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
-    assert made_from(place, "cut.parquet") is None
+    assert made_from(store, "cut.parquet") is None
     days = ["2026-11-01", "2026-11-02", "2026-11-03"]
-    of_days = dict(rows_of_days(place, "x.parquet", days))
+    of_days = dict(rows_of_days(store, "x.parquet", days))
     assert [of_days[day].num_rows for day in days] == [500, 500, 0]
     assert of_days["2026-11-02"]["seen_from"].cast(pa.int64())[0].as_py() == 500
 
@@ -86,14 +86,14 @@ def test_values_that_rise_are_stored_as_differences_and_only_times_have_bounds(
     tmp_path: Path,
 ) -> None:
     schema = SCHEMAS["partition_interval"]
-    writer = TableWriter(Place(tmp_path), "x.parquet", "partition_interval", "")
+    writer = TableWriter(Store(tmp_path), "x.parquet", "partition_interval", "")
     some = {"string": "a", "int32": 1, "bool": True, "timestamp[us, tz=UTC]": 7, "int64": 7}
     row = {field.name: some.get(str(field.type), [1, 2]) for field in schema}
     writer.write("2026-11-01", pa.Table.from_pylist([row] * 9, schema=schema))
     writer.close()
     writer.draft.commit()
     group = pq.ParquetFile(tmp_path / "x.parquet").metadata.row_group(0)
-    columns = [group.column(place) for place in range(group.num_columns)]
+    columns = [group.column(store) for store in range(group.num_columns)]
     rising = {"began_at", "ended_at", "us", "version", "offset"}
     for column in columns:
         name = column.path_in_schema.split(".")[0]
@@ -104,7 +104,7 @@ def test_values_that_rise_are_stored_as_differences_and_only_times_have_bounds(
 
 
 def test_a_writer_that_is_dropped_leaves_nothing(tmp_path: Path) -> None:
-    writer = TableWriter(Place(tmp_path), "x.parquet", "observation", "")
+    writer = TableWriter(Store(tmp_path), "x.parquet", "observation", "")
     writer.write("2026-11-01", rows())
     writer.drop()
     assert list(tmp_path.iterdir()) == []

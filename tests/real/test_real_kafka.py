@@ -27,12 +27,12 @@ from rdmeta import (
 )
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.model import operation_names
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.session import METADATA
 from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import arrow_schema
 from rdmeta.spark.source.states import slices_of_state
-from rdmeta.spark.source.wanted import Wanted
 
 pytestmark = pytest.mark.timeout(150)
 # The Metadata versions that brokers speak.
@@ -231,7 +231,7 @@ def test_the_data_source_of_spark_reads_the_configurations_of_topics(
     )
     tables = [
         rows
-        for each in slices_of_state(options, Wanted.of(options))
+        for each in slices_of_state(options, RowFilter.of(options))
         for rows in each.rows(arrow_schema("configs"))
     ]
     found = {row["key"]: row for rows in tables for row in rows.to_pylist()}

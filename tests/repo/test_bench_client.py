@@ -137,8 +137,8 @@ def test_a_round_times_each_way_to_ask_beside_what_the_broker_says(
 ) -> None:
     monkeypatch.setattr(raised, "PAUSE", 0.0)
     monkeypatch.setattr(raised, "OURS", {"client": lambda conf: conf["s"]})
-    monkeypatch.setattr(raised.Told, "context", lambda _self: time.sleep(0.05))
-    told = {"a": raised.Told("ca", lambda _context: time.sleep(0.02))}
+    monkeypatch.setattr(raised.ToldSocket, "context", lambda _self: time.sleep(0.05))
+    told = {"a": raised.ToldSocket("ca", lambda _context: time.sleep(0.02))}
     found = raised.one_round(told, {"a": {"s": 0.03}})
     assert found["a, client"] == 30.0
     assert found["a, told"] >= 70.0

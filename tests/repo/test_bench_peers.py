@@ -18,11 +18,11 @@ import pytest
 import rdmeta
 from bench import build
 from bench.peers import figures
-from bench.peers.figures import QUICK, RANDOM, Scale, known, planned
-from bench.peers.peers import PEERS, Java, Limits, Missing, Peer, complaint, debian
+from bench.peers.figures import QUICK, RANDOM, PeerScale, known, planned
+from bench.peers.peers import PEERS, Java, Limits, Peer, PeerMissing, complaint, debian
 from bench.peers.run import (
-    MeasureError,
-    State,
+    PeerError,
+    RunState,
     arguments,
     main,
     served,
@@ -117,7 +117,7 @@ def test_a_figure_without_turns_gives_no_row() -> None:
 
 
 def test_names_of_rows_are_distinct() -> None:
-    names = known(Scale())
+    names = known(PeerScale())
     assert len(set(names)) == len(names)
 
 
@@ -135,7 +135,7 @@ class Broken(Peer):
 
 
 def test_a_worker_that_fails_makes_its_peer_missing_with_its_last_words(tmp_path: Path) -> None:
-    with pytest.raises(Missing, match="stopped at 10 topics: out of luck"):
+    with pytest.raises(PeerMissing, match="stopped at 10 topics: out of luck"):
         work(Broken(), 10, tmp_path, Limits(1, 1, 0), "")
 
 
@@ -149,7 +149,7 @@ def test_a_worker_with_useless_output_makes_its_peer_missing(
         def command(self, mode: str, work: Path, limits: Limits, bootstrap: str) -> list[str]:
             return [sys.executable, "-c", f"print({output!r})"]
 
-    with pytest.raises(Missing, match=why):
+    with pytest.raises(PeerMissing, match=why):
         work(Odd(), 10, tmp_path, Limits(1, 1, 0), "")
 
 
@@ -169,20 +169,20 @@ def test_the_option_again_without_a_last_run_is_an_error_that_names_the_file(
 
 
 def test_a_dropped_peer_loses_its_samples_and_without_rdmeta_the_run_ends() -> None:
-    state = State({"broken": "1", "go": "1"}, {}, {("broken", 10): [{}], ("go", 10): [{}]})
+    state = RunState({"broken": "1", "go": "1"}, {}, {("broken", 10): [{}], ("go", 10): [{}]})
     state.drop(Broken(), "out of luck")
     assert state.missing == {"broken": "out of luck"}
     assert state.versions == {"go": "1"}
     assert state.runs == {("go", 10): [{}]}
-    with pytest.raises(MeasureError, match="rdmeta: no compiler"):
+    with pytest.raises(PeerError, match="rdmeta: no compiler"):
         state.drop(PEERS[0], "no compiler")
 
 
 def test_the_share_off_cpu_is_that_of_the_worst_size() -> None:
     runs: dict[tuple[str, int], list[Any]]
     runs = {("rdmeta", 10): [{"off_cpu": 0.5}, {}], ("rdmeta", 100): [{}], ("go", 10): [{}]}
-    assert State(runs=runs).off_cpu("rdmeta") == 0.5
-    assert State(runs=runs).off_cpu("go") == 0.0
+    assert RunState(runs=runs).off_cpu("rdmeta") == 0.5
+    assert RunState(runs=runs).off_cpu("go") == 0.0
 
 
 def test_a_reason_is_the_line_with_the_error_without_colours_and_addresses() -> None:
@@ -193,7 +193,7 @@ def test_a_reason_is_the_line_with_the_error_without_colours_and_addresses() -> 
 
 
 def test_without_install_a_missing_package_is_not_installed() -> None:
-    with pytest.raises(Missing, match="librdkafka-dev"):
+    with pytest.raises(PeerMissing, match="librdkafka-dev"):
         debian(False, "librdkafka-dev")
 
 
@@ -215,10 +215,10 @@ def test_a_compiled_java_peer_without_a_client_is_missing_with_the_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     java = java_built_by(tmp_path, monkeypatch, "echo '[ERROR] no network'; exit 1")
-    with pytest.raises(Missing, match="mvn compile: .*no network"):
+    with pytest.raises(PeerMissing, match="mvn compile: .*no network"):
         java.prepare(install=True)
     java = java_built_by(tmp_path / "idle", monkeypatch, "exit 0")
-    with pytest.raises(Missing, match=r"no kafka-clients\.jar"):
+    with pytest.raises(PeerMissing, match=r"no kafka-clients\.jar"):
         java.prepare(install=True)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from scene import BLACK, INVALID, NAMES
 
-from rdmeta.client.actions import Call, Finish
+from rdmeta.client.actions import Finish, OtherRequest
 from rdmeta.errors import InvalidTopicError, RequestTimedOutError, UnsupportedVersionError
 from rdmeta.model import ALL, All, Request
 
@@ -253,7 +253,7 @@ class App:
     def call(self) -> None:
         """Sends another request than Metadata."""
         deadline = self.world.now + self.random.choice((0.3, 5.0, 60.0))
-        call = Call(60, 0, 2, lambda version: b"")
+        call = OtherRequest(60, 0, 2, lambda version: b"")
         number = self.world.policy.call(self.world.now, call, deadline)
         self.world.say("call", "call", number)
         self._new_waiter(number, deadline).call = True

@@ -23,7 +23,7 @@ from violation import EPSILON, JITTER, Violation
 
 from rdmeta.cache import DENIED, NOT_CACHED, UNKNOWN_TOPIC, WAITING
 from rdmeta.cache import INVALID as INVALID_STATE
-from rdmeta.client.actions import Close, Connect, Kind, Node, Poll, Send
+from rdmeta.client.actions import Close, Connect, Node, Poll, RequestKind, Send
 from rdmeta.config.address import Address
 from rdmeta.model import ALL, Applied, Partition, Request, Topic
 
@@ -118,7 +118,9 @@ class Invariants:
         self.servers: dict[Address, Known] = {}
         self.idle_polls: deque[float] = deque(maxlen=20)
         # The times that the last answers of each kind took.
-        self.round_trips: dict[Kind, deque[float]] = {kind: deque(maxlen=16) for kind in Kind}
+        self.round_trips: dict[RequestKind, deque[float]] = {
+            kind: deque(maxlen=16) for kind in RequestKind
+        }
         self.settling = Settling(0.0, 0.0)
 
     # ---- hooks ----------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ class Invariants:
             known.throttled_until = max(known.throttled_until, until)
         if applied is None or sent is None:
             return
-        whole = send.kind is Kind.FULL or sent.names is None
+        whole = send.kind is RequestKind.FULL or sent.names is None
         self.forces = [
             (order, names)
             for order, names in self.forces
@@ -381,7 +383,7 @@ class Invariants:
         windows that end now. A name is new once each time that it becomes needed. A request is
         periodic if 0.8 intervals have passed since the full refresh before.
         """
-        is_new = send.kind is Kind.NEW and not send.hedge and self.world.app.takes_new(names)
+        is_new = send.kind is RequestKind.NEW and not send.hedge and self.world.app.takes_new(names)
         is_election = self._is_election(send, names or frozenset())
         if self._is_periodic(send) or is_new or is_election:
             return
@@ -421,7 +423,7 @@ class Invariants:
         last = max(begun, default=-math.inf)
         gap = ELECTION_SHARE * self.config.fast_interval
         now = self.world.now
-        if send.kind is not Kind.NAMES or send.hedge or now > last + ELECTION + EPSILON:
+        if send.kind is not RequestKind.NAMES or send.hedge or now > last + ELECTION + EPSILON:
             return False
         if now < self.election_at + gap - EPSILON:
             return False
@@ -433,7 +435,9 @@ class Invariants:
 
         A refresh of the brokers alone that the application asks for does not put it off.
         """
-        is_full = send.kind is Kind.FULL or (send.kind is Kind.BROKERS and send.reason != "refresh")
+        is_full = send.kind is RequestKind.FULL or (
+            send.kind is RequestKind.BROKERS and send.reason != "refresh"
+        )
         if send.hedge or not is_full:
             return False
         before, now, interval = self.full_at, self.world.now, self.config.refresh_interval

@@ -45,8 +45,8 @@ MISTAKES: dict[str, Mistake] = {
     "a hint not purged": Mistake("asking.py", "s.cache.apply_failure(flight.request)", "pass"),
     "a need lost when an answer overtakes it": Mistake(
         "policy.py",
-        "self._asking.succeeded(flight, now)",
-        "self._asking.succeeded(flight, now); s.demand.sent(list(s.demand.new))",
+        "self._requests.succeeded(flight, now)",
+        "self._requests.succeeded(flight, now); s.subscriptions.sent(list(s.subscriptions.new))",
     ),
     "busy taken for lost": Mistake(
         "connecting.py", "and s.nodes.is_lost(now, self._wish)", "and s.nodes.is_any_ready"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from network import Answer, Link
 
-from rdmeta.client.actions import Action, Call, Close, Connect, Finish, Node, Send
+from rdmeta.client.actions import Action, Close, Connect, Finish, Node, OtherRequest, Send
 from rdmeta.model import Applied, Request
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def _shown(what: object) -> str:
     if isinstance(what, Request):
         topics = what.topics
         return "all topics" if not isinstance(topics, tuple | list) else f"{list(topics)}"
-    if isinstance(what, Call):
+    if isinstance(what, OtherRequest):
         return f"API {what.api_key}"
     if isinstance(what, Node):
         return f"{what.id} at {what.host}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from network import Answer, Link
 from violation import EPSILON, JITTER, Violation
 
-from rdmeta.client.actions import Connect, Kind, Send
+from rdmeta.client.actions import Connect, RequestKind, Send
 from rdmeta.config.address import Address
 from rdmeta.model import ALL, Advice, All, Applied, Due, DueReason, Request
 
@@ -34,7 +34,7 @@ class Rules:
         self.full_at = -math.inf
         self.equivalents = 0
         # The number of equal answers, and the time, of the last answer to a full refresh.
-        self.last_full: dict[Kind, tuple[int, float]] = {}
+        self.last_full: dict[RequestKind, tuple[int, float]] = {}
         self.version = 0
         self.due: list[Due] = []
         self.behind: dict[Address, None] = {}
@@ -76,7 +76,7 @@ class Rules:
         self.topics_of_the_blacklist_are_not_asked_for(send.request)
         if send.hedge:
             return
-        if send.kind in (Kind.FULL, Kind.BROKERS):
+        if send.kind in (RequestKind.FULL, RequestKind.BROKERS):
             self._full(send)
         self.another_node_is_asked_after_an_older_answer(send, link)
 
@@ -96,7 +96,7 @@ class Rules:
             self.equivalent_answers_slow_refreshes_down(send.kind)
         self.full_at = now
 
-    def equivalent_answers_slow_refreshes_down(self, kind: Kind) -> None:
+    def equivalent_answers_slow_refreshes_down(self, kind: RequestKind) -> None:
         """After n answers in a row that brought nothing nearer, a refresh waits for its backoff.
 
         That is 0.8 min(retry.backoff 2^(n - 1), retry.backoff.max) at least after the last answer
@@ -135,13 +135,13 @@ class Rules:
         self.trying_since = None
         if Advice.ASK_OTHER in applied.advice:
             self._older(address)
-        if send.kind is not Kind.NEW:
+        if send.kind is not RequestKind.NEW:
             due = self.world.cache.due()
             same = self.world.cache.version == self.version and due == self.due
             self.equivalents += 1
             if not same:
                 self.begin_anew()
-            if send.kind in (Kind.FULL, Kind.BROKERS):
+            if send.kind in (RequestKind.FULL, RequestKind.BROKERS):
                 self.last_full[send.kind] = self.equivalents, self.world.now
         self.only_a_rebootstrap_changes_the_cluster()
         self.may_change_cluster &= answer.version < 2

@@ -19,7 +19,7 @@ from simulated_history import Simulation, Step, history
 
 from rdmeta import pipeline
 from rdmeta.pipeline.layout import Parts, write_layout
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.spark import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -69,7 +69,7 @@ def plan(root: Path, name: str) -> pipeline.Plan:
 
 
 def prepared(root: Path, name: str) -> None:
-    write_layout(Place(root / name), PARTS)
+    write_layout(Store(root / name), PARTS)
 
 
 def assert_is_whole(root: Path, name: str) -> None:

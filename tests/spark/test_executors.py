@@ -17,7 +17,7 @@ from recorded import cluster_day, large_days
 
 from rdmeta import pipeline
 from rdmeta.pipeline.lock import Lock
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.spark import executors, remote, run
 from rdmeta.spark.executors import spark_engine
 from rdmeta.spark.remote import made
@@ -75,7 +75,7 @@ def test_an_error_of_an_executor_is_raised_as_it_is(
     plan = pipeline.plan([source], out, in_place=True)
     lost = [replace(task, token="of a dead run") for task in plan.tasks]
     another = pytest.raises(pipeline.LockedError, match="another run has taken it over")
-    with Lock(Place(out)), another:
+    with Lock(Store(out)), another:
         list(spark_engine(spark)(lost))
 
 

@@ -21,7 +21,7 @@ from waiting import until
 from rdmeta import Image, MetadataCache, partitions_for
 from rdmeta._version import __version__
 from rdmeta.spark import functions as F
-from rdmeta.spark.functions.columns import _shipped
+from rdmeta.spark.functions.column_functions import _shipped
 
 # Spark's worker runs the function like this; `{rdmeta}` is the code that sets up rdmeta there.
 EXECUTOR = """

@@ -26,7 +26,7 @@ from spark_cluster import spark_cluster
 from rdmeta import pipeline
 from rdmeta.pipeline.errors import LockedError
 from rdmeta.pipeline.layout import Parts, write_layout
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
 HOOK = Path(__file__).parents[1] / "support/renames"
@@ -42,7 +42,7 @@ class Folders:
         for day in range(1, days + 1):
             cluster_day(self.source, "one", day)
         for out in (root / "whole", self.out):
-            write_layout(Place(out), {"one": Parts("day", 1)})
+            write_layout(Store(out), {"one": Parts("day", 1)})
         pipeline.run(self.plan(root / "whole"), workers=1)
         self.told = root / "told"
         self.told.mkdir()

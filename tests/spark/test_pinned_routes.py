@@ -21,10 +21,10 @@ from pyspark.sql import functions as sf
 from spark_functions import cache_of
 
 from rdmeta.spark import functions as F
-from rdmeta.spark.functions import states
+from rdmeta.spark.functions import worker_state
 from rdmeta.spark.functions.routes import routes
 from rdmeta.spark.functions.sharing import pinned
-from rdmeta.spark.functions.states import NoStateError
+from rdmeta.spark.functions.worker_state import NoStateError
 
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
 TASKS = 4
@@ -67,10 +67,10 @@ def test_a_task_that_finds_no_such_image_names_it(spark: SparkSession) -> None:
 def test_a_worker_that_lives_on_keeps_few_images_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(states, "_folder", lambda: str(tmp_path))
+    monkeypatch.setattr(worker_state, "_folder", lambda: str(tmp_path))
     rows = (pa.array(["orders"]), pa.array([b"k"]), pa.array([0], pa.int32()), pa.array([1]))
     for number in range(1, 21):
-        cache_of({"orders": [1, 2]}).image().save(tmp_path / states.file_name("many", number))
+        cache_of({"orders": [1, 2]}).image().save(tmp_path / worker_state.file_name("many", number))
         for tasks in (3, 4):
             (route,) = routes(*rows, "many", number, "murmur2", tasks).to_pylist()
             assert route["partition"] == 0

@@ -25,13 +25,13 @@ from rdmeta.history import Recorder, opening
 from rdmeta.history.schema import HistoryError, microseconds
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.layout import Parts, write_layout
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import SCHEMAS, TABLES
 from rdmeta.spark.source import files
 from rdmeta.spark.source.files import ReadError
 from rdmeta.spark.source.pushdown import PushReader
+from rdmeta.spark.source.row_filter import RowFilter, chosen, times_of
 from rdmeta.spark.source.schemas import arrow_schema
-from rdmeta.spark.source.wanted import Wanted, chosen, times_of
 
 PARTS = {
     "cluster-0": Parts("day", 1),
@@ -56,7 +56,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cluster_day(root / "before", "old", 1, (1, 2, 3, 1), at=3600 * 20, every=3600)
     moved(root / "before", root / "history", timedelta(hours=2))
     configured(root / "history")
-    write_layout(Place(root / "out"), PARTS)
+    write_layout(Store(root / "out"), PARTS)
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
     return root
 
@@ -124,7 +124,7 @@ def test_a_time_chooses_the_same_rows_of_both(root: Path, table: str, bound: str
     us = microseconds(datetime.fromisoformat(moment))
     limits: dict[str, Any] = {f"{bound}_us": us}
     every = silver_of(root, table)
-    wanted = chosen(every, table, Wanted(**limits))
+    wanted = chosen(every, table, RowFilter(**limits))
     assert 0 < wanted.num_rows < every.num_rows
     options = {"table": table, bound: moment}
     assert sorted_rows(read(path=str(root / "history"), **options)) == sorted_rows(wanted)
@@ -156,7 +156,7 @@ def test_an_interval_is_of_a_time_if_it_has_a_part_in_it() -> None:
     times = {"began_at": [0, 10, 20, 30, 20], "ended_at": [20, 30, 20, 40, 25]}
     kind = pa.timestamp("us", tz="UTC")
     rows = pa.table({name: pa.array(values, kind) for name, values in times.items()})
-    found = chosen(rows, "topic_interval", Wanted(since_us=20, until_us=30))
+    found = chosen(rows, "topic_interval", RowFilter(since_us=20, until_us=30))
     begins = [microseconds(each) for each in found["began_at"].to_pylist()]
     assert begins == [10, 20, 20]
 
@@ -165,22 +165,22 @@ def test_an_interval_is_of_a_time_if_it_has_a_part_in_it() -> None:
 def test_clusters_and_topics_choose_rows(root: Path) -> None:
     every = history.read(root / "history")
     topics = sorted(set(every["topic"].to_pylist()) - {None})[:2]
-    for place in ("history", "out"):
-        found = read(path=str(root / place), cluster="cluster-0,old", topic=",".join(topics))
+    for store in ("history", "out"):
+        found = read(path=str(root / store), cluster="cluster-0,old", topic=",".join(topics))
         assert set(found["cluster_id"].to_pylist()) == {"cluster-0", "old"}
         assert set(found["topic"].to_pylist()) == set(topics)
         intervals = read(
-            path=str(root / place), table="partition_interval", cluster="old", topic=topics[0]
+            path=str(root / store), table="partition_interval", cluster="old", topic=topics[0]
         )
         assert set(intervals["cluster_id"].to_pylist()) <= {"old"}
 
 
 @pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_an_error_that_names_those_there(root: Path) -> None:
-    for place in ("history", "out"):
+    for store in ("history", "out"):
         for table in ("changes", "change"):
             with pytest.raises(ConfigError, match="option cluster = 'nope'.* has cluster-0, cl"):
-                read(path=str(root / place), table=table, cluster="cluster-0,nope")
+                read(path=str(root / store), table=table, cluster="cluster-0,nope")
 
 
 @pytest.fixture
@@ -188,9 +188,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files of rows that are opened, in their order."""
     names: list[str] = []
 
-    def counted(place: Place, name: str) -> Any:
+    def counted(store: Store, name: str) -> Any:
         names.append(name)
-        return place.opened(name)
+        return store.opened(name)
 
     monkeypatch.setattr(files, "opened", counted)
     return names
@@ -206,7 +206,7 @@ def test_only_files_of_the_cluster_and_of_the_time_are_opened(
     for cluster in ("one", "two"):
         for day in (1, 2, 3, 4):
             cluster_day(tmp_path / "history", cluster, day)
-    write_layout(Place(tmp_path / "out"), {c: Parts("day", 1) for c in ("one", "two")})
+    write_layout(Store(tmp_path / "out"), {c: Parts("day", 1) for c in ("one", "two")})
     pipeline.run(pipeline.plan([tmp_path / "history"], tmp_path / "out"), workers=1)
     every = sorted(path for path in (tmp_path / "history").rglob("changes-*.parquet"))
     chosen_files = [p for p in every if "cluster=one/day=2026-11-02" in str(p)]
@@ -235,7 +235,7 @@ def test_only_footers_of_the_cluster_and_of_the_day_are_opened(
         seen.append(path)
         return before(path, size)
 
-    monkeypatch.setattr("rdmeta.history.looking.opened", counted)
+    monkeypatch.setattr("rdmeta.history.directory_scan.opened", counted)
     for table in ("changes", "change"):
         reader_of(
             path=str(tmp_path / "history"), table=table, cluster="two", since="2026-11-02T12:00"
@@ -332,12 +332,12 @@ def test_a_sensitive_configuration_is_masked(tmp_path: Path) -> None:
     cluster_day(tmp_path, "one", 1)
     (path, *_) = sorted(tmp_path.rglob("changes-*.parquet"))
     table = pq.read_table(path, partitioning=None)
-    place = table.schema.get_field_index("kind")
+    store = table.schema.get_field_index("kind")
     kinds = ["observed_from", *["config_changed"] * (table.num_rows - 1)]
-    table = table.set_column(place, "kind", pa.array(kinds))
-    place = table.schema.get_field_index("detail")
+    table = table.set_column(store, "kind", pa.array(kinds))
+    store = table.schema.get_field_index("detail")
     details = pa.array([None, *["sasl.jaas.config=hunter2"] * (table.num_rows - 1)])
-    pq.write_table(table.set_column(place, "detail", details), path)
+    pq.write_table(table.set_column(store, "detail", details), path)
     found = read(path=str(tmp_path))["detail"].to_pylist()
     assert "sasl.jaas.config=***" in found
     assert "sasl.jaas.config=hunter2" not in found
@@ -362,7 +362,7 @@ def test_each_table_has_a_begin_and_an_end() -> None:
 
 
 def test_a_moment_needs_no_offset() -> None:
-    wanted = Wanted(since_us=0)
+    wanted = RowFilter(since_us=0)
     assert wanted.since == datetime(1970, 1, 1, tzinfo=timezone.utc)
     assert wanted.until is None
 
@@ -371,9 +371,9 @@ def test_a_moment_needs_no_offset() -> None:
 @pytest.mark.parametrize("place", ["history", "out"])
 @pytest.mark.parametrize("table", ["changes", "partition_interval"])
 def test_times_at_the_ends_of_the_calendar_are_no_bounds(
-    root: Path, table: str, place: str
+    root: Path, table: str, store: str
 ) -> None:
-    given = {"path": str(root / place), "table": table}
+    given = {"path": str(root / store), "table": table}
     every = read(**given).num_rows
     for until in ("9999-12-31", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59-12:00"):
         assert read(**given, until=until).num_rows == every, until

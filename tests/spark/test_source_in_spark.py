@@ -31,9 +31,9 @@ from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.pushdown import narrowed
+from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import arrow_schema
 from rdmeta.spark.source.states import _asked, slices_of_state
-from rdmeta.spark.source.wanted import Wanted
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
@@ -197,7 +197,7 @@ def test_pushed_topics_and_partitions_reach_the_request_and_images(
                 assert rows(found) == rows(every.where(condition))
     fetch(cache, cluster.bootstrap)  # no request has created it
     assert "nope" not in {each.name for each in cache.image().topics()}
-    wanted = narrowed(Wanted(), "partitions", EqualTo(("topic",), "orders"))
+    wanted = narrowed(RowFilter(), "partitions", EqualTo(("topic",), "orders"))
     wanted = narrowed(wanted, "partitions", In(("partition",), (1, 3)))
     parsed = Options.parse({"bootstrap.servers": cluster.bootstrap, "table": "partitions"})
     (task,) = slices_of_state(parsed, wanted)

@@ -18,9 +18,9 @@ from stream_plans import Stream
 from rdmeta import history, pipeline
 from rdmeta.history import HistoryError
 from rdmeta.history import opening as history_opening
-from rdmeta.pipeline.place import Place
-from rdmeta.spark.source import feed, files, ranges
-from rdmeta.spark.source.feed import DataLossError
+from rdmeta.pipeline.store import Store
+from rdmeta.spark.source import files, folder_feed, ranges
+from rdmeta.spark.source.folder_feed import DataLossError
 from rdmeta.spark.source.offsets import Offset, OffsetError, Position
 
 
@@ -43,7 +43,7 @@ def unended(root: Path, changes: int = 3) -> list[Path]:
 @pytest.fixture
 def young(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets recordings of the past be ones that may go on."""
-    monkeypatch.setattr(feed, "_OVER", 1 << 62)
+    monkeypatch.setattr(folder_feed, "_OVER", 1 << 62)
 
 
 # ---- what is gone -------------------------------------------------------------------------------
@@ -294,9 +294,9 @@ def test_files_of_a_recording_without_a_part_in_the_time_are_not_read(
     seen: list[str] = []
     opened = files.opened
 
-    def noted(place: Place, name: str) -> Any:
+    def noted(store: Store, name: str) -> Any:
         seen.append(name.rpartition("/")[2])
-        return opened(place, name)
+        return opened(store, name)
 
     monkeypatch.setattr(ranges, "opened", noted)
     stream = Stream(options(tmp_path, since=last.isoformat(), maxFilesPerTrigger="2"))

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from rdmeta.errors import ConfigError
-from rdmeta.spark.session import hidden_pattern
 from rdmeta.spark.source import DefaultSource
 from rdmeta.spark.source.options import Options, label
 from rdmeta.spark.source.schemas import arrow_schema, columns_of, spark_schema
+from rdmeta.spark.spark_session import hidden_pattern
 
 PATH = {"path": "/history"}
 LIVE = {"bootstrap.servers": "127.0.0.1:9", "table": "partitions"}

@@ -20,8 +20,8 @@ from stream_plans import Stream
 from rdmeta import history
 from rdmeta.history import HistoryError
 from rdmeta.pipeline import listing
-from rdmeta.pipeline.place import Place
-from rdmeta.spark.source.feed import DataLossError
+from rdmeta.pipeline.store import Store
+from rdmeta.spark.source.folder_feed import DataLossError
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def footers_opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     opened: list[str] = []
     real = listing._opened
 
-    def noted(place: Place, entry: Any) -> Any:
+    def noted(place: Store, entry: Any) -> Any:
         opened.append(entry.name)
         return real(place, entry)
 
@@ -88,7 +88,7 @@ def test_a_stream_of_a_store_has_each_row_once(
         path.name for path in tmp_path.rglob("*.parquet")
     )
     assert len(opened) == len(set(opened))
-    store = Place(uri)
+    store = Store(uri)
     for entry in list(store.files("more")):
         if entry.name.endswith(paths[1].name):
             store.put(entry.name, b"PAR1")
@@ -103,7 +103,7 @@ def test_rows_that_are_gone_from_a_store_are_an_error(uri: str, tmp_path: Path) 
     stream = Stream({"path": uri, "maxRowsPerTrigger": "4"})
     assert stream.plan()
     tasks = stream.tasks()
-    store = Place(uri)
+    store = Store(uri)
     entries = list(store.files())
     for entry in entries[:1]:
         store.remove(entry.name)

@@ -15,7 +15,7 @@ from spark_functions import cache_of
 
 from rdmeta.errors import Error
 from rdmeta.spark import NoJavaError, NoSparkError, build_session, find_java
-from rdmeta.spark.session import is_served, reason_of
+from rdmeta.spark.spark_session import is_served, reason_of
 
 
 def test_java_is_looked_for_as_spark_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

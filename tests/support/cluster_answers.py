@@ -5,7 +5,7 @@ from __future__ import annotations
 from rdmeta import EmbeddedCluster, MetadataCache, encode_metadata_request
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.model import ALL
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.session import METADATA
 
 

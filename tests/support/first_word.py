@@ -117,7 +117,7 @@ def ask(broker: int, address: str, topics: list[str], say: Callable[[str], None]
 
     from rdmeta import Error, encode_metadata_request
     from rdmeta.config.address import parse_bootstrap
-    from rdmeta.net.blocking import Connection, Deadline
+    from rdmeta.net.blocking_session import Connection, Deadline
 
     request = encode_metadata_request(12, tuple(topics))
     before = b""

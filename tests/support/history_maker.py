@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from rdmeta.history.columns import single
 from rdmeta.history.pace import Sight
-from rdmeta.history.recording import Recording
+from rdmeta.history.recording import OpenRecording
 from rdmeta.history.schema import CHANGE_SCHEMA, day_folder
 from rdmeta.history.writing import write_whole
 
@@ -243,7 +243,7 @@ class _Watcher:
         self.every = round(1e6 * plan.every)
         self.phase = which * self.every // 2
         self.skew = round(1e6 * plan.skew) * which
-        self.recording: Recording | None = None
+        self.recording: OpenRecording | None = None
         # Rows of the day before that no poll of it saw.
         self.late: tuple[Any, pa.Table] | None = None
         self.version = 1
@@ -334,7 +334,7 @@ class _Watcher:
     def _begin(
         self, state: pa.Table, at: int, reason: str | None = None, continues: str | None = None
     ) -> int:
-        self.recording = Recording(self.cluster_id, _when(at), continues)
+        self.recording = OpenRecording(self.cluster_id, _when(at), continues)
         self.recording.session = str(UUID(bytes=self.random.bytes(16), version=4))
         versions = pa.repeat(self.version, len(state))
         return self.recording.begin_with(_replaced(state, version=versions), self.version, reason)

@@ -17,7 +17,7 @@ import frames
 from frames import B, P, T
 
 from rdmeta import Applied, Error, MetadataCache, TransportError
-from rdmeta.client.actions import Close, Connect, Finish, Kind, Send
+from rdmeta.client.actions import Close, Connect, Finish, RequestKind, Send
 from rdmeta.client.policy import Policy, Problem, Updated
 from rdmeta.config import Config
 from rdmeta.config.address import Address
@@ -138,7 +138,7 @@ class Driver:
 
     # ---- requests ----
 
-    def sent(self, kind: Kind | None = None) -> Send:
+    def sent(self, kind: RequestKind | None = None) -> Send:
         """Returns the only open request, or the only one of a kind."""
         self.poll()
         (send,) = [each for each in self.open.values() if kind in (None, each.kind)]

@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 import rdmeta.spark
 from rdmeta.embedded import EmbeddedCluster
-from rdmeta.spark.session import _hiding_secrets
+from rdmeta.spark.spark_session import _hiding_secrets
 
 __all__ = ["CREDENTIALS", "PASSWORD"]
 

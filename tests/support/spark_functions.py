@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 
 from rdmeta import ALL, MetadataCache, partitions_for
 from rdmeta.spark import functions as F
-from rdmeta.spark.functions.columns import literal_of
+from rdmeta.spark.functions.column_functions import literal_of
 from rdmeta.spark.functions.sharing import pinned
 
 RACKS = {1: "a", 2: "b", 3: None, 4: "d"}
@@ -176,7 +176,7 @@ def check_private_memory(spark: SparkSession, folder: Path) -> None:
     def measured(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import re
 
-        from rdmeta.spark.functions.states import state_of
+        from rdmeta.spark.functions.worker_state import state_of
 
         def own() -> int:
             text = Path("/proc/self/smaps_rollup").read_text()

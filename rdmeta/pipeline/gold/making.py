@@ -33,7 +33,7 @@ from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, table_file
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import SCHEMAS, parquet_writer
 from rdmeta.pipeline.work import MadeFile, MadeMonth, MonthTask, Result, tables_of
 
@@ -129,7 +129,7 @@ class _Silver:
     def __init__(self, task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -> None:
         self.connection = connection
         self._task, self._folder = task, folder
-        self._out = Place(task.out)
+        self._out = Store(task.out)
         self._paths: dict[str, str] = {}
         self.begin, self.end = _begin_of(task.month), _end_of(task.month)
         last = task.periods[-1] if task.periods else task.month
@@ -262,7 +262,7 @@ def _parts(task: MonthTask, table: str, period: str) -> list[str]:
 
 
 def _write(task: MonthTask, silver: _Silver, result: Result) -> None:
-    out = Place(task.out)
+    out = Store(task.out)
     made = replace(silver.read, digest=digest_of_month(task, silver.read))
     footer = json.dumps(
         {"cluster_id": task.cluster_id, "month": task.month, **vars(made)}, sort_keys=True

@@ -12,7 +12,7 @@ from rdmeta.pipeline.gold.making import digest_of_month
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import Parts, gold_file, period_of, table_file
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.work import MadeMonth, MonthTask, Settings, tables_of
 
@@ -87,7 +87,7 @@ def month_tasks(
             yield replace(task, reason=reason)
 
 
-def months_of_footers(out: Place, names: Iterable[str]) -> dict[str, dict[str, MadeMonth]]:
+def months_of_footers(out: Store, names: Iterable[str]) -> dict[str, dict[str, MadeMonth]]:
     """Returns what files of gold say that they were made from, by cluster and month.
 
     A month counts only if all its files are there and say the same. Raises OSError.
@@ -117,7 +117,7 @@ def _months_of(periods: Sequence[str]) -> Iterator[str]:
         year, number = year + number // 12, number % 12 + 1
 
 
-def _footer(out: Place, name: str) -> dict[str, Any]:
+def _footer(out: Store, name: str) -> dict[str, Any]:
     text = made_from(out, name)
     footer: dict[str, Any] = {} if text is None else json.loads(text)
     return footer

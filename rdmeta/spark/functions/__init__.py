@@ -21,7 +21,7 @@ except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark.functions", "spark") from error
 
 from rdmeta.spark.functions.as_of import with_metadata
-from rdmeta.spark.functions.columns import leader_of, partition_for, rack_of, register
+from rdmeta.spark.functions.column_functions import leader_of, partition_for, rack_of, register
 from rdmeta.spark.functions.routing import repartition_by_leader
 from rdmeta.spark.functions.sharing import Shared, share
 

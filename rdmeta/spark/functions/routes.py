@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from rdmeta._core import partitions_for
 from rdmeta.cache import Attached
-from rdmeta.spark.functions.looking import counted, typed, without_codes
-from rdmeta.spark.functions.states import image_at, image_of_number
+from rdmeta.spark.functions.row_lookups import counted, typed, without_codes
+from rdmeta.spark.functions.worker_state import image_at, image_of_number
 
 __all__ = ["routes", "tasks_of"]
 

@@ -8,7 +8,7 @@ from uuid import uuid4
 from pyspark.sql import functions as sf
 from pyspark.sql.types import AtomicType
 
-from rdmeta.spark.functions.columns import on_executors, typed
+from rdmeta.spark.functions.column_functions import on_executors, typed
 from rdmeta.spark.functions.sharing import Shared, pinned
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from rdmeta.cache import Attached, Image, MetadataCache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-from rdmeta.spark.functions.states import NoStateError, file_name, number_of
+from rdmeta.spark.functions.worker_state import NoStateError, file_name, number_of
 
 __all__ = ["Shared", "chosen", "pinned", "share"]
 

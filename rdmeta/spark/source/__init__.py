@@ -49,11 +49,11 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns what plans and reads a batch; raises ConfigError."""
+        from rdmeta.spark.source.batch_reader import BatchReader
         from rdmeta.spark.source.pushdown import PushReader
-        from rdmeta.spark.source.reader import Reader
 
         options = self._taken()
-        kind = PushReader if options.pushdown else Reader
+        kind = PushReader if options.pushdown else BatchReader
         return kind(options, columns_of(options.table, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from rdmeta.spark.source.feed import Chain
+from rdmeta.spark.source.folder_feed import Chain
 from rdmeta.spark.source.offsets import Key, Offset, Position
-from rdmeta.spark.source.wanted import Wanted
+from rdmeta.spark.source.row_filter import RowFilter
 
 __all__ = ["advanced", "ends_of"]
 
@@ -22,7 +22,7 @@ def ends_of(chains: Iterable[Chain]) -> dict[Key, Position]:
 def advanced(
     start: Offset,
     chains: Iterable[Chain],
-    wanted: Wanted,
+    wanted: RowFilter,
     *,
     files: int | None = None,
     rows: int | None = None,
@@ -57,7 +57,7 @@ class _Left:
         self._files, self._rows = files, rows
         self.has_taken = False
 
-    def taken(self, chain: Chain, begin: int, end: int, wanted: Wanted) -> int:
+    def taken(self, chain: Chain, begin: int, end: int, wanted: RowFilter) -> int:
         """Returns the row before which the batch stops in a recording."""
         for piece in chain.pieces:
             stop = min(piece.end, end)

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rdmeta.errors import Error
-from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.redaction import redacted
+from rdmeta.pipeline.store import Store
+from rdmeta.spark.source.row_filter import RowFilter, chosen, groups_of, needed
 from rdmeta.spark.source.schemas import CHANGES
 from rdmeta.spark.source.slices import BATCH_ROWS, Slice
-from rdmeta.spark.source.wanted import Wanted, chosen, groups_of, needed
 
 __all__ = [
     "PACK_BYTES",
@@ -44,7 +44,7 @@ class ReadError(Error):
 class Part:
     """A file, or some of its row groups; `rows` is -1 if they have not been counted yet."""
 
-    place: str
+    store: str
     name: str
     size: int
     rows: int = -1
@@ -61,7 +61,7 @@ class Part:
 class FilesSlice(Slice):
     """Parts of files of one table."""
 
-    def __init__(self, table: str, parts: Sequence[Part], wanted: Wanted) -> None:
+    def __init__(self, table: str, parts: Sequence[Part], wanted: RowFilter) -> None:
         super().__init__()
         self._table, self._parts, self._wanted = table, tuple(parts), wanted
 
@@ -74,10 +74,10 @@ class FilesSlice(Slice):
                 raise _blamed(part, error) from error
 
     def _of_part(self, part: Part, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-        place = Place(part.place)
-        with opened(place, part.name) as stream:
+        store = Store(part.store)
+        with opened(store, part.name) as stream:
             if stream.size() != part.size:
-                raise ReadError(f"{place.shown(part.name)}: it has been replaced; read again")
+                raise ReadError(f"{store.shown(part.name)}: it has been replaced; read again")
             file = pq.ParquetFile(stream)
             groups = groups_of(file.metadata, self._table, self._wanted)
             if part.groups is not None:
@@ -94,12 +94,12 @@ class FilesSlice(Slice):
                 yield redacted(rows) if self._table == CHANGES else rows
 
 
-def opened(place: Place, name: str) -> Any:
+def opened(store: Store, name: str) -> Any:
     """Opens a file for reading; all files of rows are opened here. Raises OSError."""
-    return place.opened(name)
+    return store.opened(name)
 
 
-def slices_of_parts(table: str, parts: Iterable[Part], wanted: Wanted) -> list[Slice]:
+def slices_of_parts(table: str, parts: Iterable[Part], wanted: RowFilter) -> list[Slice]:
     """Returns files in slices; a large file is cut at its row groups. Raises ReadError."""
     cut = (piece for part in parts for piece in _cut(table, part, wanted))
     return [FilesSlice(table, pack, wanted) for pack in packed(cut, lambda part: part.weight)]
@@ -119,20 +119,20 @@ def packed(items: Iterable[_Item], weight: Callable[[_Item], int]) -> Iterator[l
         yield pack
 
 
-def _cut(table: str, part: Part, wanted: Wanted) -> list[Part]:
+def _cut(table: str, part: Part, wanted: RowFilter) -> list[Part]:
     """Returns a part, or those of a large file."""
     if part.weight <= PACK_BYTES:
         return [part]
-    place = Place(part.place)
+    store = Store(part.store)
     try:
-        with opened(place, part.name) as stream:
+        with opened(store, part.name) as stream:
             metadata = pq.ParquetFile(stream).metadata
     except (OSError, pa.ArrowException) as error:
         raise _blamed(part, error) from error
     rows = {n: metadata.row_group(n).num_rows for n in groups_of(metadata, table, wanted)}
     packs = packed(rows, lambda number: rows[number] * ROW_BYTES)
     return [
-        Part(part.place, part.name, part.size, sum(rows[n] for n in pack), tuple(pack))
+        Part(part.store, part.name, part.size, sum(rows[n] for n in pack), tuple(pack))
         for pack in packs
     ]
 
@@ -146,7 +146,7 @@ def whole(batch: pa.RecordBatch, columns: pa.Schema) -> pa.RecordBatch:
 
 
 def _blamed(part: Part, error: Exception) -> ReadError:
-    where = Place(part.place).shown(part.name)
+    where = Store(part.store).shown(part.name)
     if isinstance(error, FileNotFoundError):
         return ReadError(f"{where}: it is gone, or another file has its rows now; read again")
     return ReadError(f"{where}: {error}")

@@ -22,14 +22,14 @@ from pyspark.sql.datasource import (
 )
 
 from rdmeta.history.schema import microseconds
+from rdmeta.spark.source.batch_reader import BatchReader
 from rdmeta.spark.source.options import LAST_US
-from rdmeta.spark.source.reader import Reader
-from rdmeta.spark.source.wanted import Wanted, times_of
+from rdmeta.spark.source.row_filter import RowFilter, times_of
 
 __all__ = ["PushReader", "narrowed"]
 
 
-class PushReader(Reader):
+class PushReader(BatchReader):
     """A reader that narrows what it reads by filters on cluster_id, topic, partition and times."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
@@ -39,7 +39,7 @@ class PushReader(Reader):
         return filters
 
 
-def narrowed(wanted: Wanted, table: str, each: Filter) -> Wanted:
+def narrowed(wanted: RowFilter, table: str, each: Filter) -> RowFilter:
     """Returns what is wanted of rows that a filter lets pass, perhaps with some more rows."""
     attribute: tuple[str, ...] = getattr(each, "attribute", ())
     if len(attribute) != 1:
@@ -64,7 +64,7 @@ def narrowed(wanted: Wanted, table: str, each: Filter) -> Wanted:
     return replace(wanted, since_us=since, until_us=until)
 
 
-def _of_names(wanted: Wanted, name: str, each: Filter) -> Wanted:
+def _of_names(wanted: RowFilter, name: str, each: Filter) -> RowFilter:
     names = frozenset(_names(each))
     if not isinstance(each, (EqualTo, In)):
         return wanted
@@ -75,7 +75,7 @@ def _of_names(wanted: Wanted, name: str, each: Filter) -> Wanted:
     return replace(wanted, topics=names if before is None else before & names)
 
 
-def _of_partitions(wanted: Wanted, each: Filter) -> Wanted:
+def _of_partitions(wanted: RowFilter, each: Filter) -> RowFilter:
     if not isinstance(each, (EqualTo, In)):
         return wanted
     values = each.value if isinstance(each, In) else (each.value,)

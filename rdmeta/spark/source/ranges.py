@@ -13,15 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rdmeta.history.schema import HistoryError
-from rdmeta.pipeline.place import Place
 from rdmeta.pipeline.redaction import redacted
-from rdmeta.spark.source.feed import Chain, Feed, Piece
+from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import PACK_BYTES, ROW_BYTES, opened, packed, whole
+from rdmeta.spark.source.folder_feed import Chain, FolderFeed, Piece
 from rdmeta.spark.source.offsets import Key
 from rdmeta.spark.source.recorded import history_place
+from rdmeta.spark.source.row_filter import RowFilter, chosen, groups_of, needed
 from rdmeta.spark.source.schemas import CHANGES
 from rdmeta.spark.source.slices import BATCH_ROWS, Slice
-from rdmeta.spark.source.wanted import Wanted, chosen, groups_of, needed
 
 __all__ = ["Range", "RangesSlice", "ranges_of", "slices_of_ranges"]
 
@@ -38,14 +38,14 @@ class Range:
     piece: Piece
 
 
-class _ReplacedError(Exception):
+class _MovedError(Exception):
     """A file is gone, or another one has its name."""
 
 
 class RangesSlice(Slice):
     """Ranges of change records below one folder."""
 
-    def __init__(self, feed: Feed, ranges: Sequence[Range], wanted: Wanted) -> None:
+    def __init__(self, feed: FolderFeed, ranges: Sequence[Range], wanted: RowFilter) -> None:
         super().__init__()
         self._feed, self._ranges, self._wanted = feed, tuple(ranges), wanted
 
@@ -54,12 +54,12 @@ class RangesSlice(Slice):
 
         Raises HistoryError, which names a damaged file, and DataLossError if rows are gone.
         """
-        place = history_place(Place(self._feed.where))
+        store = history_place(Store(self._feed.where))
         for each in self._ranges:
-            yield from self._of_range(place, each, columns)
+            yield from self._of_range(store, each, columns)
 
     def _of_range(
-        self, place: Place, wanted: Range, columns: pa.Schema
+        self, store: Store, wanted: Range, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a range, from other files if the plan's are gone."""
         left = [wanted]
@@ -67,13 +67,13 @@ class RangesSlice(Slice):
         for _ in range(_LOOKS):
             try:
                 while left:
-                    for count, batch in self._of_file(place, left[0], columns):
+                    for count, batch in self._of_file(store, left[0], columns):
                         begin += count
                         if batch is not None:
                             yield batch
                     del left[0]
                 return
-            except _ReplacedError:
+            except _MovedError:
                 chain = self._feed.chain(wanted.key)
                 left = [] if chain is None else list(ranges_of(chain, begin, wanted.end))
                 reached = left[-1].end if left else begin
@@ -81,10 +81,10 @@ class RangesSlice(Slice):
                     problem = f"its rows {reached} to {wanted.end} are gone"
                     versions = f"they lead up to version {wanted.piece.until}"
                     self._feed.lose(wanted.key, f"{problem}; {versions}")
-        raise HistoryError(f"{place.shown(wanted.piece.name)}: it changes again and again")
+        raise HistoryError(f"{store.shown(wanted.piece.name)}: it changes again and again")
 
     def _of_file(
-        self, place: Place, part: Range, columns: pa.Schema
+        self, store: Store, part: Range, columns: pa.Schema
     ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
         """Yields counts of rows of a file, each with the wanted ones among them.
 
@@ -92,15 +92,15 @@ class RangesSlice(Slice):
         """
         piece = part.piece
         try:
-            with opened(place, piece.name) as stream:
+            with opened(store, piece.name) as stream:
                 file = pq.ParquetFile(stream) if stream.size() == piece.size else None
                 if file is None or file.metadata.num_rows != piece.rows:
-                    raise _ReplacedError
+                    raise _MovedError
                 yield from self._of_groups(file, part, columns)
         except FileNotFoundError as error:
-            raise _ReplacedError from error
+            raise _MovedError from error
         except (OSError, pa.ArrowException) as error:
-            raise HistoryError(f"{place.shown(piece.name)}: {error}") from error
+            raise HistoryError(f"{store.shown(piece.name)}: {error}") from error
 
     def _of_groups(
         self, file: pq.ParquetFile, part: Range, columns: pa.Schema
@@ -136,7 +136,7 @@ def ranges_of(chain: Chain, begin: int, end: int) -> Iterator[Range]:
             yield Range(chain.key, low, high, piece)
 
 
-def slices_of_ranges(feed: Feed, ranges: Iterable[Range], wanted: Wanted) -> list[Slice]:
+def slices_of_ranges(feed: FolderFeed, ranges: Iterable[Range], wanted: RowFilter) -> list[Slice]:
     """Returns ranges in slices of about the size that a task takes; a large range is cut."""
     cut = (piece for each in ranges for piece in _cut(each))
     packs = packed(cut, lambda each: (each.end - each.begin) * ROW_BYTES)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rdmeta.errors import ConfigError
-from rdmeta.history.listing import Wanted as WantedFiles
+from rdmeta.history.file_listing import RecordingFilter
 from rdmeta.history.schema import HistoryError
-from rdmeta.pipeline.inputs import Recording, arrange, input_of
+from rdmeta.pipeline.inputs import InputRecording, arrange, input_of
 from rdmeta.pipeline.layout import LAYOUT
 from rdmeta.pipeline.listing import Lister, cluster_of, entries, name_of, shown
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import Part
-from rdmeta.spark.source.wanted import Wanted
+from rdmeta.spark.source.row_filter import RowFilter
 
 __all__ = [
     "chosen_clusters",
@@ -29,65 +29,65 @@ _BRONZE = "bronze"
 _ADVICE = "move it elsewhere, or read tables of `rdmeta pipeline`, which sets it aside"
 
 
-def is_pipeline(place: Place) -> bool:
+def is_pipeline(store: Store) -> bool:
     """Returns whether a folder is an OUT of the pipeline; raises ConfigError if it is not there."""
-    if not place.exists():
-        raise ConfigError(f"option path = {place.where!r}: there is no such folder")
-    return place.read(LAYOUT) is not None
+    if not store.exists():
+        raise ConfigError(f"option path = {store.where!r}: there is no such folder")
+    return store.read(LAYOUT) is not None
 
 
-def parts_of_changes(place: Place, wanted: Wanted) -> Iterator[Part]:
+def parts_of_changes(store: Store, wanted: RowFilter) -> Iterator[Part]:
     """Yields the files with wanted change records; raises ConfigError and HistoryError."""
-    for recording in recordings(place, wanted):
+    for recording in recordings(store, wanted):
         for file in recording.files:
             if wanted.has(file.from_us, file.to_us):
-                yield Part(file.place, file.name, file.bytes, file.rows)
+                yield Part(file.store, file.name, file.bytes, file.rows)
 
 
-def recordings(place: Place, wanted: Wanted) -> list[Recording]:
+def recordings(store: Store, wanted: RowFilter) -> list[InputRecording]:
     """Returns the recordings with a part in the wanted time.
 
     Raises ConfigError if there is no such cluster, or no history at all, and HistoryError for a
     file that is damaged or foreign, or rests on one that is.
     """
-    place = history_place(place)
+    store = history_place(store)
     lister = Lister()
-    ids = {cluster_of(each.name) for each, _ in entries(place)} - {""}
+    ids = {cluster_of(each.name) for each, _ in entries(store)} - {""}
     if not ids:
-        raise ConfigError(f"option path = {place.where!r}: there are no history files")
+        raise ConfigError(f"option path = {store.where!r}: there are no history files")
     names: dict[str, str] = {}
     if wanted.clusters is not None and not wanted.clusters <= ids:
-        files = lister.seen(place, WantedFiles()).files
+        files = lister.seen(store, RecordingFilter()).files
         names = {each.cluster_id: each.name for each in files if each.name is not None}
-    clusters = frozenset(chosen_clusters(place, wanted, ids, names))
-    limits = WantedFiles(None, None, wanted.since, wanted.until)
-    seen = lister.seen(place, limits, None if clusters == ids else clusters)
+    clusters = frozenset(chosen_clusters(store, wanted, ids, names))
+    limits = RecordingFilter(None, None, wanted.since, wanted.until)
+    seen = lister.seen(store, limits, None if clusters == ids else clusters)
     for fault in seen.faults:
-        raise HistoryError(f"{shown(place, fault)}: {fault.reason}; {_ADVICE}")
+        raise HistoryError(f"{shown(store, fault)}: {fault.reason}; {_ADVICE}")
     # A name stands for the digest, which nothing here needs.
-    named = [(name_of(place, file), file) for file in seen.files]
-    made, _ = arrange(input_of(place, name, file, name) for name, file in named)
+    named = [(name_of(store, file), file) for file in seen.files]
+    made, _ = arrange(input_of(store, name, file, name) for name, file in named)
     return [each for each in made if wanted.has(each.from_us, each.to_us)]
 
 
-def history_place(place: Place) -> Place:
+def history_place(store: Store) -> Store:
     """Returns the folder with the recordings: an OUT of the pipeline has them in `bronze`.
 
     Raises ConfigError if it is not there.
     """
-    if not is_pipeline(place):
-        return place
-    bronze = Place(place.shown(_BRONZE))
+    if not is_pipeline(store):
+        return store
+    bronze = Store(store.shown(_BRONZE))
     if not bronze.exists():
         raise ConfigError(
-            f"option path = {place.where!r}: there is no folder {_BRONZE} in it, as the tables were"
+            f"option path = {store.where!r}: there is no folder {_BRONZE} in it, as the tables were"
             " made with --in-place; give the folder of the recorder"
         )
     return bronze
 
 
 def chosen_clusters(
-    place: Place, wanted: Wanted, ids: Iterable[str], names: dict[str, str]
+    store: Store, wanted: RowFilter, ids: Iterable[str], names: dict[str, str]
 ) -> list[str]:
     """Returns the ids of the wanted clusters; `names` are those of ids.
 
@@ -98,7 +98,7 @@ def chosen_clusters(
         unknown = wanted.clusters - set(every) - {names[c] for c in every if c in names}
         if unknown:
             raise ConfigError(
-                f"option cluster = {sorted(unknown)[0]!r}: {place.where} has"
+                f"option cluster = {sorted(unknown)[0]!r}: {store.where} has"
                 f" {', '.join(every) or 'no cluster'}"
             )
     return [

@@ -18,13 +18,13 @@ from rdmeta.errors import ConfigError
 from rdmeta.pipeline.days import DAY_US, Day, begin_of, day_at, days_of
 from rdmeta.pipeline.layout import SILVER, cluster_folder, parts_of_rows
 from rdmeta.pipeline.manifest import read_manifest
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import rows_of
 from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
 from rdmeta.spark.source.files import ROW_BYTES, Part, packed
 from rdmeta.spark.source.recorded import chosen_clusters, recordings
+from rdmeta.spark.source.row_filter import RowFilter, chosen
 from rdmeta.spark.source.slices import Slice
-from rdmeta.spark.source.wanted import Wanted, chosen
 
 __all__ = ["parts_of_silver", "slices_of_days"]
 
@@ -32,7 +32,7 @@ __all__ = ["parts_of_silver", "slices_of_days"]
 class TasksSlice(Slice):
     """Tasks of the pipeline, of which only one table is made, and nothing is written."""
 
-    def __init__(self, table: str, tasks: Sequence[Task], wanted: Wanted) -> None:
+    def __init__(self, table: str, tasks: Sequence[Task], wanted: RowFilter) -> None:
         super().__init__()
         self._table, self._tasks, self._wanted = table, tuple(tasks), wanted
 
@@ -43,7 +43,7 @@ class TasksSlice(Slice):
                 yield chosen(rows, self._table, self._wanted)
 
 
-class _Chain(NamedTuple):
+class _PartChain(NamedTuple):
     """Days of a cluster that one task makes, as each needs the state of the one before."""
 
     cluster_id: str
@@ -55,19 +55,19 @@ class _Chain(NamedTuple):
         return sum(files.values())
 
 
-def slices_of_days(place: Place, table: str, wanted: Wanted) -> list[Slice]:
+def slices_of_days(store: Store, table: str, wanted: RowFilter) -> list[Slice]:
     """Returns the tasks that make a table of a folder's recordings, in slices.
 
     Raises ConfigError and HistoryError.
     """
     tasks = [
-        task for chain in _chains(place, table, wanted) for task in _tasks(place, table, chain)
+        task for chain in _chains(store, table, wanted) for task in _tasks(store, table, chain)
     ]
     packs = packed(tasks, lambda task: task.rows * ROW_BYTES // task.buckets)
     return [TasksSlice(table, pack, wanted) for pack in packs]
 
 
-def _chains(place: Place, table: str, wanted: Wanted) -> Iterator[_Chain]:
+def _chains(store: Store, table: str, wanted: RowFilter) -> Iterator[_PartChain]:
     """Yields the wanted days of each cluster.
 
     Which recording tells of a moment follows from all recordings of the day. Which changes of
@@ -76,29 +76,29 @@ def _chains(place: Place, table: str, wanted: Wanted) -> Iterator[_Chain]:
     whole = _of_whole_days(wanted)
     if table == "leader_change" and whole.since_us is not None:
         whole = replace(whole, since_us=whole.since_us - DAY_US)
-    found = recordings(place, whole)
+    found = recordings(store, whole)
     for cluster_id, group in groupby(found, key=lambda each: each.cluster_id):
         chain: list[Day] = []
         for day in days_of(list(group), VERSIONS):
             if not _has_day(wanted, day):
                 continue
             if chain and not day.is_carried:
-                yield _Chain(cluster_id, tuple(chain))
+                yield _PartChain(cluster_id, tuple(chain))
                 chain = []
             chain.append(day)
         if chain:
-            yield _Chain(cluster_id, tuple(chain))
+            yield _PartChain(cluster_id, tuple(chain))
 
 
-def _tasks(place: Place, table: str, chain: _Chain) -> Iterator[Task]:
+def _tasks(store: Store, table: str, chain: _PartChain) -> Iterator[Task]:
     buckets = parts_of_rows(-(-chain.rows // len(chain.days)))
     period = Period(chain.days[0].day, chain.days)
     for bucket in range(buckets):
         if table in tables_of(bucket):
-            yield Task(place.where, chain.cluster_id, bucket, buckets, (period,), "a read")
+            yield Task(store.where, chain.cluster_id, bucket, buckets, (period,), "a read")
 
 
-def _of_whole_days(wanted: Wanted) -> Wanted:
+def _of_whole_days(wanted: RowFilter) -> RowFilter:
     """Returns whole days; a change at midnight itself may belong to the day that ends there."""
     since, until = wanted.since_us, wanted.until_us
     return replace(
@@ -109,7 +109,7 @@ def _of_whole_days(wanted: Wanted) -> Wanted:
     )
 
 
-def _has_day(wanted: Wanted, day: Day) -> bool:
+def _has_day(wanted: RowFilter, day: Day) -> bool:
     since, until = wanted.since_us, wanted.until_us
     if until is not None and begin_of(day.day) >= until:
         return False
@@ -121,7 +121,7 @@ def _has_day(wanted: Wanted, day: Day) -> bool:
 # ---- an OUT of the pipeline ---------------------------------------------------------------------
 
 
-def parts_of_silver(out: Place, table: str, wanted: Wanted) -> Iterator[Part]:
+def parts_of_silver(out: Store, table: str, wanted: RowFilter) -> Iterator[Part]:
     """Yields the parts of a table that may have wanted rows, by their names.
 
     Raises ConfigError if there is no silver or no such cluster.
@@ -148,7 +148,7 @@ def _value(name: str, key: str) -> str:
     return next((value for each, _, value in found if each == key), "")
 
 
-def _has_period(whole: Wanted, period: str) -> bool:
+def _has_period(whole: RowFilter, period: str) -> bool:
     """Returns whether a day, or a month, has a part in whole days."""
     since, until = whole.since_us, whole.until_us
     size = len(period)

@@ -18,9 +18,9 @@ from rdmeta.cache import MetadataCache
 from rdmeta.errors import ConfigError, Error
 from rdmeta.net.fetch import fetch
 from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import arrow_schema
 from rdmeta.spark.source.slices import Slice
-from rdmeta.spark.source.wanted import Wanted
 
 __all__ = ["RowsSlice", "slices_of_state"]
 
@@ -43,7 +43,7 @@ class RowsSlice(Slice):
         yield pa.ipc.open_stream(self._bytes).read_all()
 
 
-def slices_of_state(options: Options, wanted: Wanted) -> list[Slice]:
+def slices_of_state(options: Options, wanted: RowFilter) -> list[Slice]:
     """Returns the wanted rows of a table of a cluster or an image, in slices.
 
     A cluster is asked for the wanted topics only. Raises the errors of `rdmeta.fetch` and
@@ -60,7 +60,7 @@ def slices_of_state(options: Options, wanted: Wanted) -> list[Slice]:
     return [RowsSlice(rows.slice(n, step)) for n in range(0, rows.num_rows, step)]
 
 
-def _asked(options: Options, wanted: Wanted) -> MetadataCache:
+def _asked(options: Options, wanted: RowFilter) -> MetadataCache:
     """Returns what a cluster answers."""
     cache = MetadataCache()
     topics = None if wanted.topics is None else sorted(wanted.topics)
@@ -71,7 +71,7 @@ def _asked(options: Options, wanted: Wanted) -> MetadataCache:
     return cache
 
 
-def _of_image(options: Options, wanted: Wanted) -> pa.Table:
+def _of_image(options: Options, wanted: RowFilter) -> pa.Table:
     from rdmeta._core import Image
 
     if not Path(options.where).is_file():
@@ -82,7 +82,7 @@ def _of_image(options: Options, wanted: Wanted) -> pa.Table:
         raise ConfigError(f"option image = {options.where!r}: {error}") from error
 
 
-def _with_cluster(state: Any, options: Options, wanted: Wanted) -> pa.Table:
+def _with_cluster(state: Any, options: Options, wanted: RowFilter) -> pa.Table:
     """Returns the rows of a table with the cluster's id."""
     columns = arrow_schema(options.table)
     reader = pa.RecordBatchReader.from_stream(state.to_arrow(options.table))
@@ -99,7 +99,7 @@ def _with_cluster(state: Any, options: Options, wanted: Wanted) -> pa.Table:
     return rows.select(columns.names).cast(columns)
 
 
-def _configs(options: Options, wanted: Wanted) -> pa.Table:
+def _configs(options: Options, wanted: RowFilter) -> pa.Table:
     """Returns a row for each configuration of a topic, or for the error of a topic."""
     from rdmeta.client.blocking import Client
 

@@ -24,13 +24,13 @@ from pyspark.sql.streaming.datasource import (
 
 from rdmeta.errors import ConfigError
 from rdmeta.spark.source.advance import advanced, ends_of
-from rdmeta.spark.source.feed import Chain, Feed
+from rdmeta.spark.source.folder_feed import Chain, FolderFeed
 from rdmeta.spark.source.offsets import Key, Offset, OffsetError, Position
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.ranges import Range, ranges_of, slices_of_ranges
+from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
 from rdmeta.spark.source.slices import Slice, exact
-from rdmeta.spark.source.wanted import Wanted
 
 __all__ = ["StreamReader"]
 
@@ -51,8 +51,10 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self._options = options
         self._columns = arrow_schema(CHANGES) if columns is None else columns
-        self._wanted = Wanted.of(options)
-        self._feed = Feed(options.where, self._wanted, fails_on_loss=options.fail_on_data_loss)
+        self._wanted = RowFilter.of(options)
+        self._feed = FolderFeed(
+            options.where, self._wanted, fails_on_loss=options.fail_on_data_loss
+        )
         self._chains: list[Chain] = []
         self._target: Mapping[Key, Position] | None = None
 
@@ -142,7 +144,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     yield each
 
     def _slices(self, ranges: list[Range]) -> list[Slice]:
-        feed = Feed(
+        feed = FolderFeed(
             self._options.where, self._wanted, fails_on_loss=self._options.fail_on_data_loss
         )
         return slices_of_ranges(feed, ranges, self._wanted)

@@ -75,7 +75,7 @@ static void check_changes(cw_t *w, uint64_t since) {
         aw_free(&wanted);
 }
 
-static void test_columns_are_the_members_of_a_record(void) {
+TEST(test_columns_are_the_members_of_a_record) {
         struct ArrowSchema s;
         aw_text_t t;
 
@@ -94,7 +94,7 @@ static void test_columns_are_the_members_of_a_record(void) {
         s.release(&s);
 }
 
-static void test_changes_are_the_records_of_a_visit(void) {
+TEST(test_changes_are_the_records_of_a_visit) {
         uint64_t since;
         cw_t w;
 
@@ -123,7 +123,7 @@ static int32_t count_change(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-static void test_many_changes_come_in_many_batches(void) {
+TEST(test_many_changes_come_in_many_batches) {
         gen_cluster_t *c = aw_cluster(9, 2, 70000, 1);
         struct ArrowArrayStream s;
         int64_t rows = 0;
@@ -151,7 +151,7 @@ static void test_many_changes_come_in_many_batches(void) {
         cw_destroy(&w);
 }
 
-static void test_a_diff_of_images_can_be_a_stream(void) {
+TEST(test_a_diff_of_images_can_be_a_stream) {
         rdmeta_image_t *before, *after;
         struct ArrowArrayStream s;
         aw_text_t wanted = {0}, got;
@@ -175,7 +175,7 @@ static void test_a_diff_of_images_can_be_a_stream(void) {
         cw_destroy(&w);
 }
 
-static void test_collected_changes_can_be_freed_without_a_stream(void) {
+TEST(test_collected_changes_can_be_freed_without_a_stream) {
         rdmeta_arrow_changes_t *c = rdmeta_arrow_changes_new(NULL);
         rdmeta_change_t change    = {.kind = RDMETA_RESYNC, .offset = 9,
                                      .detail = GEN_STR("why"),
@@ -196,12 +196,4 @@ static void test_collected_changes_can_be_freed_without_a_stream(void) {
         aw_free(&t);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_columns_are_the_members_of_a_record);
-        RUN(test_changes_are_the_records_of_a_visit);
-        RUN(test_many_changes_come_in_many_batches);
-        RUN(test_a_diff_of_images_can_be_a_stream);
-        RUN(test_collected_changes_can_be_freed_without_a_stream);
-        return 0;
-}
+TEST_MAIN()

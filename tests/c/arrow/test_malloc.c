@@ -119,7 +119,7 @@ static int run(size_t nth, size_t nth_of_cache) {
         return failed;
 }
 
-static void test_every_allocation_of_the_c_library_may_fail(void) {
+TEST(test_every_allocation_of_the_c_library_may_fail) {
         size_t nth;
 
         for (nth = 1; run(nth, 0); nth++)
@@ -128,7 +128,7 @@ static void test_every_allocation_of_the_c_library_may_fail(void) {
         fprintf(stderr, "    %zu allocations\n", nth - 1);
 }
 
-static void test_every_allocation_of_the_cache_may_fail(void) {
+TEST(test_every_allocation_of_the_cache_may_fail) {
         size_t nth;
 
         for (nth = 1; run(0, nth); nth++)
@@ -164,7 +164,7 @@ static rdmeta_err_t collect(int64_t n) {
 }
 
 /* With few rows each allocation fails once; with two batches, some of them. */
-static void test_a_failed_collection_of_changes_leaks_nothing(void) {
+TEST(test_a_failed_collection_of_changes_leaks_nothing) {
         test_rng_t rng   = test_rng(1);
         rdmeta_err_t err = -1;
         size_t nth;
@@ -182,10 +182,4 @@ static void test_a_failed_collection_of_changes_leaks_nothing(void) {
         CHECK(nth > 1000);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_allocation_of_the_c_library_may_fail);
-        RUN(test_every_allocation_of_the_cache_may_fail);
-        RUN(test_a_failed_collection_of_changes_leaks_nothing);
-        return 0;
-}
+TEST_MAIN()

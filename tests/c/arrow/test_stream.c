@@ -1,7 +1,7 @@
 /* arrow: the length of streams and batches, and their life. */
 #include "support/arrow_fixture.h"
 
-static void test_many_rows_come_in_many_batches(void) {
+TEST(test_many_rows_come_in_many_batches) {
         gen_cluster_t *c = aw_cluster(3, 3, 80000, 1);
         aw_text_t t;
         cw_t w;
@@ -21,7 +21,7 @@ static void test_many_rows_come_in_many_batches(void) {
         cw_destroy(&w);
 }
 
-static void test_long_names_make_batches_shorter(void) {
+TEST(test_long_names_make_batches_shorter) {
         gen_cluster_t *c = aw_cluster(3, 1, 5000, 1);
         char *name       = malloc(RDMETA_NAME_MAX);
         struct ArrowArrayStream s;
@@ -52,7 +52,7 @@ static void test_long_names_make_batches_shorter(void) {
 }
 
 /* The lists have more ids than a batch takes. */
-static void test_long_lists_make_batches_shorter_and_one_row_always_fits(void) {
+TEST(test_long_lists_make_batches_shorter_and_one_row_always_fits) {
         enum { LONG = 3000, ROWS = 12000 };
         gen_cluster_t *c = aw_cluster(3, 1, ROWS, 1);
         int32_t *ids     = malloc(LONG * sizeof(*ids));
@@ -83,7 +83,7 @@ static void test_long_lists_make_batches_shorter_and_one_row_always_fits(void) {
         cw_destroy(&w);
 }
 
-static void test_a_stream_has_the_version_at_which_it_was_made(void) {
+TEST(test_a_stream_has_the_version_at_which_it_was_made) {
         struct ArrowArrayStream s;
         aw_text_t t;
         cw_t w;
@@ -100,7 +100,7 @@ static void test_a_stream_has_the_version_at_which_it_was_made(void) {
         cw_destroy(&w);
 }
 
-static void test_a_stream_outlives_cache_and_reader(void) {
+TEST(test_a_stream_outlives_cache_and_reader) {
         rdmeta_cache_t *c = rdmeta_cache_new(NULL);
         gen_cluster_t *g  = aw_cluster(5, 20, 10, 1);
         struct ArrowArrayStream s;
@@ -124,7 +124,7 @@ static void test_a_stream_outlives_cache_and_reader(void) {
         gen_cluster_free(g);
 }
 
-static void test_a_stream_released_half_way_frees_everything(void) {
+TEST(test_a_stream_released_half_way_frees_everything) {
         gen_cluster_t *c = aw_cluster(3, 2, 80000, 1);
         struct ArrowArrayStream s;
         struct ArrowSchema schema;
@@ -148,7 +148,7 @@ static void test_a_stream_released_half_way_frees_everything(void) {
 
 /* The C data interface allows that a consumer moves columns out of a batch. It
  * then releases each by itself. */
-static void test_columns_can_be_moved_out_of_a_batch(void) {
+TEST(test_columns_can_be_moved_out_of_a_batch) {
         struct ArrowArray batch, leader, replicas, ids;
         struct ArrowArrayStream s;
         cw_t w;
@@ -171,14 +171,4 @@ static void test_columns_can_be_moved_out_of_a_batch(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_many_rows_come_in_many_batches);
-        RUN(test_long_names_make_batches_shorter);
-        RUN(test_long_lists_make_batches_shorter_and_one_row_always_fits);
-        RUN(test_a_stream_has_the_version_at_which_it_was_made);
-        RUN(test_a_stream_outlives_cache_and_reader);
-        RUN(test_a_stream_released_half_way_frees_everything);
-        RUN(test_columns_can_be_moved_out_of_a_batch);
-        return 0;
-}
+TEST_MAIN()

@@ -94,7 +94,7 @@ static void *read_on(void *opaque) {
         return NULL;
 }
 
-static void test_streams_move_between_threads_beside_a_writer(void) {
+TEST(test_streams_move_between_threads_beside_a_writer) {
         pthread_t writer, readers[READERS];
         shared_t x;
         int i;
@@ -127,7 +127,7 @@ static void *release_one(void *opaque) {
         return NULL;
 }
 
-static void test_columns_of_a_batch_are_released_by_threads_of_their_own(void) {
+TEST(test_columns_of_a_batch_are_released_by_threads_of_their_own) {
         enum { COLUMNS = 12 };
         column_t columns[COLUMNS];
         pthread_t threads[COLUMNS];
@@ -153,9 +153,4 @@ static void test_columns_of_a_batch_are_released_by_threads_of_their_own(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_streams_move_between_threads_beside_a_writer);
-        RUN(test_columns_of_a_batch_are_released_by_threads_of_their_own);
-        return 0;
-}
+TEST_MAIN()

@@ -12,7 +12,7 @@ static void check_all_as_read(cw_t *w) {
         }
 }
 
-static void test_an_empty_cache_has_columns_and_no_batch(void) {
+TEST(test_an_empty_cache_has_columns_and_no_batch) {
         int32_t table;
         cw_t w;
 
@@ -26,7 +26,7 @@ static void test_an_empty_cache_has_columns_and_no_batch(void) {
         cw_destroy(&w);
 }
 
-static void test_columns_are_those_of_the_header(void) {
+TEST(test_columns_are_those_of_the_header) {
         static const char *const wanted[] = {
                 "broker:i host:u port:i rack:u? controller:b cluster_id:u?",
                 "topic:u topic_id:u? internal:b partitions:i error:s "
@@ -51,10 +51,11 @@ static void test_columns_are_those_of_the_header(void) {
         CHECK(rdmeta_arrow_schema(-1, &s) == RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_arrow_schema(RDMETA_FOLD_CHANGE + 1, &s) ==
               RDMETA_ERR_ARGUMENT);
+        CHECK(rdmeta_arrow_schema(INT32_MAX, &s) == RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_arrow_schema(0, NULL) == RDMETA_ERR_ARGUMENT);
 }
 
-static void test_a_table_that_readers_do_not_have_is_refused(void) {
+TEST(test_a_table_that_readers_do_not_have_is_refused) {
         struct ArrowArrayStream s = {0};
         cw_t w;
 
@@ -69,7 +70,7 @@ static void test_a_table_that_readers_do_not_have_is_refused(void) {
         cw_destroy(&w);
 }
 
-static void test_partitions_have_leaders_epochs_lists_and_errors(void) {
+TEST(test_partitions_have_leaders_epochs_lists_and_errors) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -84,7 +85,7 @@ static void test_partitions_have_leaders_epochs_lists_and_errors(void) {
         cw_destroy(&w);
 }
 
-static void test_each_replica_has_a_row(void) {
+TEST(test_each_replica_has_a_row) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -98,7 +99,7 @@ static void test_each_replica_has_a_row(void) {
 
 #define START "start\xef\xbf\xbd"
 
-static void test_topics_have_their_state_source_reason_and_age(void) {
+TEST(test_topics_have_their_state_source_reason_and_age) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -125,7 +126,7 @@ static void test_topics_have_their_state_source_reason_and_age(void) {
         cw_destroy(&w);
 }
 
-static void test_only_the_topics_table_has_negative_topics(void) {
+TEST(test_only_the_topics_table_has_negative_topics) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -136,7 +137,7 @@ static void test_only_the_topics_table_has_negative_topics(void) {
         cw_destroy(&w);
 }
 
-static void test_brokers_have_racks_and_a_controller(void) {
+TEST(test_brokers_have_racks_and_a_controller) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -148,7 +149,7 @@ static void test_brokers_have_racks_and_a_controller(void) {
         cw_destroy(&w);
 }
 
-static void test_a_stale_reader_has_last_leaders_and_stale_topics(void) {
+TEST(test_a_stale_reader_has_last_leaders_and_stale_topics) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -168,7 +169,7 @@ static void test_a_stale_reader_has_last_leaders_and_stale_topics(void) {
         cw_destroy(&w);
 }
 
-static void test_bytes_that_are_not_utf8_are_replaced(void) {
+TEST(test_bytes_that_are_not_utf8_are_replaced) {
         static const struct {
                 const char *bytes, *text;
         } rows[] = {
@@ -200,7 +201,7 @@ static void test_bytes_that_are_not_utf8_are_replaced(void) {
         }
 }
 
-static void test_a_name_that_is_not_utf8_is_replaced_on_each_row(void) {
+TEST(test_a_name_that_is_not_utf8_is_replaced_on_each_row) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -246,7 +247,7 @@ static void make_odd(test_rng_t *rng, gen_cluster_t *c) {
         }
 }
 
-static void test_random_clusters_have_the_rows_that_readers_return(void) {
+TEST(test_random_clusters_have_the_rows_that_readers_return) {
         static const int32_t firsts[] = {1, 126, 32766, 100000};
         test_rng_t rng                = test_rng(1);
         int round;
@@ -265,7 +266,7 @@ static void test_random_clusters_have_the_rows_that_readers_return(void) {
         }
 }
 
-static void test_a_long_isr_gives_the_same_rows_as_a_reader(void) {
+TEST(test_a_long_isr_gives_the_same_rows_as_a_reader) {
         enum { LONG = 100 };
         int32_t replicas[LONG], isr[LONG / 2];
         gen_partition_t p = {.leader = 1, .epoch = 1,
@@ -289,20 +290,4 @@ static void test_a_long_isr_gives_the_same_rows_as_a_reader(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_an_empty_cache_has_columns_and_no_batch);
-        RUN(test_columns_are_those_of_the_header);
-        RUN(test_a_table_that_readers_do_not_have_is_refused);
-        RUN(test_partitions_have_leaders_epochs_lists_and_errors);
-        RUN(test_each_replica_has_a_row);
-        RUN(test_topics_have_their_state_source_reason_and_age);
-        RUN(test_only_the_topics_table_has_negative_topics);
-        RUN(test_brokers_have_racks_and_a_controller);
-        RUN(test_a_stale_reader_has_last_leaders_and_stale_topics);
-        RUN(test_bytes_that_are_not_utf8_are_replaced);
-        RUN(test_a_name_that_is_not_utf8_is_replaced_on_each_row);
-        RUN(test_random_clusters_have_the_rows_that_readers_return);
-        RUN(test_a_long_isr_gives_the_same_rows_as_a_reader);
-        return 0;
-}
+TEST_MAIN()

@@ -27,7 +27,7 @@ static int is_there(void *p) {
         return mincore((void *)page, 1, &vec) == 0;
 }
 
-static void test_memory_for_random_reads_begins_at_a_large_page(void) {
+TEST(test_memory_for_random_reads_begins_at_a_large_page) {
         const rdmeta_allocator_t none = {NULL, NULL, NULL};
         size_t i;
         void *p;
@@ -41,7 +41,7 @@ static void test_memory_for_random_reads_begins_at_a_large_page(void) {
 }
 
 /* Before each allocation malloc frees a block of the same size. */
-static void test_large_blocks_go_back_to_the_system_when_freed(void) {
+TEST(test_large_blocks_go_back_to_the_system_when_freed) {
         size_t i;
         void *p;
         int k;
@@ -60,7 +60,7 @@ static void test_large_blocks_go_back_to_the_system_when_freed(void) {
                 }
 }
 
-static void test_no_page_stays_mapped(void) {
+TEST(test_no_page_stays_mapped) {
         size_t before, i;
         int k;
 
@@ -77,7 +77,7 @@ static void test_no_page_stays_mapped(void) {
               before + 50 * (size_t)sysconf(_SC_PAGESIZE));
 }
 
-static void test_memory_for_reuse_is_mallocs(void) {
+TEST(test_memory_for_reuse_is_mallocs) {
         static const size_t sizes[] = {1, 100000, RDMETA_ALLOC_LARGE,
                                        5000000};
         size_t i;
@@ -91,7 +91,7 @@ static void test_memory_for_reuse_is_mallocs(void) {
         }
 }
 
-static void test_a_callers_allocator_is_asked_for_every_size(void) {
+TEST(test_a_callers_allocator_is_asked_for_every_size) {
         test_heap_t heap      = {0};
         rdmeta_allocator_t of = test_allocator(&heap);
         void *a, *b, *c;
@@ -107,20 +107,11 @@ static void test_a_callers_allocator_is_asked_for_every_size(void) {
         CHECK(!heap.blocks && !heap.bytes);
 }
 
-static void test_more_memory_than_there_is_is_refused(void) {
+TEST(test_more_memory_than_there_is_is_refused) {
         CHECK(!rdmeta_alloc(NULL, SIZE_MAX));
         CHECK(!rdmeta_alloc_large(NULL, SIZE_MAX - 100));
         CHECK(!rdmeta_alloc_large(NULL, SIZE_MAX / 2));
         rdmeta_free(NULL, NULL, SIZE_MAX / 2);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_memory_for_random_reads_begins_at_a_large_page);
-        RUN(test_large_blocks_go_back_to_the_system_when_freed);
-        RUN(test_no_page_stays_mapped);
-        RUN(test_memory_for_reuse_is_mallocs);
-        RUN(test_a_callers_allocator_is_asked_for_every_size);
-        RUN(test_more_memory_than_there_is_is_refused);
-        return 0;
-}
+TEST_MAIN()

@@ -110,7 +110,7 @@ static void step(rdmeta_avl_t *t, model_t *m, int i, int how) {
         }
 }
 
-static void test_random_changes_do_what_they_do_to_an_array(void) {
+TEST(test_random_changes_do_what_they_do_to_an_array) {
         static model_t m;
         test_rng_t r = test_rng(1);
         size_t range = KEYS, i;
@@ -131,7 +131,7 @@ static void test_random_changes_do_what_they_do_to_an_array(void) {
 
 /* Ascending, descending and zigzag orders use every rotation often. Removal in
  * order and from the root uses every case of shrinking. */
-static void test_orderly_changes_keep_the_balance(void) {
+TEST(test_orderly_changes_keep_the_balance) {
         static model_t m;
         rdmeta_avl_t t;
         int order, i, k;
@@ -160,7 +160,7 @@ static void test_orderly_changes_keep_the_balance(void) {
         }
 }
 
-static void test_built_in_bulk_it_is_the_same_set(void) {
+TEST(test_built_in_bulk_it_is_the_same_set) {
         static rdmeta_avl_node_t *nodes[KEYS];
         static model_t m;
         test_rng_t r = test_rng(2);
@@ -200,7 +200,7 @@ static size_t levels_at_most(size_t n) {
         return h;
 }
 
-static void test_a_lookup_compares_no_more_than_an_avl_tree_may(void) {
+TEST(test_a_lookup_compares_no_more_than_an_avl_tree_may) {
         enum { MANY = 100000 };
         item_t *many = malloc(MANY * sizeof(*many));
         test_rng_t r = test_rng(3);
@@ -222,7 +222,7 @@ static void test_a_lookup_compares_no_more_than_an_avl_tree_may(void) {
         free(many);
 }
 
-static void test_the_checker_sees_order_balance_bits_and_count(void) {
+TEST(test_the_checker_sees_order_balance_bits_and_count) {
         static model_t m;
         rdmeta_avl_node_t *root;
         rdmeta_avl_t t;
@@ -254,12 +254,4 @@ static void test_the_checker_sees_order_balance_bits_and_count(void) {
         CHECK(rdmeta_avl_check(&t));
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_random_changes_do_what_they_do_to_an_array);
-        RUN(test_orderly_changes_keep_the_balance);
-        RUN(test_built_in_bulk_it_is_the_same_set);
-        RUN(test_a_lookup_compares_no_more_than_an_avl_tree_may);
-        RUN(test_the_checker_sees_order_balance_bits_and_count);
-        return 0;
-}
+TEST_MAIN()

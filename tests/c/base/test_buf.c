@@ -17,7 +17,7 @@ static uint8_t *reader_over(rdmeta_buf_t *r, gen_bytes_t *b) {
  * Integers and the sticky error
  * --------------------------------------------------------------------- */
 
-static void test_integers_are_big_endian_and_signed(void) {
+TEST(test_integers_are_big_endian_and_signed) {
         static const uint8_t bytes[] = {0xff, 0xff, 0xfe, 0x80, 0, 0, 1};
         rdmeta_buf_t r;
 
@@ -28,7 +28,7 @@ static void test_integers_are_big_endian_and_signed(void) {
         CHECK(!r.bad && rdmeta_buf_left(&r) == 0);
 }
 
-static void test_after_a_failure_everything_reads_as_zero(void) {
+TEST(test_after_a_failure_everything_reads_as_zero) {
         static const uint8_t bytes[] = {1, 2, 3, 4, 5, 6};
         rdmeta_wire_ids_t ids;
         rdmeta_str_t s;
@@ -53,7 +53,7 @@ static void test_after_a_failure_everything_reads_as_zero(void) {
         CHECK(r.p == r.end);
 }
 
-static void test_a_read_of_more_than_is_left_fails_where_it_began(void) {
+TEST(test_a_read_of_more_than_is_left_fails_where_it_began) {
         gen_bytes_t b = {0};
         size_t len, want;
 
@@ -81,7 +81,7 @@ static void test_a_read_of_more_than_is_left_fails_where_it_began(void) {
  * Varints and tagged fields
  * --------------------------------------------------------------------- */
 
-static void test_varints_of_32_bits_are_read_in_every_width(void) {
+TEST(test_varints_of_32_bits_are_read_in_every_width) {
         static const uint32_t values[] = {
                 0,        1,          127,        128,        16383,
                 16384,    2097151,    2097152,    268435455,  268435456,
@@ -106,7 +106,7 @@ static void test_varints_of_32_bits_are_read_in_every_width(void) {
         gen_bytes_free(&b);
 }
 
-static void test_a_varint_cut_short_fails(void) {
+TEST(test_a_varint_cut_short_fails) {
         gen_bytes_t b = {0};
         uint32_t width;
         size_t len;
@@ -126,7 +126,7 @@ static void test_a_varint_cut_short_fails(void) {
         gen_bytes_free(&b);
 }
 
-static void test_a_varint_above_32_bits_or_five_bytes_fails(void) {
+TEST(test_a_varint_above_32_bits_or_five_bytes_fails) {
         static const uint8_t above[]  = {0xff, 0xff, 0xff, 0xff, 0x10};
         static const uint8_t longer[] = {0x80, 0x80, 0x80, 0x80, 0x80, 0};
         rdmeta_buf_t r;
@@ -137,7 +137,7 @@ static void test_a_varint_above_32_bits_or_five_bytes_fails(void) {
         CHECK(rdmeta_buf_uvar(&r) == 0 && r.bad);
 }
 
-static void test_tagged_fields_are_skipped(void) {
+TEST(test_tagged_fields_are_skipped) {
         gen_bytes_t b = {0};
         uint64_t i, seed;
 
@@ -157,7 +157,7 @@ static void test_tagged_fields_are_skipped(void) {
         gen_bytes_free(&b);
 }
 
-static void test_tagged_fields_that_are_not_there_fail(void) {
+TEST(test_tagged_fields_that_are_not_there_fail) {
         static const uint8_t billions[] = {0xff, 0xff, 0xff, 0xff, 0x0f, 0};
         static const uint8_t too_long[] = {1, 0, 5, 'a', 'b', 'c', 'd'};
         rdmeta_buf_t r;
@@ -192,7 +192,7 @@ static uint32_t count_of(int64_t n, int flexible, size_t min, size_t left,
         return count;
 }
 
-static void test_a_count_is_compared_with_the_bytes_left(void) {
+TEST(test_a_count_is_compared_with_the_bytes_left) {
         static const uint32_t counts[] = {0, 1, 2, 7, 100};
         int flexible, bad;
         size_t i, min;
@@ -211,7 +211,7 @@ static void test_a_count_is_compared_with_the_bytes_left(void) {
                         }
 }
 
-static void test_counts_far_beyond_the_input_fail(void) {
+TEST(test_counts_far_beyond_the_input_fail) {
         static const int64_t counts[] = {1000, 65536, INT32_MAX - 1,
                                          INT32_MAX};
         int flexible, bad;
@@ -225,7 +225,7 @@ static void test_counts_far_beyond_the_input_fail(void) {
               bad);
 }
 
-static void test_a_null_count_is_none_where_null_may_be(void) {
+TEST(test_a_null_count_is_none_where_null_may_be) {
         int flexible, bad, null;
 
         for (flexible = 0; flexible < 2; flexible++) {
@@ -238,14 +238,14 @@ static void test_a_null_count_is_none_where_null_may_be(void) {
         }
 }
 
-static void test_a_negative_count_fails_even_where_null_may_be(void) {
+TEST(test_a_negative_count_fails_even_where_null_may_be) {
         int bad, null;
 
         CHECK(count_of(-2, 0, 4, 8, &null, &bad) == 0 && bad && !null);
         CHECK(count_of(INT32_MIN, 0, 4, 8, &null, &bad) == 0 && bad && !null);
 }
 
-static void test_an_empty_string_is_not_null(void) {
+TEST(test_an_empty_string_is_not_null) {
         int flexible;
 
         for (flexible = 0; flexible < 2; flexible++) {
@@ -272,7 +272,7 @@ static void test_an_empty_string_is_not_null(void) {
         }
 }
 
-static void test_a_null_string_fails_where_null_may_not_be(void) {
+TEST(test_a_null_string_fails_where_null_may_not_be) {
         int flexible;
 
         for (flexible = 0; flexible < 2; flexible++) {
@@ -288,7 +288,7 @@ static void test_a_null_string_fails_where_null_may_not_be(void) {
         }
 }
 
-static void test_a_string_of_negative_length_fails(void) {
+TEST(test_a_string_of_negative_length_fails) {
         static const uint8_t bytes[] = {0xff, 0xfe, 0, 0, 0};
         rdmeta_buf_t r;
 
@@ -296,7 +296,7 @@ static void test_a_string_of_negative_length_fails(void) {
         CHECK(!rdmeta_buf_str(&r, 0, 1).data && r.bad);
 }
 
-static void test_a_string_is_32767_bytes_at_most(void) {
+TEST(test_a_string_is_32767_bytes_at_most) {
         static char text[32768];
         gen_bytes_t b = {0};
         rdmeta_str_t s;
@@ -314,7 +314,7 @@ static void test_a_string_is_32767_bytes_at_most(void) {
         gen_bytes_free(&b);
 }
 
-static void test_a_list_stays_where_it_is(void) {
+TEST(test_a_list_stays_where_it_is) {
         int flexible;
 
         for (flexible = 0; flexible < 2; flexible++) {
@@ -343,24 +343,4 @@ static void test_a_list_stays_where_it_is(void) {
         }
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_integers_are_big_endian_and_signed);
-        RUN(test_after_a_failure_everything_reads_as_zero);
-        RUN(test_a_read_of_more_than_is_left_fails_where_it_began);
-        RUN(test_varints_of_32_bits_are_read_in_every_width);
-        RUN(test_a_varint_cut_short_fails);
-        RUN(test_a_varint_above_32_bits_or_five_bytes_fails);
-        RUN(test_tagged_fields_are_skipped);
-        RUN(test_tagged_fields_that_are_not_there_fail);
-        RUN(test_a_count_is_compared_with_the_bytes_left);
-        RUN(test_counts_far_beyond_the_input_fail);
-        RUN(test_a_null_count_is_none_where_null_may_be);
-        RUN(test_a_negative_count_fails_even_where_null_may_be);
-        RUN(test_an_empty_string_is_not_null);
-        RUN(test_a_null_string_fails_where_null_may_not_be);
-        RUN(test_a_string_of_negative_length_fails);
-        RUN(test_a_string_is_32767_bytes_at_most);
-        RUN(test_a_list_stays_where_it_is);
-        return 0;
-}
+TEST_MAIN()

@@ -14,7 +14,7 @@ static void check(const char *text, uint64_t wanted) {
 }
 
 /* The values are from xxHash's own tests and from its Python binding's. */
-static void test_known_texts_have_their_known_sums(void) {
+TEST(test_known_texts_have_their_known_sums) {
         check("", UINT64_C(0xef46db3751d8e999));
         check("a", UINT64_C(0xd24ec4f1a98c6e5b));
         check("abc", UINT64_C(0x44bc2cf5ad770999));
@@ -23,7 +23,7 @@ static void test_known_texts_have_their_known_sums(void) {
 }
 
 /* The bytes are the first 101 of the sanity buffer of xxHash's own tests. */
-static void test_a_buffer_of_whole_and_broken_steps_has_its_known_sum(void) {
+TEST(test_a_buffer_of_whole_and_broken_steps_has_its_known_sum) {
         uint8_t bytes[222];
         uint64_t random = UINT64_C(2654435761);
         size_t i;
@@ -38,7 +38,7 @@ static void test_a_buffer_of_whole_and_broken_steps_has_its_known_sum(void) {
         CHECK(rdmeta_checksum(bytes, 222) == UINT64_C(0xb641ae8cb691c174));
 }
 
-static void test_pieces_give_the_sum_of_the_whole(void) {
+TEST(test_pieces_give_the_sum_of_the_whole) {
         test_rng_t rng = test_rng(1);
         uint8_t bytes[1000];
         size_t i, n, cut;
@@ -58,7 +58,7 @@ static void test_pieces_give_the_sum_of_the_whole(void) {
         }
 }
 
-static void test_every_bit_counts(void) {
+TEST(test_every_bit_counts) {
         uint8_t bytes[77] = {0};
         const uint64_t before = rdmeta_checksum(bytes, sizeof(bytes));
         size_t bit;
@@ -72,11 +72,4 @@ static void test_every_bit_counts(void) {
         CHECK(rdmeta_checksum(bytes, sizeof(bytes) - 1) != before);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_known_texts_have_their_known_sums);
-        RUN(test_a_buffer_of_whole_and_broken_steps_has_its_known_sum);
-        RUN(test_pieces_give_the_sum_of_the_whole);
-        RUN(test_every_bit_counts);
-        return 0;
-}
+TEST_MAIN()

@@ -11,14 +11,14 @@ static uint32_t bit_by_bit(const uint8_t *p, size_t n) {
         return ~sum;
 }
 
-static void test_known_texts_have_their_known_sums(void) {
+TEST(test_known_texts_have_their_known_sums) {
         CHECK(rdmeta_crc32("123456789", 9) == 0xcbf43926u);
         CHECK(rdmeta_crc32("a", 1) == 0xe8b7be43u);
         CHECK(rdmeta_crc32("", 0) == 0);
         CHECK(rdmeta_crc32(NULL, 0) == 0);
 }
 
-static void test_each_byte_at_each_place_of_a_word_counts(void) {
+TEST(test_each_byte_at_each_place_of_a_word_counts) {
         uint8_t bytes[8] = {0};
         int value;
         size_t at;
@@ -32,7 +32,7 @@ static void test_each_byte_at_each_place_of_a_word_counts(void) {
 }
 
 /* ASan sees a byte too many. */
-static void test_data_may_lie_anywhere_and_end_anywhere(void) {
+TEST(test_data_may_lie_anywhere_and_end_anywhere) {
         test_rng_t rng = test_rng(1);
         size_t len, at, i;
 
@@ -48,10 +48,4 @@ static void test_data_may_lie_anywhere_and_end_anywhere(void) {
                 }
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_known_texts_have_their_known_sums);
-        RUN(test_each_byte_at_each_place_of_a_word_counts);
-        RUN(test_data_may_lie_anywhere_and_end_anywhere);
-        return 0;
-}
+TEST_MAIN()

@@ -2,7 +2,7 @@
 
 #include "support/testing.h"
 
-static void test_every_error_has_a_name_of_its_own(void) {
+TEST(test_every_error_has_a_name_of_its_own) {
         enum { FIRST = -129, LAST = 133 };
         const char *unnamed = rdmeta_err_name(INT32_MAX);
         int a, b;
@@ -19,7 +19,7 @@ static void test_every_error_has_a_name_of_its_own(void) {
         }
 }
 
-static void test_names_stand_at_their_codes(void) {
+TEST(test_names_stand_at_their_codes) {
         CHECK(!strcmp(rdmeta_err_name(-1), "UNKNOWN_SERVER_ERROR"));
         CHECK(!strcmp(rdmeta_err_name(0), "NONE"));
         CHECK(!strcmp(rdmeta_err_name(3), "UNKNOWN_TOPIC_OR_PARTITION"));
@@ -34,7 +34,7 @@ static void test_names_stand_at_their_codes(void) {
         CHECK(!strcmp(rdmeta_err_name(RDMETA_ERR_IO), "RDMETA_ERR_IO"));
 }
 
-static void test_a_number_that_is_no_error_has_a_name_too(void) {
+TEST(test_a_number_that_is_no_error_has_a_name_too) {
         static const rdmeta_err_t numbers[] = {-2, -99, -107, -119, -130, 134,
                                                INT32_MIN, INT32_MAX};
         size_t i;
@@ -43,15 +43,8 @@ static void test_a_number_that_is_no_error_has_a_name_too(void) {
                 CHECK(!strcmp(rdmeta_err_name(numbers[i]), "UNNAMED_ERROR"));
 }
 
-static void test_the_library_says_the_abi_version_of_its_header(void) {
+TEST(test_the_library_says_the_abi_version_of_its_header) {
         CHECK(rdmeta_abi_version() == RDMETA_ABI_VERSION);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_error_has_a_name_of_its_own);
-        RUN(test_names_stand_at_their_codes);
-        RUN(test_a_number_that_is_no_error_has_a_name_too);
-        RUN(test_the_library_says_the_abi_version_of_its_header);
-        return 0;
-}
+TEST_MAIN()

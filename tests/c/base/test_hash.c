@@ -48,7 +48,7 @@ static uint64_t hash_exact(const keys_t *k, const char *s, size_t n) {
 
 /* ---- names --------------------------------------------------------------- */
 
-static void test_names_of_every_length_hash_by_all_their_bytes(void) {
+TEST(test_names_of_every_length_hash_by_all_their_bytes) {
         test_rng_t r = test_rng(1);
         char name[NAME_MOST + 1];
         size_t n, i;
@@ -74,7 +74,7 @@ static void test_names_of_every_length_hash_by_all_their_bytes(void) {
 }
 
 /* Names of zeros differ only in their length. */
-static void test_names_of_other_lengths_hash_otherwise(void) {
+TEST(test_names_of_other_lengths_hash_otherwise) {
         static const char zeros[NAME_MOST];
         uint64_t seen[NAME_MOST];
         test_rng_t r = test_rng(2);
@@ -89,7 +89,7 @@ static void test_names_of_other_lengths_hash_otherwise(void) {
         }
 }
 
-static void test_every_word_of_the_key_counts(void) {
+TEST(test_every_word_of_the_key_counts) {
         static const char name[] = "a name of more than thirty-two bytes";
         static const size_t lengths[] = {20, sizeof(name) - 1};
         test_rng_t r = test_rng(3);
@@ -113,7 +113,7 @@ static void test_every_word_of_the_key_counts(void) {
 }
 
 /* Names that differ in a digit spread over a table as random ones would. */
-static void test_names_in_sequence_spread_evenly(void) {
+TEST(test_names_in_sequence_spread_evenly) {
         static uint32_t places[PLACES];
         test_rng_t r = test_rng(4);
         uint32_t i, most = 0;
@@ -135,7 +135,7 @@ static void test_names_in_sequence_spread_evenly(void) {
         CHECK(most < 64);
 }
 
-static void test_ids_hash_by_all_their_bits(void) {
+TEST(test_ids_hash_by_all_their_bits) {
         test_rng_t r = test_rng(5);
         uint8_t id[16];
         int round, bit;
@@ -190,7 +190,7 @@ static void bits_of(const keys_t *k, test_rng_t *r, size_t n, size_t step) {
         free(bytes);
 }
 
-static void test_one_bit_anywhere_gives_another_digest(void) {
+TEST(test_one_bit_anywhere_gives_another_digest) {
         static const size_t lengths[] = {1,    7,    8,    31,   32,   33,
                                          63,   64,   100,  992,  1000, 1023,
                                          1024, 1025, 1056, 2047, 2048, 2049};
@@ -215,7 +215,7 @@ static void blocks_swap(uint8_t *a, uint8_t *b) {
 }
 
 /* The digest depends on the order of the blocks, not only on their bytes. */
-static void test_blocks_that_change_places_give_another_digest(void) {
+TEST(test_blocks_that_change_places_give_another_digest) {
         enum { BLOCKS = 5, SIZE = RDMETA_DIGEST_BLOCK };
         static uint8_t bytes[BLOCKS * SIZE];
         test_rng_t r = test_rng(7);
@@ -267,7 +267,7 @@ static uint64_t slow_point(const rdmeta_digest_key_t *key, uint64_t point,
         return (uint64_t)acc;
 }
 
-static void test_long_inputs_are_two_polynomials(void) {
+TEST(test_long_inputs_are_two_polynomials) {
         static uint8_t bytes[8 * RDMETA_DIGEST_BLOCK];
         test_rng_t r = test_rng(8);
         int round;
@@ -292,7 +292,7 @@ static void test_long_inputs_are_two_polynomials(void) {
 
 /* ---- seeds --------------------------------------------------------------- */
 
-static void test_seeds_give_streams_of_their_own(void) {
+TEST(test_seeds_give_streams_of_their_own) {
         uint64_t a = 1, b = 2, again = 1, zero = 0, words[64];
         int i, k;
 
@@ -307,7 +307,7 @@ static void test_seeds_give_streams_of_their_own(void) {
 }
 
 /* The values are from Vigna's splitmix64.c with the state 1234567. */
-static void test_seeds_are_those_of_splitmix64(void) {
+TEST(test_seeds_are_those_of_splitmix64) {
         uint64_t s = 1234567;
 
         CHECK(rdmeta_seed_next(&s) == UINT64_C(6457827717110365317));
@@ -316,7 +316,7 @@ static void test_seeds_are_those_of_splitmix64(void) {
 }
 
 /* rdmeta_mix() is assembly on x86-64. */
-static void test_both_halves_of_a_product_are_folded(void) {
+TEST(test_both_halves_of_a_product_are_folded) {
         static const uint64_t edges[] = {0, 1, UINT64_MAX, UINT64_C(1) << 63,
                                          UINT64_C(1) << 32};
         test_rng_t r = test_rng(12);
@@ -332,18 +332,4 @@ static void test_both_halves_of_a_product_are_folded(void) {
         }
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_both_halves_of_a_product_are_folded);
-        RUN(test_names_of_every_length_hash_by_all_their_bytes);
-        RUN(test_names_of_other_lengths_hash_otherwise);
-        RUN(test_every_word_of_the_key_counts);
-        RUN(test_names_in_sequence_spread_evenly);
-        RUN(test_ids_hash_by_all_their_bits);
-        RUN(test_one_bit_anywhere_gives_another_digest);
-        RUN(test_blocks_that_change_places_give_another_digest);
-        RUN(test_long_inputs_are_two_polynomials);
-        RUN(test_seeds_give_streams_of_their_own);
-        RUN(test_seeds_are_those_of_splitmix64);
-        return 0;
-}
+TEST_MAIN()

@@ -5,7 +5,7 @@
 #define MURMUR2 RDMETA_PARTITIONER_MURMUR2
 #define CRC32 RDMETA_PARTITIONER_CRC32
 
-static void test_a_key_has_the_partition_of_its_producer(void) {
+TEST(test_a_key_has_the_partition_of_its_producer) {
         CHECK(rdmeta_key_partition(MURMUR2, "21", 2, 12) ==
               (-973932308 & INT32_MAX) % 12);
         CHECK(rdmeta_key_partition(MURMUR2, "", 0, 12) >= 0);
@@ -15,14 +15,14 @@ static void test_a_key_has_the_partition_of_its_producer(void) {
               (int32_t)(0xe8b7be43u % INT32_MAX));
 }
 
-static void test_what_is_no_key_may_go_anywhere(void) {
+TEST(test_what_is_no_key_may_go_anywhere) {
         CHECK(rdmeta_key_partition(MURMUR2, NULL, 0, 3) ==
               RDMETA_ANY_PARTITION);
         CHECK(rdmeta_key_partition(CRC32, NULL, 0, 3) == RDMETA_ANY_PARTITION);
         CHECK(rdmeta_key_partition(CRC32, "", 0, 3) == RDMETA_ANY_PARTITION);
 }
 
-static void test_a_number_that_is_a_code_is_the_result(void) {
+TEST(test_a_number_that_is_a_code_is_the_result) {
         CHECK(rdmeta_key_partition(MURMUR2, "a", 1, RDMETA_UNKNOWN_TOPIC) ==
               RDMETA_UNKNOWN_TOPIC);
         CHECK(rdmeta_key_partition(CRC32, NULL, 0, RDMETA_STALE) ==
@@ -30,7 +30,7 @@ static void test_a_number_that_is_a_code_is_the_result(void) {
         CHECK(rdmeta_key_partition(CRC32, "a", 1, 0) == RDMETA_NO_PARTITION);
 }
 
-static void test_an_unknown_partitioner_or_width_is_refused(void) {
+TEST(test_an_unknown_partitioner_or_width_is_refused) {
         const int32_t offsets[] = {0, 1}, count = 3;
         rdmeta_keys_t keys      = {.offsets = offsets,
                                    .data    = (const uint8_t *)"a",
@@ -110,7 +110,7 @@ static void check_column(column_t *c, size_t n, size_t step,
         }
 }
 
-static void test_a_column_has_the_partition_of_each_of_its_keys(void) {
+TEST(test_a_column_has_the_partition_of_each_of_its_keys) {
         test_rng_t rng = test_rng(2);
         int32_t counts[MOST];
         column_t c;
@@ -130,7 +130,7 @@ static void test_a_column_has_the_partition_of_each_of_its_keys(void) {
         }
 }
 
-static void test_an_empty_column_needs_no_buffers(void) {
+TEST(test_an_empty_column_needs_no_buffers) {
         const rdmeta_keys_t keys = {.offset_width = 4};
         int32_t out              = 7;
 
@@ -139,7 +139,7 @@ static void test_an_empty_column_needs_no_buffers(void) {
         CHECK(out == 7);
 }
 
-static void test_empty_keys_need_no_data(void) {
+TEST(test_empty_keys_need_no_data) {
         const int32_t offsets[] = {0, 0, 0}, count = 5;
         const rdmeta_keys_t keys = {.offsets = offsets, .offset_width = 4};
         int32_t out[2];
@@ -150,14 +150,4 @@ static void test_empty_keys_need_no_data(void) {
         CHECK(out[1] == out[0] && out[0] >= 0);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_key_has_the_partition_of_its_producer);
-        RUN(test_what_is_no_key_may_go_anywhere);
-        RUN(test_a_number_that_is_a_code_is_the_result);
-        RUN(test_an_unknown_partitioner_or_width_is_refused);
-        RUN(test_a_column_has_the_partition_of_each_of_its_keys);
-        RUN(test_an_empty_column_needs_no_buffers);
-        RUN(test_empty_keys_need_no_data);
-        return 0;
-}
+TEST_MAIN()

@@ -128,7 +128,7 @@ static void fork_among(size_t n, int forks) {
         free(f.pairs);
 }
 
-static void test_a_child_has_every_lock_beside_a_writer_that_never_rests(void) {
+TEST(test_a_child_has_every_lock_beside_a_writer_that_never_rests) {
         fork_among(1, FORKS);
         fork_among(30, FORKS);
         fork_among(MANY, FORKS);
@@ -142,7 +142,7 @@ static void *fork_often(void *opaque) {
         return NULL;
 }
 
-static void test_two_threads_fork_at_once(void) {
+TEST(test_two_threads_fork_at_once) {
         pair_t pairs[3] = {0};
         fixture_t f     = {pairs, 3, 0};
         pthread_t threads[3];
@@ -170,7 +170,7 @@ static void is_lost(rdmeta_lock_t *l) {
 
 /* The thread has the lock itself, so the handlers wait for as long as they
  * can. The child's own forks do not wait again. */
-static void test_a_fork_waits_2_s_and_the_lock_is_lost_in_the_child(void) {
+TEST(test_a_fork_waits_2_s_and_the_lock_is_lost_in_the_child) {
         const int64_t begun = now_ms();
         pair_t free_one = {0}, held = {0}, more = {0};
         pid_t pid;
@@ -200,7 +200,7 @@ static void test_a_fork_waits_2_s_and_the_lock_is_lost_in_the_child(void) {
         rdmeta_lock_destroy(&free_one.lock);
 }
 
-static void test_without_handlers_a_child_has_only_its_own_locks(void) {
+TEST(test_without_handlers_a_child_has_only_its_own_locks) {
         pair_t old = {0}, own = {0};
         pid_t pid;
 
@@ -220,11 +220,4 @@ static void test_without_handlers_a_child_has_only_its_own_locks(void) {
         rdmeta_lock_destroy(&old.lock);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_child_has_every_lock_beside_a_writer_that_never_rests);
-        RUN(test_two_threads_fork_at_once);
-        RUN(test_a_fork_waits_2_s_and_the_lock_is_lost_in_the_child);
-        RUN(test_without_handlers_a_child_has_only_its_own_locks);
-        return 0;
-}
+TEST_MAIN()

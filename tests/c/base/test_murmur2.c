@@ -2,7 +2,7 @@
  * test_partition_for.py has more. */
 #include "support/testing.h"
 
-static void test_the_hash_is_that_of_the_java_client(void) {
+TEST(test_the_hash_is_that_of_the_java_client) {
         static const struct {
                 const char *key;
                 int32_t hash;
@@ -23,7 +23,7 @@ static void test_the_hash_is_that_of_the_java_client(void) {
 
 /* For every length of the tail, at every alignment, it reads its bytes and no
  * others; ASan sees any other. */
-static void test_a_key_may_lie_anywhere_and_end_anywhere(void) {
+TEST(test_a_key_may_lie_anywhere_and_end_anywhere) {
         size_t len, at, i;
 
         for (len = 0; len < 40; len++) {
@@ -50,9 +50,4 @@ static void test_a_key_may_lie_anywhere_and_end_anywhere(void) {
         }
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_the_hash_is_that_of_the_java_client);
-        RUN(test_a_key_may_lie_anywhere_and_end_anywhere);
-        return 0;
-}
+TEST_MAIN()

@@ -56,7 +56,7 @@ static void pieces_of(size_t unit, size_t header_size, size_t skew) {
         fixture_destroy(&w);
 }
 
-static void test_pieces_are_aligned_and_never_overlap(void) {
+TEST(test_pieces_are_aligned_and_never_overlap) {
         size_t skew;
 
         for (skew = 0; skew < 64; skew += 24) {
@@ -71,7 +71,7 @@ static void test_pieces_are_aligned_and_never_overlap(void) {
 
 /* ---- reuse --------------------------------------------------------------- */
 
-static void test_a_freed_piece_is_used_again_for_its_size(void) {
+TEST(test_a_freed_piece_is_used_again_for_its_size) {
         piece_t a, b, c;
         fixture_t w;
         uint8_t *was;
@@ -90,7 +90,7 @@ static void test_a_freed_piece_is_used_again_for_its_size(void) {
         fixture_destroy(&w);
 }
 
-static void test_large_pieces_are_the_allocators(void) {
+TEST(test_large_pieces_are_the_allocators) {
         static const size_t sizes[] = {64 * 64 + 1, 5000, 100000, 1 << 20};
         piece_t x[4];
         fixture_t w;
@@ -111,7 +111,7 @@ static void test_large_pieces_are_the_allocators(void) {
         fixture_destroy(&w);
 }
 
-static void test_the_rest_of_a_chunk_is_not_lost(void) {
+TEST(test_the_rest_of_a_chunk_is_not_lost) {
         const char *rest = NULL;
         size_t calls, units = 0;
         fixture_t w;
@@ -132,7 +132,7 @@ static void test_the_rest_of_a_chunk_is_not_lost(void) {
 
 /* ---- chunks -------------------------------------------------------------- */
 
-static void test_chunks_grow_with_the_slab(void) {
+TEST(test_chunks_grow_with_the_slab) {
         const size_t size = 3 * 64, most = (size_t)24 << 20;
         size_t used = 0, slack;
         fixture_t w;
@@ -149,7 +149,7 @@ static void test_chunks_grow_with_the_slab(void) {
         fixture_destroy(&w);
 }
 
-static void test_reserved_memory_needs_no_allocator(void) {
+TEST(test_reserved_memory_needs_no_allocator) {
         enum { N = 3000 };
         const size_t size = 3 * 64;
         size_t calls, i;
@@ -166,7 +166,7 @@ static void test_reserved_memory_needs_no_allocator(void) {
         fixture_destroy(&w);
 }
 
-static void test_no_memory_changes_nothing(void) {
+TEST(test_no_memory_changes_nothing) {
         static const size_t sizes[] = {1, 300, 4096, 5000};
         size_t i, bytes;
         piece_t x;
@@ -188,7 +188,7 @@ static void test_no_memory_changes_nothing(void) {
 }
 
 /* Without a user's allocator, large chunks are mapped. */
-static void test_the_c_librarys_memory_works_as_well(void) {
+TEST(test_the_c_librarys_memory_works_as_well) {
         rdmeta_slab_t slab;
         size_t i;
 
@@ -207,7 +207,7 @@ static void test_the_c_librarys_memory_works_as_well(void) {
 
 /* Without colours, pieces of a multiple of 256 bytes would all begin at the
  * same place modulo 256. */
-static void test_strides_of_256_use_all_sets_of_the_cache(void) {
+TEST(test_strides_of_256_use_all_sets_of_the_cache) {
         enum { N = 1024 };
         size_t counts[4] = {0}, i;
         fixture_t w;
@@ -225,7 +225,7 @@ static void test_strides_of_256_use_all_sets_of_the_cache(void) {
 }
 
 /* A colour at a chunk's end must not reach beyond it. */
-static void test_strides_fill_chunks_to_their_ends_and_not_beyond(void) {
+TEST(test_strides_fill_chunks_to_their_ends_and_not_beyond) {
         enum { N = 4000 };
         static piece_t pieces[N];
         size_t skew, i;
@@ -241,17 +241,4 @@ static void test_strides_fill_chunks_to_their_ends_and_not_beyond(void) {
         }
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_pieces_are_aligned_and_never_overlap);
-        RUN(test_a_freed_piece_is_used_again_for_its_size);
-        RUN(test_large_pieces_are_the_allocators);
-        RUN(test_the_rest_of_a_chunk_is_not_lost);
-        RUN(test_chunks_grow_with_the_slab);
-        RUN(test_reserved_memory_needs_no_allocator);
-        RUN(test_no_memory_changes_nothing);
-        RUN(test_the_c_librarys_memory_works_as_well);
-        RUN(test_strides_of_256_use_all_sets_of_the_cache);
-        RUN(test_strides_fill_chunks_to_their_ends_and_not_beyond);
-        return 0;
-}
+TEST_MAIN()

@@ -30,7 +30,7 @@ static void many_end(fixture_t *w, piece_t *all) {
                         piece_end(w, &all[i]);
 }
 
-static void test_chunks_mostly_free_are_freed(void) {
+TEST(test_chunks_mostly_free_are_freed) {
         static piece_t all[MANY];
         size_t keep, used, plans, before;
         fixture_t w;
@@ -59,7 +59,7 @@ static void test_chunks_mostly_free_are_freed(void) {
         }
 }
 
-static void test_no_piece_comes_from_a_leaving_chunk(void) {
+TEST(test_no_piece_comes_from_a_leaving_chunk) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
         size_t bytes, i;
@@ -82,7 +82,7 @@ static void test_no_piece_comes_from_a_leaving_chunk(void) {
         fixture_destroy(&w);
 }
 
-static void test_more_chunks_leave_until_they_have_too_much_free(void) {
+TEST(test_more_chunks_leave_until_they_have_too_much_free) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
         size_t plans, leaving, leaving_free;
@@ -107,7 +107,7 @@ static void test_more_chunks_leave_until_they_have_too_much_free(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_chunk_is_freed_with_its_last_live_piece(void) {
+TEST(test_a_chunk_is_freed_with_its_last_live_piece) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(2);
         size_t blocks, leaving, i;
@@ -133,7 +133,7 @@ static void test_a_chunk_is_freed_with_its_last_live_piece(void) {
         fixture_destroy(&w);
 }
 
-static void test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most(void) {
+TEST(test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(3);
         size_t i, size = 0;
@@ -153,7 +153,7 @@ static void test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most(void) {
         fixture_destroy(&w); /* while they leave */
 }
 
-static void test_no_chunk_leaves_for_a_little_or_without_memory(void) {
+TEST(test_no_chunk_leaves_for_a_little_or_without_memory) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(4);
         size_t bytes, i;
@@ -178,7 +178,7 @@ static void test_no_chunk_leaves_for_a_little_or_without_memory(void) {
         fixture_destroy(&w);
 }
 
-static void test_spare_bytes_are_counted(void) {
+TEST(test_spare_bytes_are_counted) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(5);
         size_t spare, used, i;
@@ -206,14 +206,4 @@ static void test_spare_bytes_are_counted(void) {
         fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_chunks_mostly_free_are_freed);
-        RUN(test_no_piece_comes_from_a_leaving_chunk);
-        RUN(test_more_chunks_leave_until_they_have_too_much_free);
-        RUN(test_a_chunk_is_freed_with_its_last_live_piece);
-        RUN(test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most);
-        RUN(test_no_chunk_leaves_for_a_little_or_without_memory);
-        RUN(test_spare_bytes_are_counted);
-        return 0;
-}
+TEST_MAIN()

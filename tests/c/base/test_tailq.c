@@ -73,7 +73,7 @@ static void take(rdmeta_tailq_t *q, model_t *m, item_t **item,
         model_remove(m, i);
 }
 
-static void test_random_changes_do_what_they_do_to_an_array(void) {
+TEST(test_random_changes_do_what_they_do_to_an_array) {
         item_t items[ITEMS], *idle[ITEMS];
         model_t m       = {{NULL}, 0};
         size_t i, spare = ITEMS;
@@ -92,7 +92,7 @@ static void test_random_changes_do_what_they_do_to_an_array(void) {
         }
 }
 
-static void test_an_empty_list_has_no_ends(void) {
+TEST(test_an_empty_list_has_no_ends) {
         rdmeta_tailq_t q;
 
         rdmeta_tailq_init(&q);
@@ -101,7 +101,7 @@ static void test_an_empty_list_has_no_ends(void) {
         CHECK(!rdmeta_tailq_pop_front(&q) && q.count == 0);
 }
 
-static void test_the_checker_sees_every_broken_link(void) {
+TEST(test_the_checker_sees_every_broken_link) {
         item_t a, b;
         rdmeta_tailq_t q;
 
@@ -126,10 +126,4 @@ static void test_the_checker_sees_every_broken_link(void) {
         CHECK(rdmeta_tailq_check(&q));
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_an_empty_list_has_no_ends);
-        RUN(test_random_changes_do_what_they_do_to_an_array);
-        RUN(test_the_checker_sees_every_broken_link);
-        return 0;
-}
+TEST_MAIN()

@@ -96,7 +96,7 @@ static void build_random(test_rng_t *r, const rdmeta_allocator_t *a) {
         rdmeta_free(a, object, b.size);
 }
 
-static void test_filling_ends_at_the_size_of_the_sizing_pass(void) {
+TEST(test_filling_ends_at_the_size_of_the_sizing_pass) {
         test_heap_t heap;
         rdmeta_allocator_t a = test_allocator(&heap);
         test_rng_t r         = test_rng(1);
@@ -109,7 +109,7 @@ static void test_filling_ends_at_the_size_of_the_sizing_pass(void) {
         build_random(&r, NULL);
 }
 
-static void test_filling_too_little_is_no_object(void) {
+TEST(test_filling_too_little_is_no_object) {
         test_heap_t heap;
         rdmeta_allocator_t a = test_allocator(&heap);
         rdmeta_tmpabuf_t b;
@@ -123,7 +123,7 @@ static void test_filling_too_little_is_no_object(void) {
         CHECK(heap.calls == 1 && !heap.blocks && !heap.bytes);
 }
 
-static void test_filling_too_much_fails_and_stays_failed(void) {
+TEST(test_filling_too_much_fails_and_stays_failed) {
         test_heap_t heap;
         rdmeta_allocator_t a = test_allocator(&heap);
         rdmeta_tmpabuf_t b;
@@ -150,7 +150,7 @@ static void check_overflowed(rdmeta_tmpabuf_t *b) {
         CHECK(!heap.calls && !heap.blocks);
 }
 
-static void test_sums_that_overflow_allocate_nothing(void) {
+TEST(test_sums_that_overflow_allocate_nothing) {
         const rdmeta_str_t longest = {"", SIZE_MAX};
         rdmeta_tmpabuf_t b;
         size_t i;
@@ -173,7 +173,7 @@ static void test_sums_that_overflow_allocate_nothing(void) {
         check_overflowed(&b);
 }
 
-static void test_overflow_while_filling_is_an_error(void) {
+TEST(test_overflow_while_filling_is_an_error) {
         const rdmeta_str_t longest = {"", SIZE_MAX};
         test_heap_t heap;
         rdmeta_allocator_t a = test_allocator(&heap);
@@ -197,7 +197,7 @@ static void test_overflow_while_filling_is_an_error(void) {
         CHECK(heap.calls == 3 && !heap.blocks);
 }
 
-static void test_no_memory_leaves_nothing_to_clean_up(void) {
+TEST(test_no_memory_leaves_nothing_to_clean_up) {
         test_heap_t heap;
         rdmeta_allocator_t a = test_allocator(&heap);
         rdmeta_tmpabuf_t b;
@@ -210,7 +210,7 @@ static void test_no_memory_leaves_nothing_to_clean_up(void) {
         CHECK(heap.calls == 1 && !heap.blocks);
 }
 
-static void test_an_empty_string_is_not_a_null_one(void) {
+TEST(test_an_empty_string_is_not_a_null_one) {
         rdmeta_tmpabuf_t b;
         rdmeta_str_t empty, null;
         void *object;
@@ -228,14 +228,4 @@ static void test_an_empty_string_is_not_a_null_one(void) {
         rdmeta_free(NULL, object, b.size);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_filling_ends_at_the_size_of_the_sizing_pass);
-        RUN(test_filling_too_little_is_no_object);
-        RUN(test_filling_too_much_fails_and_stays_failed);
-        RUN(test_sums_that_overflow_allocate_nothing);
-        RUN(test_overflow_while_filling_is_an_error);
-        RUN(test_no_memory_leaves_nothing_to_clean_up);
-        RUN(test_an_empty_string_is_not_a_null_one);
-        return 0;
-}
+TEST_MAIN()

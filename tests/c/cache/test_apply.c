@@ -7,7 +7,7 @@
 
 /* The answer confirms the other rows, so the deadline moves. An answer that is
  * kept back wholly, or came too late, moves nothing. */
-static void test_a_topic_taken_in_part_moves_its_deadline(void) {
+TEST(test_a_topic_taken_in_part_moves_its_deadline) {
         cw_t w;
         int64_t deadline;
 
@@ -38,7 +38,7 @@ static void test_a_topic_taken_in_part_moves_its_deadline(void) {
 }
 
 /* Topics without a name are read last. All others are read once. */
-static void test_a_topic_without_a_name_does_not_make_others_count_twice(void) {
+TEST(test_a_topic_without_a_name_does_not_make_others_count_twice) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -60,7 +60,7 @@ static void *wait_for_ever(void *opaque) {
 }
 
 /* The longest time-out does not overflow to one in the past. */
-static void test_the_longest_wait_ends_with_a_change(void) {
+TEST(test_the_longest_wait_ends_with_a_change) {
         pthread_t waiter;
         rdmeta_stats_t stats;
         void *version;
@@ -79,10 +79,4 @@ static void test_the_longest_wait_ends_with_a_change(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_topic_taken_in_part_moves_its_deadline);
-        RUN(test_a_topic_without_a_name_does_not_make_others_count_twice);
-        RUN(test_the_longest_wait_ends_with_a_change);
-        return 0;
-}
+TEST_MAIN()

@@ -125,7 +125,7 @@ static rdmeta_err_t try(cw_t *w, const uint8_t *data, size_t len,
         return err;
 }
 
-static void test_every_prefix_is_refused(void) {
+TEST(test_every_prefix_is_refused) {
         gen_bytes_t body = {0};
         char *before;
         int version;
@@ -151,7 +151,7 @@ static void test_every_prefix_is_refused(void) {
         gen_bytes_free(&body);
 }
 
-static void test_every_corruption_of_a_byte_is_survived(void) {
+TEST(test_every_corruption_of_a_byte_is_survived) {
         static const uint8_t flips[] = {1,   2,   4,    8,    16,  32,
                                         64,  128, 0xff, 0x7f, 0x81};
         gen_bytes_t body = {0};
@@ -187,7 +187,7 @@ static void test_every_corruption_of_a_byte_is_survived(void) {
         gen_bytes_free(&body);
 }
 
-static void test_bytes_of_another_version_are_survived(void) {
+TEST(test_bytes_of_another_version_are_survived) {
         gen_bytes_t body = {0};
         int version, other;
         char *before;
@@ -219,7 +219,7 @@ static void test_bytes_of_another_version_are_survived(void) {
 }
 
 /* Heavier damage of answers of odd clusters, all applied to one cache. */
-static void test_heavy_corruption_is_survived(void) {
+TEST(test_heavy_corruption_is_survived) {
         test_rng_t rng   = test_rng(3);
         gen_bytes_t body = {0};
         char *before;
@@ -275,7 +275,7 @@ static void densest(int version, gen_topic_t *topics, uint32_t n,
 
 /* The densest answers have rows without lists and in no order, or topics
  * without rows. */
-static void test_memory_is_a_fixed_multiple_of_the_densest_answers(void) {
+TEST(test_memory_is_a_fixed_multiple_of_the_densest_answers) {
         enum { N = 30000 };
         gen_partition_t *rows = calloc(N, sizeof(*rows));
         gen_topic_t *topics   = calloc(N, sizeof(*topics));
@@ -302,12 +302,4 @@ static void test_memory_is_a_fixed_multiple_of_the_densest_answers(void) {
         free(names);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_prefix_is_refused);
-        RUN(test_every_corruption_of_a_byte_is_survived);
-        RUN(test_bytes_of_another_version_are_survived);
-        RUN(test_heavy_corruption_is_survived);
-        RUN(test_memory_is_a_fixed_multiple_of_the_densest_answers);
-        return 0;
-}
+TEST_MAIN()

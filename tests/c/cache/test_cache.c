@@ -57,7 +57,7 @@ static void are_found(cw_t *w, const rdmeta_str_t *names, uint32_t n) {
         }
 }
 
-static void test_names_of_every_length_are_found(void) {
+TEST(test_names_of_every_length_are_found) {
         enum { MOST = 300 };
         static const size_t lengths[] = {1000, 4095, 4096, 32767};
         static char text[32768];
@@ -91,7 +91,7 @@ static void test_names_of_every_length_are_found(void) {
 }
 
 /* The names have one length, and differ in one byte, anywhere. */
-static void test_names_that_differ_in_one_byte_are_two(void) {
+TEST(test_names_that_differ_in_one_byte_are_two) {
         static const size_t lengths[] = {1,  2,  3,  4,  7,  8,  9,   15,
                                          16, 17, 31, 32, 33, 64, 249};
         char text[250][250];
@@ -116,7 +116,7 @@ static void test_names_that_differ_in_one_byte_are_two(void) {
         }
 }
 
-static void test_names_may_be_any_bytes(void) {
+TEST(test_names_may_be_any_bytes) {
         const rdmeta_str_t names[] = {{"\xff\xfe", 2}, {"\0", 1}, {"\0\0", 2},
                                       {"a\0b", 3},     {"a\0c", 3}, {" ", 1},
                                       {"\xc3\xa9", 2}, {"../..", 5}};
@@ -129,7 +129,7 @@ static void test_names_may_be_any_bytes(void) {
         cw_destroy(&w);
 }
 
-static void test_a_name_longer_than_the_limit_is_refused(void) {
+TEST(test_a_name_longer_than_the_limit_is_refused) {
         rdmeta_str_t name = {NULL, 32768}, ask;
         char *text        = calloc(1, 32768);
         size_t n;
@@ -148,7 +148,7 @@ static void test_a_name_longer_than_the_limit_is_refused(void) {
 }
 
 /* Other names in the batch do not matter. */
-static void test_leaders_of_a_batch_are_those_of_single_lookups(void) {
+TEST(test_leaders_of_a_batch_are_those_of_single_lookups) {
         enum { N = 100 };
         static const char *const known[] = {"a", "a.rather.long.name.of.one",
                                             "stale", "gone", "nobody", "odd",
@@ -187,7 +187,7 @@ static void test_leaders_of_a_batch_are_those_of_single_lookups(void) {
 /* Brokers may wrongly give two topics one id. Then names find both topics, and
  * the id finds the last one. When the last one gets another id, the id finds
  * the other topic once that changes. */
-static void test_two_topics_of_one_id_are_found_by_name(void) {
+TEST(test_two_topics_of_one_id_are_found_by_name) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -214,7 +214,7 @@ static void test_two_topics_of_one_id_are_found_by_name(void) {
 
 /* ---- order ------------------------------------------------------------- */
 
-static void test_walks_are_in_the_order_of_bytes_and_by_prefix(void) {
+TEST(test_walks_are_in_the_order_of_bytes_and_by_prefix) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -299,7 +299,7 @@ static void large(int32_t (*id_of)(uint32_t i)) {
         free(rows);
 }
 
-static void test_100_000_partitions_are_found_whatever_their_ids(void) {
+TEST(test_100_000_partitions_are_found_whatever_their_ids) {
         large(id_dense);
         large(id_backwards);
         large(id_sparse);
@@ -307,7 +307,7 @@ static void test_100_000_partitions_are_found_whatever_their_ids(void) {
 }
 
 /* Equal facts make equal blocks, in any order. */
-static void test_partitions_in_another_order_are_not_a_change(void) {
+TEST(test_partitions_in_another_order_are_not_a_change) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -317,7 +317,7 @@ static void test_partitions_in_another_order_are_not_a_change(void) {
         cw_destroy(&w);
 }
 
-static void test_columns_are_as_wide_as_values_need(void) {
+TEST(test_columns_are_as_wide_as_values_need) {
         static const int32_t values[] = {0,     1,     127,   128,  255,
                                          256,   32767, 32768, 65535, 65536,
                                          INT32_MAX};
@@ -341,7 +341,7 @@ static void test_columns_are_as_wide_as_values_need(void) {
 }
 
 /* The counts make references to lists that need one, two and four bytes. */
-static void test_lists_of_all_numbers_and_lengths_are_kept(void) {
+TEST(test_lists_of_all_numbers_and_lengths_are_kept) {
         enum { N = 3000, MOST = 40 };
         static const uint32_t counts[] = {1, 3, 60, 120, N};
         gen_partition_t *rows = calloc(N, sizeof(*rows));
@@ -385,7 +385,7 @@ static void test_lists_of_all_numbers_and_lengths_are_kept(void) {
         free(ids);
 }
 
-static void test_a_list_longer_than_the_callers_room_is_counted(void) {
+TEST(test_a_list_longer_than_the_callers_room_is_counted) {
         rdmeta_partition_t p;
         int32_t ids[2] = {-7, -7};
         cw_t w;
@@ -405,19 +405,4 @@ static void test_a_list_longer_than_the_callers_room_is_counted(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_names_of_every_length_are_found);
-        RUN(test_names_that_differ_in_one_byte_are_two);
-        RUN(test_names_may_be_any_bytes);
-        RUN(test_a_name_longer_than_the_limit_is_refused);
-        RUN(test_leaders_of_a_batch_are_those_of_single_lookups);
-        RUN(test_two_topics_of_one_id_are_found_by_name);
-        RUN(test_walks_are_in_the_order_of_bytes_and_by_prefix);
-        RUN(test_100_000_partitions_are_found_whatever_their_ids);
-        RUN(test_partitions_in_another_order_are_not_a_change);
-        RUN(test_columns_are_as_wide_as_values_need);
-        RUN(test_lists_of_all_numbers_and_lengths_are_kept);
-        RUN(test_a_list_longer_than_the_callers_room_is_counted);
-        return 0;
-}
+TEST_MAIN()

@@ -10,7 +10,7 @@ static void longest(rdmeta_conf_t *conf) {
                 conf->hint_ttl_us = conf->absent_grace_us = INT64_MAX;
 }
 
-static void test_lifetimes_without_end_do_not_overflow(void) {
+TEST(test_lifetimes_without_end_do_not_overflow) {
         cw_t w;
 
         cw_init(&w, longest);
@@ -29,7 +29,7 @@ static void test_lifetimes_without_end_do_not_overflow(void) {
         cw_destroy(&w);
 }
 
-static void test_clocks_may_begin_anywhere(void) {
+TEST(test_clocks_may_begin_anywhere) {
         static const int64_t begins[] = {INT64_MIN, INT64_MIN + 3, -5, 0, 1};
         size_t i;
         cw_t w;
@@ -53,7 +53,7 @@ static void test_clocks_may_begin_anywhere(void) {
 }
 
 /* An all-topics answer moves one deadline for all topics. */
-static void test_a_full_refresh_is_valid_for_max_age_from_then_on(void) {
+TEST(test_a_full_refresh_is_valid_for_max_age_from_then_on) {
         cw_t w;
         int i;
 
@@ -73,7 +73,7 @@ static void test_a_full_refresh_is_valid_for_max_age_from_then_on(void) {
 
 /* ---- life -------------------------------------------------------------- */
 
-static void test_an_invalid_configuration_is_refused(void) {
+TEST(test_an_invalid_configuration_is_refused) {
         rdmeta_conf_t conf;
         int i;
 
@@ -91,7 +91,7 @@ static void test_an_invalid_configuration_is_refused(void) {
         }
 }
 
-static void test_references_are_counted(void) {
+TEST(test_references_are_counted) {
         rdmeta_cache_t *c  = rdmeta_cache_new(NULL);
         rdmeta_reader_t *r = rdmeta_reader_new(c, 0);
 
@@ -104,7 +104,7 @@ static void test_references_are_counted(void) {
 
 /* A second enter must not let the blocks go that the first one protects, though
  * the epoch has moved on. Tests overwrite freed blocks. */
-static void test_a_nested_enter_keeps_topics_of_the_outer_one(void) {
+TEST(test_a_nested_enter_keeps_topics_of_the_outer_one) {
         const rdmeta_topic_t *t;
         rdmeta_topic_info_t info;
         char topics[64];
@@ -130,13 +130,4 @@ static void test_a_nested_enter_keeps_topics_of_the_outer_one(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_lifetimes_without_end_do_not_overflow);
-        RUN(test_clocks_may_begin_anywhere);
-        RUN(test_a_full_refresh_is_valid_for_max_age_from_then_on);
-        RUN(test_an_invalid_configuration_is_refused);
-        RUN(test_references_are_counted);
-        RUN(test_a_nested_enter_keeps_topics_of_the_outer_one);
-        return 0;
-}
+TEST_MAIN()

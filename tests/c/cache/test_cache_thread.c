@@ -7,11 +7,11 @@
 
 enum { SECONDS = 2 };
 
-static void test_readers_see_each_topic_whole_whatever_writers_do(void) {
+TEST(test_readers_see_each_topic_whole_whatever_writers_do) {
         race_run(test_seed, 0, SECONDS);
 }
 
-static void test_readers_see_each_topic_whole_without_membarrier(void) {
+TEST(test_readers_see_each_topic_whole_without_membarrier) {
         race_run(test_seed, 1, SECONDS);
 }
 
@@ -28,7 +28,7 @@ static rdmeta_stats_t write_much(race_t *w, race_writer_t *x) {
         return stats;
 }
 
-static void test_topics_that_a_reader_found_stay_until_it_leaves(void) {
+TEST(test_topics_that_a_reader_found_stay_until_it_leaves) {
         static race_writer_t x;
         static race_t w;
         const rdmeta_topic_t *live[RACE_TOPICS];
@@ -85,15 +85,8 @@ static void *reader_make(rdmeta_cache_t *c) {
         return rdmeta_reader_new(c, 0);
 }
 
-static void test_the_last_reference_frees_the_cache(void) {
+TEST(test_the_last_reference_frees_the_cache) {
         race_to_be_last(reader_make, last_reader_main);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_topics_that_a_reader_found_stay_until_it_leaves);
-        RUN(test_the_last_reference_frees_the_cache);
-        RUN(test_readers_see_each_topic_whole_whatever_writers_do);
-        RUN(test_readers_see_each_topic_whole_without_membarrier);
-        return 0;
-}
+TEST_MAIN()

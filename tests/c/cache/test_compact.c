@@ -26,7 +26,7 @@ static size_t bytes_of_new(const shape_t *like) {
         return bytes;
 }
 
-static void test_topics_that_change_their_size_cost_what_new_ones_do(void) {
+TEST(test_topics_that_change_their_size_cost_what_new_ones_do) {
         const shape_t *const likes[] = {&thin, &long_, &wide, &small, &thin};
         rdmeta_stats_t s;
         shape_t like;
@@ -50,7 +50,7 @@ static void test_topics_that_change_their_size_cost_what_new_ones_do(void) {
         cw_destroy(&w);
 }
 
-static void test_deleted_topics_give_their_memory_back(void) {
+TEST(test_deleted_topics_give_their_memory_back) {
         size_t before, k;
         char name[80];
         cw_t w;
@@ -70,7 +70,7 @@ static void test_deleted_topics_give_their_memory_back(void) {
         cw_destroy(&w);
 }
 
-static void test_stats_count_the_bytes_that_are_free(void) {
+TEST(test_stats_count_the_bytes_that_are_free) {
         rdmeta_stats_t s, t;
         cw_t w;
 
@@ -93,7 +93,7 @@ static void no_call(void *opaque, uint64_t version) {
         ++*(int *)opaque;
 }
 
-static void test_a_move_raises_no_version_and_calls_no_watch(void) {
+TEST(test_a_move_raises_no_version_and_calls_no_watch) {
         char *before, *after;
         rdmeta_watch_t *watch;
         int called = 0;
@@ -146,7 +146,7 @@ static void changes_sum(cw_t *w, uint64_t since, uint64_t sum[2]) {
 }
 
 /* Blocks that move are the changelog's alone, or readers find them, too. */
-static void test_changes_are_the_same_after_a_move(void) {
+TEST(test_changes_are_the_same_after_a_move) {
         uint64_t before[2], after[2], since;
         size_t moved, records;
         cw_t w;
@@ -175,7 +175,7 @@ static void test_changes_are_the_same_after_a_move(void) {
         cw_destroy(&w);
 }
 
-static void test_handles_follow_topics_that_move(void) {
+TEST(test_handles_follow_topics_that_move) {
         rdmeta_handle_t *h[2];
         cw_t w;
 
@@ -192,7 +192,7 @@ static void test_handles_follow_topics_that_move(void) {
         cw_destroy(&w);
 }
 
-static void test_images_do_not_change_while_topics_move(void) {
+TEST(test_images_do_not_change_while_topics_move) {
         rdmeta_image_t *before, *after;
         uint64_t sum[2] = {0, 0};
         char *was, *is, *later;
@@ -243,7 +243,7 @@ static void move_all(cw_t *w) {
 }
 
 /* The image found these blocks before they were replaced. */
-static void test_an_image_keeps_replaced_topics_that_the_changelog_moves(void) {
+TEST(test_an_image_keeps_replaced_topics_that_the_changelog_moves) {
         rdmeta_image_t *image;
         char *was, *is;
         cw_t w;
@@ -269,7 +269,7 @@ static void test_an_image_keeps_replaced_topics_that_the_changelog_moves(void) {
 
 /* The changelog has these blocks as new ones. No image has copied their slot
  * pages yet. */
-static void test_an_image_keeps_live_topics_that_the_changelog_moves(void) {
+TEST(test_an_image_keeps_live_topics_that_the_changelog_moves) {
         rdmeta_image_t *image;
         char names[4096], *was, *is;
         size_t moved;
@@ -302,7 +302,7 @@ static void test_an_image_keeps_live_topics_that_the_changelog_moves(void) {
         cw_destroy(&w);
 }
 
-static void test_with_an_image_topics_move_only_if_more_is_free(void) {
+TEST(test_with_an_image_topics_move_only_if_more_is_free) {
         rdmeta_image_t *image;
         rdmeta_stats_t s;
         cw_t w;
@@ -324,7 +324,7 @@ static void test_with_an_image_topics_move_only_if_more_is_free(void) {
 
 /* The image keeps originals in the chunks that wait to leave, and nothing in
  * other chunks. */
-static void test_chunks_that_wait_for_an_image_do_not_stop_other_moves(void) {
+TEST(test_chunks_that_wait_for_an_image_do_not_stop_other_moves) {
         rdmeta_image_t *image;
         uint64_t live;
         int32_t k;
@@ -357,7 +357,7 @@ static void test_chunks_that_wait_for_an_image_do_not_stop_other_moves(void) {
         cw_destroy(&w);
 }
 
-static void test_a_reader_inside_keeps_topics_that_it_has_found(void) {
+TEST(test_a_reader_inside_keeps_topics_that_it_has_found) {
         const rdmeta_topic_t *live[TOPICS];
         rdmeta_partition_t p = {.leader = -1}; /* no room for lists */
         char name[80];
@@ -389,7 +389,7 @@ static void test_a_reader_inside_keeps_topics_that_it_has_found(void) {
 /* Names in flight have the first slots, and the cursor stops behind them. Their
  * hints end, and the next answer closes the holes that they leave. So half of
  * the topics get slots that the cursor has passed. */
-static void test_topics_that_get_slots_behind_the_cursor_move_too(void) {
+TEST(test_topics_that_get_slots_behind_the_cursor_move_too) {
         enum { NAMES = 1000, CALLS = 25 };
         char names[8192];
         uint32_t i, k;
@@ -420,20 +420,4 @@ static void test_topics_that_get_slots_behind_the_cursor_move_too(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_topics_that_change_their_size_cost_what_new_ones_do);
-        RUN(test_deleted_topics_give_their_memory_back);
-        RUN(test_stats_count_the_bytes_that_are_free);
-        RUN(test_a_move_raises_no_version_and_calls_no_watch);
-        RUN(test_changes_are_the_same_after_a_move);
-        RUN(test_handles_follow_topics_that_move);
-        RUN(test_images_do_not_change_while_topics_move);
-        RUN(test_an_image_keeps_replaced_topics_that_the_changelog_moves);
-        RUN(test_an_image_keeps_live_topics_that_the_changelog_moves);
-        RUN(test_with_an_image_topics_move_only_if_more_is_free);
-        RUN(test_chunks_that_wait_for_an_image_do_not_stop_other_moves);
-        RUN(test_a_reader_inside_keeps_topics_that_it_has_found);
-        RUN(test_topics_that_get_slots_behind_the_cursor_move_too);
-        return 0;
-}
+TEST_MAIN()

@@ -1,7 +1,7 @@
 /* compact: writes, a purge, images and failures while blocks move. */
 #include "support/compact_fixture.h"
 
-static void test_moves_that_fail_without_memory_are_done_later(void) {
+TEST(test_moves_that_fail_without_memory_are_done_later) {
         char *before, *after;
         size_t at, failed = 1;
         rdmeta_image_t *image;
@@ -71,7 +71,7 @@ static void image_drop(live_t *h) {
 
 /* Chunks leave however little is free. Some wait for images, and meanwhile
  * others leave. */
-static void test_images_kept_for_long_do_not_change(void) {
+TEST(test_images_kept_for_long_do_not_change) {
         enum { SOME = 800, IMAGES = 4, STEPS = 60 };
         test_rng_t rng      = test_rng(10);
         live_t live[IMAGES] = {{NULL, NULL, 0}};
@@ -107,7 +107,7 @@ static void test_images_kept_for_long_do_not_change(void) {
 /* Answers change and remove topics that have moved, and topics that have not.
  * They also change the order of topics. The loop ends when enough has moved,
  * because by chance little may be free for long. */
-static void test_writes_while_topics_move_are_kept(void) {
+TEST(test_writes_while_topics_move_are_kept) {
         test_rng_t rng = test_rng(9);
         cw_t w, plain;
         char *a, *b;
@@ -154,7 +154,7 @@ static void test_writes_while_topics_move_are_kept(void) {
         cw_destroy(&plain);
 }
 
-static void test_a_purge_while_topics_move_frees_all_memory(void) {
+TEST(test_a_purge_while_topics_move_frees_all_memory) {
         cw_t w;
         int k;
 
@@ -173,7 +173,7 @@ static void test_a_purge_while_topics_move_frees_all_memory(void) {
         cw_destroy(&w);
 }
 
-static void test_a_cache_can_end_while_topics_move(void) {
+TEST(test_a_cache_can_end_while_topics_move) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
@@ -186,7 +186,7 @@ static void test_a_cache_can_end_while_topics_move(void) {
         cw_destroy(&w);
 }
 
-static void test_blocks_that_the_changelog_drops_meanwhile_move_too(void) {
+TEST(test_blocks_that_the_changelog_drops_meanwhile_move_too) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
@@ -207,13 +207,4 @@ static void test_blocks_that_the_changelog_drops_meanwhile_move_too(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_moves_that_fail_without_memory_are_done_later);
-        RUN(test_images_kept_for_long_do_not_change);
-        RUN(test_writes_while_topics_move_are_kept);
-        RUN(test_a_purge_while_topics_move_frees_all_memory);
-        RUN(test_a_cache_can_end_while_topics_move);
-        RUN(test_blocks_that_the_changelog_drops_meanwhile_move_too);
-        return 0;
-}
+TEST_MAIN()

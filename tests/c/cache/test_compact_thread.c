@@ -73,17 +73,12 @@ static void run(int fence) {
         race_destroy(&w);
 }
 
-static void test_readers_see_each_topic_whole_while_it_moves(void) {
+TEST(test_readers_see_each_topic_whole_while_it_moves) {
         run(0);
 }
 
-static void test_readers_see_each_topic_whole_without_membarrier(void) {
+TEST(test_readers_see_each_topic_whole_without_membarrier) {
         run(1);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_readers_see_each_topic_whole_while_it_moves);
-        RUN(test_readers_see_each_topic_whole_without_membarrier);
-        return 0;
-}
+TEST_MAIN()

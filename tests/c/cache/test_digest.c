@@ -70,7 +70,7 @@ static void rotate(gen_cluster_t *cluster, uint32_t by) {
         free(copy);
 }
 
-static void test_the_same_again_is_not_parsed(void) {
+TEST(test_the_same_again_is_not_parsed) {
         gen_cluster_t *cluster = cluster_new(200);
         int version;
         cw_t w;
@@ -87,7 +87,7 @@ static void test_the_same_again_is_not_parsed(void) {
         gen_cluster_free(cluster);
 }
 
-static void test_the_same_again_rotated_or_shuffled_is_not_parsed(void) {
+TEST(test_the_same_again_rotated_or_shuffled_is_not_parsed) {
         gen_cluster_t *cluster = cluster_new(200);
         cw_t w;
         int i;
@@ -105,7 +105,7 @@ static void test_the_same_again_rotated_or_shuffled_is_not_parsed(void) {
         cw_destroy(&w);
 }
 
-static void test_topics_that_differ_are_parsed_and_the_rest_is_not(void) {
+TEST(test_topics_that_differ_are_parsed_and_the_rest_is_not) {
         gen_cluster_t *cluster = cluster_new(200);
         test_rng_t rng         = test_rng(4);
         uint64_t before;
@@ -131,7 +131,7 @@ static void test_topics_that_differ_are_parsed_and_the_rest_is_not(void) {
 }
 
 /* After a topic more or less, the others still have their digests. */
-static void test_topics_that_come_and_go_do_not_disturb_the_rest(void) {
+TEST(test_topics_that_come_and_go_do_not_disturb_the_rest) {
         gen_cluster_t *cluster = cluster_new(100);
         uint64_t before;
         cw_t w;
@@ -159,7 +159,7 @@ static void test_topics_that_come_and_go_do_not_disturb_the_rest(void) {
         cw_destroy(&w);
 }
 
-static void test_another_api_version_is_read_anew(void) {
+TEST(test_another_api_version_is_read_anew) {
         gen_cluster_t *cluster = cluster_new(50);
         uint64_t before;
         cw_t w;
@@ -178,7 +178,7 @@ static void test_another_api_version_is_read_anew(void) {
 }
 
 /* Digests stay those of the all-topics answer's API version. */
-static void test_a_partial_answer_of_another_version_is_read_each_time(void) {
+TEST(test_a_partial_answer_of_another_version_is_read_each_time) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -196,7 +196,7 @@ static void test_a_partial_answer_of_another_version_is_read_each_time(void) {
 }
 
 /* Partial answers use digests, too. Their topics get deadlines of their own. */
-static void test_a_partial_answer_is_not_parsed_either(void) {
+TEST(test_a_partial_answer_is_not_parsed_either) {
         int64_t shared;
         cw_t w;
 
@@ -219,7 +219,7 @@ static void test_a_partial_answer_is_not_parsed_either(void) {
 }
 
 /* It does not matter whether the topic was parsed or skipped. */
-static void test_an_unchanged_topic_has_the_last_broker_as_source(void) {
+TEST(test_an_unchanged_topic_has_the_last_broker_as_source) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -239,7 +239,7 @@ static void test_an_unchanged_topic_has_the_last_broker_as_source(void) {
 
 /* The answer without the topic is one to a request that left before the topic
  * was known. */
-static void test_a_topic_that_an_answer_could_not_name_keeps_its_digest(void) {
+TEST(test_a_topic_that_an_answer_could_not_name_keeps_its_digest) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -270,7 +270,7 @@ static void never(const char *first, const char *second) {
         cw_destroy(&w);
 }
 
-static void test_topics_kept_back_never_get_a_digest(void) {
+TEST(test_topics_kept_back_never_get_a_digest) {
         never("t#a 0:1@5", "t#a 0:2@4");             /* a lower epoch */
         never("t#a 0:1@5 1:1@5", "t#a 0:2@4 1:2@6"); /* one in one row */
         never("t#a 0:1@5 1:1@5", "t#a 0:1@5");       /* fewer partitions */
@@ -278,19 +278,19 @@ static void test_topics_kept_back_never_get_a_digest(void) {
         never("t#a 0:1@5", "t!3");                   /* an unknown topic */
 }
 
-static void test_merged_topics_never_get_a_digest(void) {
+TEST(test_merged_topics_never_get_a_digest) {
         never("t#a 0:1@5", "t#a 0:1");     /* keeps the highest epoch */
         never("t#a 0:1@5", "t 0:1@6");     /* keeps the id */
         never("t#a^8 0:1@5", "t#a 0:1@6"); /* keeps the operations */
 }
 
-static void test_topics_without_a_reachable_leader_never_get_a_digest(void) {
+TEST(test_topics_without_a_reachable_leader_never_get_a_digest) {
         never("t#a 0:1@5", "t#a 0:-1@6/r1/e5");
         never("t#a 0:1@5", "t#a 0:9@6");
 }
 
 /* Older answers are counted, although their bytes are the same each time. */
-static void test_older_answers_are_counted_each_time(void) {
+TEST(test_older_answers_are_counted_each_time) {
         cw_t w;
         int i;
 
@@ -304,7 +304,7 @@ static void test_older_answers_are_counted_each_time(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_takes_the_digest_away(void) {
+TEST(test_a_leader_hint_takes_the_digest_away) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -317,7 +317,7 @@ static void test_a_leader_hint_takes_the_digest_away(void) {
 }
 
 /* The cache read part of an answer before it refused it. */
-static void test_an_answer_that_was_refused_counts_nothing(void) {
+TEST(test_an_answer_that_was_refused_counts_nothing) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -331,7 +331,7 @@ static void test_an_answer_that_was_refused_counts_nothing(void) {
 
 /* Topics come and go in many answers. The order array must not grow with the
  * number of all names that ever came. */
-static void test_erased_names_leave_no_memory_behind(void) {
+TEST(test_erased_names_leave_no_memory_behind) {
         char text[64];
         uint64_t bytes = 0;
         cw_t w;
@@ -354,23 +354,4 @@ static void test_erased_names_leave_no_memory_behind(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_the_same_again_is_not_parsed);
-        RUN(test_the_same_again_rotated_or_shuffled_is_not_parsed);
-        RUN(test_topics_that_differ_are_parsed_and_the_rest_is_not);
-        RUN(test_topics_that_come_and_go_do_not_disturb_the_rest);
-        RUN(test_another_api_version_is_read_anew);
-        RUN(test_a_partial_answer_of_another_version_is_read_each_time);
-        RUN(test_a_partial_answer_is_not_parsed_either);
-        RUN(test_an_unchanged_topic_has_the_last_broker_as_source);
-        RUN(test_a_topic_that_an_answer_could_not_name_keeps_its_digest);
-        RUN(test_topics_kept_back_never_get_a_digest);
-        RUN(test_merged_topics_never_get_a_digest);
-        RUN(test_topics_without_a_reachable_leader_never_get_a_digest);
-        RUN(test_older_answers_are_counted_each_time);
-        RUN(test_a_leader_hint_takes_the_digest_away);
-        RUN(test_an_answer_that_was_refused_counts_nothing);
-        RUN(test_erased_names_leave_no_memory_behind);
-        return 0;
-}
+TEST_MAIN()

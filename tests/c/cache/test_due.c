@@ -13,7 +13,7 @@ static void check_due(cw_t *w, const char *wanted) {
 
 /* ---- each reason ------------------------------------------------------- */
 
-static void test_a_leaderless_topic_is_due_until_it_has_a_leader(void) {
+TEST(test_a_leaderless_topic_is_due_until_it_has_a_leader) {
         cw_t w;
         int i;
 
@@ -32,7 +32,7 @@ static void test_a_leaderless_topic_is_due_until_it_has_a_leader(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_ends_the_lack_of_a_leader(void) {
+TEST(test_a_leader_hint_ends_the_lack_of_a_leader) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -47,7 +47,7 @@ static void test_a_leader_hint_ends_the_lack_of_a_leader(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_that_is_no_broker_is_a_reason(void) {
+TEST(test_a_leader_that_is_no_broker_is_a_reason) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -68,7 +68,7 @@ static void test_a_leader_that_is_no_broker_is_a_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_a_broker_that_goes_in_an_answer_to_all_is_noticed(void) {
+TEST(test_a_broker_that_goes_in_an_answer_to_all_is_noticed) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -80,7 +80,7 @@ static void test_a_broker_that_goes_in_an_answer_to_all_is_noticed(void) {
         cw_destroy(&w);
 }
 
-static void test_an_answer_that_is_kept_back_is_a_reason(void) {
+TEST(test_an_answer_that_is_kept_back_is_a_reason) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -99,7 +99,7 @@ static void test_an_answer_that_is_kept_back_is_a_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_what_is_kept_back_keeps_the_other_reasons(void) {
+TEST(test_what_is_kept_back_keeps_the_other_reasons) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -111,7 +111,7 @@ static void test_what_is_kept_back_keeps_the_other_reasons(void) {
         cw_destroy(&w);
 }
 
-static void test_an_outdated_answer_is_a_reason(void) {
+TEST(test_an_outdated_answer_is_a_reason) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -124,7 +124,7 @@ static void test_an_outdated_answer_is_a_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_an_unknown_id_is_to_be_asked_by_name(void) {
+TEST(test_an_unknown_id_is_to_be_asked_by_name) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -144,7 +144,7 @@ static void test_an_unknown_id_is_to_be_asked_by_name(void) {
         cw_destroy(&w);
 }
 
-static void test_an_absent_topic_is_due_within_its_grace_time(void) {
+TEST(test_an_absent_topic_is_due_within_its_grace_time) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -164,7 +164,7 @@ static void test_an_absent_topic_is_due_within_its_grace_time(void) {
         cw_destroy(&w);
 }
 
-static void test_an_absent_topic_that_returns_or_goes_is_not_due(void) {
+TEST(test_an_absent_topic_that_returns_or_goes_is_not_due) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -181,7 +181,7 @@ static void test_an_absent_topic_that_returns_or_goes_is_not_due(void) {
         cw_destroy(&w);
 }
 
-static void test_a_denied_topic_is_due_after_its_ttl(void) {
+TEST(test_a_denied_topic_is_due_after_its_ttl) {
         cw_t w;
         int swept;
 
@@ -214,7 +214,7 @@ static void test_a_denied_topic_is_due_after_its_ttl(void) {
 
 /* ---- what has no part in it -------------------------------------------- */
 
-static void test_staleness_and_hints_are_no_reasons(void) {
+TEST(test_staleness_and_hints_are_no_reasons) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -233,7 +233,7 @@ static void test_staleness_and_hints_are_no_reasons(void) {
 
 /* ---- the end of a topic ------------------------------------------------ */
 
-static void test_a_topic_that_goes_is_not_due(void) {
+TEST(test_a_topic_that_goes_is_not_due) {
         const char *all = "a#a 0:-1@5; b#b 0:9@5; c#c 0:1@5; d!29; e 0:1@5";
         cw_t w;
 
@@ -257,7 +257,7 @@ static void test_a_topic_that_goes_is_not_due(void) {
         cw_destroy(&w);
 }
 
-static void test_a_removed_topic_is_due_while_answers_disagree(void) {
+TEST(test_a_removed_topic_is_due_while_answers_disagree) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -272,7 +272,7 @@ static void test_a_removed_topic_is_due_while_answers_disagree(void) {
         cw_destroy(&w);
 }
 
-static void test_another_cluster_leaves_no_reason(void) {
+TEST(test_another_cluster_leaves_no_reason) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -288,7 +288,7 @@ static void test_another_cluster_leaves_no_reason(void) {
 
 /* ---- a load ------------------------------------------------------------ */
 
-static void test_after_a_load_due_looks_at_every_topic(void) {
+TEST(test_after_a_load_due_looks_at_every_topic) {
         rdmeta_image_t *image;
         cw_t from, to;
 
@@ -311,7 +311,7 @@ static void test_after_a_load_due_looks_at_every_topic(void) {
         cw_destroy(&from);
 }
 
-static void test_a_topic_answered_between_load_and_due_is_listed_once(void) {
+TEST(test_a_topic_answered_between_load_and_due_is_listed_once) {
         rdmeta_image_t *image;
         cw_t from, to;
 
@@ -345,7 +345,7 @@ static int32_t forget_it(void *opaque, const rdmeta_due_t *due) {
         return 0;
 }
 
-static void test_a_visit_may_end_the_call_and_write_to_the_cache(void) {
+TEST(test_a_visit_may_end_the_call_and_write_to_the_cache) {
         cw_t w;
         int left;
 
@@ -385,7 +385,7 @@ static void say_many(cw_t *w, size_t n, int32_t leader, int32_t epoch) {
         gen_cluster_free(cluster);
 }
 
-static void test_the_memory_of_reasons_comes_back(void) {
+TEST(test_the_memory_of_reasons_comes_back) {
         enum { N = 20000 };
         uint64_t before, full;
         cw_t w;
@@ -405,32 +405,9 @@ static void test_the_memory_of_reasons_comes_back(void) {
         cw_destroy(&w);
 }
 
-static void test_an_entry_has_room_for_no_more_than_the_place_of_a_note(void) {
+TEST(test_an_entry_has_room_for_no_more_than_the_place_of_a_note) {
         CHECK(sizeof(rdmeta_entry_t) == 56);
         CHECK(sizeof(rdmeta_note_t) <= 24);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_leaderless_topic_is_due_until_it_has_a_leader);
-        RUN(test_a_leader_hint_ends_the_lack_of_a_leader);
-        RUN(test_a_leader_that_is_no_broker_is_a_reason);
-        RUN(test_a_broker_that_goes_in_an_answer_to_all_is_noticed);
-        RUN(test_an_answer_that_is_kept_back_is_a_reason);
-        RUN(test_what_is_kept_back_keeps_the_other_reasons);
-        RUN(test_an_outdated_answer_is_a_reason);
-        RUN(test_an_unknown_id_is_to_be_asked_by_name);
-        RUN(test_an_absent_topic_is_due_within_its_grace_time);
-        RUN(test_an_absent_topic_that_returns_or_goes_is_not_due);
-        RUN(test_a_denied_topic_is_due_after_its_ttl);
-        RUN(test_staleness_and_hints_are_no_reasons);
-        RUN(test_a_topic_that_goes_is_not_due);
-        RUN(test_a_removed_topic_is_due_while_answers_disagree);
-        RUN(test_another_cluster_leaves_no_reason);
-        RUN(test_after_a_load_due_looks_at_every_topic);
-        RUN(test_a_topic_answered_between_load_and_due_is_listed_once);
-        RUN(test_a_visit_may_end_the_call_and_write_to_the_cache);
-        RUN(test_the_memory_of_reasons_comes_back);
-        RUN(test_an_entry_has_room_for_no_more_than_the_place_of_a_note);
-        return 0;
-}
+TEST_MAIN()

@@ -1,7 +1,7 @@
 /* forget(): what goes, what it records, which waiters wake, what stays. */
 #include "support/cache_fixture.h"
 
-static void test_forget_removes_topics_in_one_version(void) {
+TEST(test_forget_removes_topics_in_one_version) {
         uint64_t version;
         cw_t w;
 
@@ -20,7 +20,7 @@ static void test_forget_removes_topics_in_one_version(void) {
         cw_destroy(&w);
 }
 
-static void test_forget_of_nothing_that_was_known_makes_no_version(void) {
+TEST(test_forget_of_nothing_that_was_known_makes_no_version) {
         uint64_t version;
         cw_t w;
 
@@ -42,7 +42,7 @@ static void test_forget_of_nothing_that_was_known_makes_no_version(void) {
         cw_destroy(&w);
 }
 
-static void test_impossible_names_are_skipped(void) {
+TEST(test_impossible_names_are_skipped) {
         static char name[RDMETA_NAME_MAX + 2];
         const rdmeta_str_t names[] = {{"", 0}, {NULL, 0},
                                       {name, sizeof(name)}, {"a", 1}};
@@ -57,7 +57,7 @@ static void test_impossible_names_are_skipped(void) {
 
 /* The ids and epochs of a topic are forgotten too: what comes next is the first
  * answer about it. */
-static void test_a_forgotten_topic_may_return_with_lower_epochs(void) {
+TEST(test_a_forgotten_topic_may_return_with_lower_epochs) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -75,7 +75,7 @@ static void test_a_forgotten_topic_may_return_with_lower_epochs(void) {
         cw_destroy(&w);
 }
 
-static void test_the_hint_of_a_forgotten_topic_ends(void) {
+TEST(test_the_hint_of_a_forgotten_topic_ends) {
         rdmeta_request_t asked;
         cw_t w;
 
@@ -91,7 +91,7 @@ static void test_the_hint_of_a_forgotten_topic_ends(void) {
         cw_destroy(&w);
 }
 
-static void test_a_handle_and_a_held_topic_outlive_it(void) {
+TEST(test_a_handle_and_a_held_topic_outlive_it) {
         const rdmeta_topic_t *t;
         rdmeta_handle_t *h;
         rdmeta_image_t *image;
@@ -125,7 +125,7 @@ static void count_call(void *opaque, uint64_t version) {
         ++*(int *)opaque;
 }
 
-static void test_a_wait_and_a_watch_of_the_topic_end(void) {
+TEST(test_a_wait_and_a_watch_of_the_topic_end) {
         const rdmeta_str_t a = {"a", 1}, b = {"b", 1};
         rdmeta_watch_t *watch_a, *watch_b;
         int calls_a = 0, calls_b = 0;
@@ -148,7 +148,7 @@ static void test_a_wait_and_a_watch_of_the_topic_end(void) {
 }
 
 /* A cache whose topics come and go does not grow. */
-static void test_topics_that_come_and_go_leave_no_memory(void) {
+TEST(test_topics_that_come_and_go_leave_no_memory) {
         uint64_t bytes = 0;
         char names[64], rows[128];
         cw_t w;
@@ -175,15 +175,4 @@ static void test_topics_that_come_and_go_leave_no_memory(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_forget_removes_topics_in_one_version);
-        RUN(test_forget_of_nothing_that_was_known_makes_no_version);
-        RUN(test_impossible_names_are_skipped);
-        RUN(test_a_forgotten_topic_may_return_with_lower_epochs);
-        RUN(test_the_hint_of_a_forgotten_topic_ends);
-        RUN(test_a_handle_and_a_held_topic_outlive_it);
-        RUN(test_a_wait_and_a_watch_of_the_topic_end);
-        RUN(test_topics_that_come_and_go_leave_no_memory);
-        return 0;
-}
+TEST_MAIN()

@@ -180,7 +180,7 @@ static void read_all(forked_t *f) {
         cw_check(&f->w);
 }
 
-static void test_every_reader_works_in_the_child_and_frees_its_memory(void) {
+TEST(test_every_reader_works_in_the_child_and_frees_its_memory) {
         in_a_child(WHOLE, read_all);
 }
 
@@ -211,7 +211,7 @@ static void refused(forked_t *f) {
         CHECK(!rdmeta_watch_new(c, NULL, 0, NULL, NULL));
 }
 
-static void test_writes_and_waits_in_the_child_are_refused(void) {
+TEST(test_writes_and_waits_in_the_child_are_refused) {
         in_a_child(WHOLE, refused);
 }
 
@@ -221,7 +221,7 @@ static void free_all(forked_t *f) {
         cw_destroy(&f->w); /* nothing is left */
 }
 
-static void test_the_child_can_free_everything_that_it_inherits(void) {
+TEST(test_the_child_can_free_everything_that_it_inherits) {
         in_a_child(WHOLE, free_all);
 }
 
@@ -264,7 +264,7 @@ static void many_threads(forked_t *f) {
         CHECK(f->w.heap.blocks == blocks);
 }
 
-static void test_threads_of_the_child_take_turns(void) {
+TEST(test_threads_of_the_child_take_turns) {
         in_a_child(WHOLE, many_threads);
 }
 
@@ -283,7 +283,7 @@ static void child_of_a_child(forked_t *f) {
         read_all(f);
 }
 
-static void test_the_child_of_a_child_can_read_too(void) {
+TEST(test_the_child_of_a_child_can_read_too) {
         in_a_child(WHOLE, child_of_a_child);
 }
 
@@ -339,17 +339,8 @@ static void only_look_up(forked_t *f) {
         rdmeta_cache_unref(other);
 }
 
-static void test_a_child_without_the_lock_only_looks_up(void) {
+TEST(test_a_child_without_the_lock_only_looks_up) {
         in_a_child(LOST, only_look_up);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_reader_works_in_the_child_and_frees_its_memory);
-        RUN(test_writes_and_waits_in_the_child_are_refused);
-        RUN(test_the_child_can_free_everything_that_it_inherits);
-        RUN(test_threads_of_the_child_take_turns);
-        RUN(test_the_child_of_a_child_can_read_too);
-        RUN(test_a_child_without_the_lock_only_looks_up);
-        return 0;
-}
+TEST_MAIN()

@@ -162,7 +162,7 @@ static void *come_and_go(void *arg) {
         return NULL;
 }
 
-static void test_a_child_can_read_whatever_its_parent_was_doing(void) {
+TEST(test_a_child_can_read_whatever_its_parent_was_doing) {
         static race_writer_t writers[WRITERS];
         static race_t w;
         pthread_t threads[WRITERS], other;
@@ -259,15 +259,10 @@ static void fork_beside(size_t n) {
                 rdmeta_cache_unref(w.all[i]);
 }
 
-static void test_each_of_many_caches_is_whole_in_the_child(void) {
+TEST(test_each_of_many_caches_is_whole_in_the_child) {
         fork_beside(1);
         fork_beside(100);
         fork_beside(MANY);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_child_can_read_whatever_its_parent_was_doing);
-        RUN(test_each_of_many_caches_is_whole_in_the_child);
-        return 0;
-}
+TEST_MAIN()

@@ -27,7 +27,7 @@ static int64_t purge(cw_t *w, const char *name) {
 
 /* ---- lifetimes --------------------------------------------------------- */
 
-static void test_a_hint_lasts_as_long_as_configured(void) {
+TEST(test_a_hint_lasts_as_long_as_configured) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -46,7 +46,7 @@ static void test_a_hint_lasts_as_long_as_configured(void) {
 }
 
 /* A hint past its deadline has ended, also before a sweep. */
-static void test_a_hint_past_its_deadline_is_asked_for_again(void) {
+TEST(test_a_hint_past_its_deadline_is_asked_for_again) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -62,7 +62,7 @@ static void test_a_hint_past_its_deadline_is_asked_for_again(void) {
         cw_destroy(&w);
 }
 
-static void test_hints_end_in_the_order_of_their_own_deadlines(void) {
+TEST(test_hints_end_in_the_order_of_their_own_deadlines) {
         static const int64_t ttls[] = {30, 5, 900, 1, 60};
         char name[2] = "a";
         cw_t w;
@@ -83,7 +83,7 @@ static void test_hints_end_in_the_order_of_their_own_deadlines(void) {
         cw_destroy(&w);
 }
 
-static void test_a_hint_without_a_ttl_has_the_configured_one(void) {
+TEST(test_a_hint_without_a_ttl_has_the_configured_one) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -98,7 +98,7 @@ static void test_a_hint_without_a_ttl_has_the_configured_one(void) {
         cw_destroy(&w);
 }
 
-static void test_a_replaced_hint_begins_anew(void) {
+TEST(test_a_replaced_hint_begins_anew) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -117,7 +117,7 @@ static void test_a_replaced_hint_begins_anew(void) {
 
 /* ---- hints of known topics --------------------------------------------- */
 
-static void test_a_hint_never_hides_a_known_topic(void) {
+TEST(test_a_hint_never_hides_a_known_topic) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -143,7 +143,7 @@ static void test_a_hint_never_hides_a_known_topic(void) {
 
 /* A negative past its deadline, or a removed topic, is waiting like a new name;
  * the cache still keeps its id and epochs. */
-static void test_a_hint_of_a_topic_past_its_deadline_is_waiting(void) {
+TEST(test_a_hint_of_a_topic_past_its_deadline_is_waiting) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -195,7 +195,7 @@ static void check_overdue(cw_t *w, int32_t wanted) {
         }
 }
 
-static void test_a_hint_of_a_topic_past_its_deadline_can_be_purged(void) {
+TEST(test_a_hint_of_a_topic_past_its_deadline_can_be_purged) {
         cw_t w;
 
         make_overdue(&w);
@@ -205,7 +205,7 @@ static void test_a_hint_of_a_topic_past_its_deadline_can_be_purged(void) {
         cw_destroy(&w);
 }
 
-static void test_a_hint_of_a_topic_past_its_deadline_ends_by_itself(void) {
+TEST(test_a_hint_of_a_topic_past_its_deadline_ends_by_itself) {
         int replaced;
         cw_t w;
 
@@ -243,7 +243,7 @@ static int64_t deadline_of(rdmeta_reader_t *r, const char *name,
 }
 
 /* The end of a hint is not a deadline of its topic, and images lack it. */
-static void test_the_end_of_a_hint_is_not_a_deadline_of_a_topic(void) {
+TEST(test_the_end_of_a_hint_is_not_a_deadline_of_a_topic) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         cw_t w;
@@ -264,7 +264,7 @@ static void test_the_end_of_a_hint_is_not_a_deadline_of_a_topic(void) {
 
 /* The topic was removed and is asked for again. A broker answers that lags in
  * one partition; the cache takes the other one from it. */
-static void test_a_removed_topic_that_comes_back_in_part_is_valid(void) {
+TEST(test_a_removed_topic_that_comes_back_in_part_is_valid) {
         int64_t deadline;
         cw_t w;
 
@@ -283,7 +283,7 @@ static void test_a_removed_topic_that_comes_back_in_part_is_valid(void) {
 }
 
 /* No time is later than INT64_MAX, and the shared deadline is not a time. */
-static void test_deadlines_end_at_the_end_of_time_too(void) {
+TEST(test_deadlines_end_at_the_end_of_time_too) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -297,7 +297,7 @@ static void test_deadlines_end_at_the_end_of_time_too(void) {
 }
 
 /* A hint does not keep an absent topic for ever. */
-static void test_a_hint_of_an_absent_topic_only_postpones_its_removal(void) {
+TEST(test_a_hint_of_an_absent_topic_only_postpones_its_removal) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -314,7 +314,7 @@ static void test_a_hint_of_an_absent_topic_only_postpones_its_removal(void) {
 }
 
 /* An error that leaves the topic as it was is an answer all the same. */
-static void test_an_answer_that_changes_nothing_ends_the_hint(void) {
+TEST(test_an_answer_that_changes_nothing_ends_the_hint) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -335,7 +335,7 @@ static void test_an_answer_that_changes_nothing_ends_the_hint(void) {
 
 /* ---- many, and none ---------------------------------------------------- */
 
-static void test_a_hint_of_no_names_does_nothing(void) {
+TEST(test_a_hint_of_no_names_does_nothing) {
         size_t n = 7;
         cw_t w;
 
@@ -346,7 +346,7 @@ static void test_a_hint_of_no_names_does_nothing(void) {
         cw_destroy(&w);
 }
 
-static void test_an_answer_to_a_hint_is_recorded_as_a_new_topic(void) {
+TEST(test_an_answer_to_a_hint_is_recorded_as_a_new_topic) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -361,7 +361,7 @@ static void test_an_answer_to_a_hint_is_recorded_as_a_new_topic(void) {
         cw_destroy(&w);
 }
 
-static void test_one_wrong_name_refuses_the_whole_hint(void) {
+TEST(test_one_wrong_name_refuses_the_whole_hint) {
         const rdmeta_str_t names[] = {{"a", 1}, {"", 0}, {"b", 1}};
         const rdmeta_str_t nulls[] = {{"a", 1}, {NULL, 0}};
         rdmeta_str_t ask[3];
@@ -379,7 +379,7 @@ static void test_one_wrong_name_refuses_the_whole_hint(void) {
 }
 
 /* Twice as many names as topics: each is asked for once. */
-static void test_thousands_of_names_are_each_asked_for_once(void) {
+TEST(test_thousands_of_names_are_each_asked_for_once) {
         enum { N = 5000 };
         static char text[N][16];
         static rdmeta_str_t names[2 * N], ask[2 * N];
@@ -407,7 +407,7 @@ static void test_thousands_of_names_are_each_asked_for_once(void) {
 }
 
 /* Otherwise no caller would ask for these names: the hint returned none. */
-static void test_a_hint_that_fails_leaves_no_name_in_flight(void) {
+TEST(test_a_hint_that_fails_leaves_no_name_in_flight) {
         static const char *const names[] = {"a", "b", "c"};
         rdmeta_str_t topics[3], ask[3];
         rdmeta_err_t err = RDMETA_ERR_NO_MEMORY;
@@ -431,7 +431,7 @@ static void test_a_hint_that_fails_leaves_no_name_in_flight(void) {
 }
 
 /* Walks, changes and counts of topics leave out names in flight. */
-static void test_a_name_in_flight_is_not_a_topic(void) {
+TEST(test_a_name_in_flight_is_not_a_topic) {
         const rdmeta_topic_t *t;
         cw_t w;
 
@@ -453,7 +453,7 @@ static void test_a_name_in_flight_is_not_a_topic(void) {
 }
 
 /* A hint does not change a topic's deadline. */
-static void test_a_stale_topic_that_is_asked_for_keeps_its_age(void) {
+TEST(test_a_stale_topic_that_is_asked_for_keeps_its_age) {
         int64_t deadline[2];
         cw_t w;
 
@@ -472,28 +472,4 @@ static void test_a_stale_topic_that_is_asked_for_keeps_its_age(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_hint_lasts_as_long_as_configured);
-        RUN(test_a_hint_past_its_deadline_is_asked_for_again);
-        RUN(test_hints_end_in_the_order_of_their_own_deadlines);
-        RUN(test_a_hint_without_a_ttl_has_the_configured_one);
-        RUN(test_a_replaced_hint_begins_anew);
-        RUN(test_a_hint_never_hides_a_known_topic);
-        RUN(test_a_hint_of_a_topic_past_its_deadline_is_waiting);
-        RUN(test_a_hint_of_a_topic_past_its_deadline_can_be_purged);
-        RUN(test_a_hint_of_a_topic_past_its_deadline_ends_by_itself);
-        RUN(test_the_end_of_a_hint_is_not_a_deadline_of_a_topic);
-        RUN(test_a_removed_topic_that_comes_back_in_part_is_valid);
-        RUN(test_deadlines_end_at_the_end_of_time_too);
-        RUN(test_a_hint_of_an_absent_topic_only_postpones_its_removal);
-        RUN(test_an_answer_that_changes_nothing_ends_the_hint);
-        RUN(test_a_hint_of_no_names_does_nothing);
-        RUN(test_an_answer_to_a_hint_is_recorded_as_a_new_topic);
-        RUN(test_one_wrong_name_refuses_the_whole_hint);
-        RUN(test_thousands_of_names_are_each_asked_for_once);
-        RUN(test_a_hint_that_fails_leaves_no_name_in_flight);
-        RUN(test_a_name_in_flight_is_not_a_topic);
-        RUN(test_a_stale_topic_that_is_asked_for_keeps_its_age);
-        return 0;
-}
+TEST_MAIN()

@@ -54,7 +54,7 @@ static size_t hint(large_t *l, size_t first, size_t n, int64_t ttl_us) {
 
 /* Each call hints one name, with another TTL than the last call. This is the
  * worst case for a list that is kept in order from its end. */
-static void test_hints_with_different_ttls(void) {
+TEST(test_hints_with_different_ttls) {
         static const int64_t ttls[] = {60000001, 1000000, 999999, 250000};
         rdmeta_stats_t stats;
         large_t l;
@@ -89,7 +89,7 @@ static void apply(large_t *l, const gen_cluster_t *g, rdmeta_err_t wanted) {
 }
 
 /* Adds all topics, removes half of them, and shuffles the rest. */
-static void test_topics_that_are_added_and_removed(void) {
+TEST(test_topics_that_are_added_and_removed) {
         const gen_shape_t shape = {.seed = 7, .brokers = 3,
                                    .first_broker = 1, .topics = NAMES / 2,
                                    .partitions = 1, .replication = 2};
@@ -114,7 +114,7 @@ static void test_topics_that_are_added_and_removed(void) {
 
 /* One topic: its partitions come in descending order, each with its own
  * brokers. */
-static void test_partitions_in_the_wrong_order(void) {
+TEST(test_partitions_in_the_wrong_order) {
         const gen_shape_t shape = {.seed = 7, .brokers = 3,
                                    .first_broker = 1, .topics = 1,
                                    .partitions = PARTITIONS,
@@ -139,10 +139,4 @@ static void test_partitions_in_the_wrong_order(void) {
         large_destroy(&l);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_hints_with_different_ttls);
-        RUN(test_topics_that_are_added_and_removed);
-        RUN(test_partitions_in_the_wrong_order);
-        return 0;
-}
+TEST_MAIN()

@@ -50,7 +50,7 @@ static void many_topics(cw_t *w, int32_t epoch, uint32_t first, uint32_t n) {
         gen_bytes_free(&body);
 }
 
-static void test_an_old_image_costs_only_the_blocks_that_changed_since(void) {
+TEST(test_an_old_image_costs_only_the_blocks_that_changed_since) {
         size_t taken, after_one, page, block, k;
         rdmeta_image_t *image;
         cw_t w;
@@ -112,14 +112,14 @@ static void ask_once(cw_t *w) {
         CHECK(!cw_asked(w, "none", "none!3"));
 }
 
-static void test_blocks_of_a_freed_image_are_freed_without_changes(void) {
+TEST(test_blocks_of_a_freed_image_are_freed_without_changes) {
         quiet(sweep_once, 3);
         quiet(ask_once, 3 * 16);
 }
 
 /* Blocks that were replaced before an image was taken leave the changelog while
  * the image lives. They do not belong to the image, so they are freed. */
-static void test_a_younger_image_keeps_no_block_of_the_changelog(void) {
+TEST(test_a_younger_image_keeps_no_block_of_the_changelog) {
         rdmeta_image_t *image;
         size_t taken;
         cw_t w;
@@ -139,7 +139,7 @@ static void test_a_younger_image_keeps_no_block_of_the_changelog(void) {
         cw_destroy(&w);
 }
 
-static void test_names_in_flight_use_no_more_memory_beside_an_image(void) {
+TEST(test_names_in_flight_use_no_more_memory_beside_an_image) {
         rdmeta_image_t *image;
         size_t bytes = 0;
         char name[32];
@@ -168,7 +168,7 @@ static void test_names_in_flight_use_no_more_memory_beside_an_image(void) {
 
 /* The memory of a freed block in flight becomes another block of the same name.
  * An image must not take the new block for the old one. */
-static void test_a_name_in_flight_does_not_become_a_topic_of_an_image(void) {
+TEST(test_a_name_in_flight_does_not_become_a_topic_of_an_image) {
         /* A long name: both blocks have the same size class. */
         static const char stem[] =
                 "a-name-that-is-longer-than-all-that-a-block-has-besides-it";
@@ -206,7 +206,7 @@ static void test_a_name_in_flight_does_not_become_a_topic_of_an_image(void) {
 }
 
 /* The cache has another table than the image, but still the same blocks. */
-static void test_deadlines_of_an_image_stay_after_a_change_of_table(void) {
+TEST(test_deadlines_of_an_image_stay_after_a_change_of_table) {
         static const char name[] = "a.topic.number-000017";
         const rdmeta_topic_t *t, *now;
         rdmeta_topic_info_t before, after;
@@ -245,7 +245,7 @@ static void test_deadlines_of_an_image_stay_after_a_change_of_table(void) {
 }
 
 /* A clock of nanoseconds since 1970: no deadline in microseconds is so late. */
-static void test_a_stale_topic_is_swept_beside_an_image_by_any_clock(void) {
+TEST(test_a_stale_topic_is_swept_beside_an_image_by_any_clock) {
         rdmeta_image_t *image;
         cw_t w;
 
@@ -261,7 +261,7 @@ static void test_a_stale_topic_is_swept_beside_an_image_by_any_clock(void) {
         cw_destroy(&w);
 }
 
-static void test_an_image_outlives_every_other_reference(void) {
+TEST(test_an_image_outlives_every_other_reference) {
         rdmeta_reader_t *r;
         rdmeta_image_t *image;
         rdmeta_conf_t conf;
@@ -282,7 +282,7 @@ static void test_an_image_outlives_every_other_reference(void) {
         CHECK(!heap.blocks && !heap.bytes);
 }
 
-static void test_each_cache_has_a_session_of_its_own(void) {
+TEST(test_each_cache_has_a_session_of_its_own) {
         static const uint8_t none[16];
         uint8_t first[16];
         rdmeta_image_info_t info;
@@ -305,7 +305,7 @@ static void test_each_cache_has_a_session_of_its_own(void) {
 
 /* ---- fork ---------------------------------------------------------------- */
 
-static void test_the_child_of_a_fork_can_read_take_and_free_images(void) {
+TEST(test_the_child_of_a_fork_can_read_take_and_free_images) {
         rdmeta_image_t *image, *other;
         rdmeta_reader_t *r;
         int status;
@@ -341,17 +341,4 @@ static void test_the_child_of_a_fork_can_read_take_and_free_images(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_each_cache_has_a_session_of_its_own);
-        RUN(test_an_image_outlives_every_other_reference);
-        RUN(test_an_old_image_costs_only_the_blocks_that_changed_since);
-        RUN(test_blocks_of_a_freed_image_are_freed_without_changes);
-        RUN(test_a_younger_image_keeps_no_block_of_the_changelog);
-        RUN(test_names_in_flight_use_no_more_memory_beside_an_image);
-        RUN(test_a_name_in_flight_does_not_become_a_topic_of_an_image);
-        RUN(test_deadlines_of_an_image_stay_after_a_change_of_table);
-        RUN(test_a_stale_topic_is_swept_beside_an_image_by_any_clock);
-        RUN(test_the_child_of_a_fork_can_read_take_and_free_images);
-        return 0;
-}
+TEST_MAIN()

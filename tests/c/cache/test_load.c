@@ -22,7 +22,7 @@ static rdmeta_image_t *through_a_file(cw_t *w, const char *name) {
         return file;
 }
 
-static void test_loaded_topics_are_complete_and_stale(void) {
+TEST(test_loaded_topics_are_complete_and_stale) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -49,7 +49,7 @@ static void test_loaded_topics_are_complete_and_stale(void) {
 }
 
 /* A load does not make a topic younger: its deadline stays. */
-static void test_a_loaded_topic_keeps_its_deadline(void) {
+TEST(test_a_loaded_topic_keeps_its_deadline) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -68,7 +68,7 @@ static void test_a_loaded_topic_keeps_its_deadline(void) {
         cw_destroy(&v);
 }
 
-static void test_the_first_answer_makes_topics_valid_and_changes_nothing(void) {
+TEST(test_the_first_answer_makes_topics_valid_and_changes_nothing) {
         const char *topics = "a#a 0:1@5/r1,2/i1 1:2@6; b^5~ 0:3@1";
         rdmeta_image_t *image;
         uint64_t version;
@@ -93,7 +93,7 @@ static void test_the_first_answer_makes_topics_valid_and_changes_nothing(void) {
 
 /* ---- ids and epochs --------------------------------------------------- */
 
-static void test_an_older_answer_is_kept_out_after_a_load(void) {
+TEST(test_an_older_answer_is_kept_out_after_a_load) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -120,7 +120,7 @@ static void test_an_older_answer_is_kept_out_after_a_load(void) {
 }
 
 /* The highest epoch seen, though the last answer has none; and former ids. */
-static void test_highest_epochs_and_former_ids_are_loaded(void) {
+TEST(test_highest_epochs_and_former_ids_are_loaded) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -142,7 +142,7 @@ static void test_highest_epochs_and_former_ids_are_loaded(void) {
         cw_destroy(&v);
 }
 
-static void test_another_clusters_answers_are_refused(void) {
+TEST(test_another_clusters_answers_are_refused) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -159,7 +159,7 @@ static void test_another_clusters_answers_are_refused(void) {
 }
 
 /* A negative is forgotten when it would have been, and not earlier. */
-static void test_a_sweep_forgets_removed_topics_after_max_age(void) {
+TEST(test_a_sweep_forgets_removed_topics_after_max_age) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -183,7 +183,7 @@ static void test_a_sweep_forgets_removed_topics_after_max_age(void) {
 
 /* ---- followers -------------------------------------------------------- */
 
-static void test_a_reader_of_changes_must_resync_after_a_load(void) {
+TEST(test_a_reader_of_changes_must_resync_after_a_load) {
         rdmeta_image_t *image;
         cw_t w, v;
 
@@ -205,7 +205,7 @@ static void set_version(void *opaque, uint64_t version) {
         *(uint64_t *)opaque = version;
 }
 
-static void test_a_load_wakes_the_waits_for_its_topics(void) {
+TEST(test_a_load_wakes_the_waits_for_its_topics) {
         const rdmeta_str_t a[] = {GEN_STR("a")}, z[] = {GEN_STR("z")};
         uint64_t for_a = 0, for_z = 0;
         rdmeta_watch_t *on_a, *on_z;
@@ -230,7 +230,7 @@ static void test_a_load_wakes_the_waits_for_its_topics(void) {
 
 /* ---- which caches, which images --------------------------------------- */
 
-static void test_a_cache_that_is_not_empty_refuses_a_load(void) {
+TEST(test_a_cache_that_is_not_empty_refuses_a_load) {
         rdmeta_image_t *image, *now;
         char *before, *after;
         cw_t w, v;
@@ -266,7 +266,7 @@ static void test_a_cache_that_is_not_empty_refuses_a_load(void) {
         cw_destroy(&v);
 }
 
-static void test_images_of_the_empty_cache_stay_empty(void) {
+TEST(test_images_of_the_empty_cache_stay_empty) {
         rdmeta_image_t *image, *empty;
         char *before, *after;
         cw_t w, v;
@@ -291,7 +291,7 @@ static void test_images_of_the_empty_cache_stay_empty(void) {
         cw_destroy(&v);
 }
 
-static void test_a_failed_allocation_leaves_the_cache_empty(void) {
+TEST(test_a_failed_allocation_leaves_the_cache_empty) {
         rdmeta_image_t *image;
         rdmeta_err_t err;
         size_t nth = 1;
@@ -333,7 +333,7 @@ static void test_a_failed_allocation_leaves_the_cache_empty(void) {
 }
 
 /* A block of the file claims to be in flight, which no image's block may be. */
-static void test_a_file_cannot_make_a_name_in_flight(void) {
+TEST(test_a_file_cannot_make_a_name_in_flight) {
         static const char name[] = "a.name.without.an.answer";
         const char *path         = iw_path("asked");
         rdmeta_image_t *image;
@@ -369,7 +369,7 @@ static void test_a_file_cannot_make_a_name_in_flight(void) {
         cw_destroy(&v);
 }
 
-static void test_the_child_of_a_fork_refuses_a_load(void) {
+TEST(test_the_child_of_a_fork_refuses_a_load) {
         rdmeta_image_t *image;
         int status;
         pid_t pid;
@@ -392,21 +392,4 @@ static void test_the_child_of_a_fork_refuses_a_load(void) {
         cw_destroy(&v);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_loaded_topics_are_complete_and_stale);
-        RUN(test_a_loaded_topic_keeps_its_deadline);
-        RUN(test_the_first_answer_makes_topics_valid_and_changes_nothing);
-        RUN(test_an_older_answer_is_kept_out_after_a_load);
-        RUN(test_highest_epochs_and_former_ids_are_loaded);
-        RUN(test_another_clusters_answers_are_refused);
-        RUN(test_a_sweep_forgets_removed_topics_after_max_age);
-        RUN(test_a_reader_of_changes_must_resync_after_a_load);
-        RUN(test_a_load_wakes_the_waits_for_its_topics);
-        RUN(test_a_cache_that_is_not_empty_refuses_a_load);
-        RUN(test_images_of_the_empty_cache_stay_empty);
-        RUN(test_a_failed_allocation_leaves_the_cache_empty);
-        RUN(test_a_file_cannot_make_a_name_in_flight);
-        RUN(test_the_child_of_a_fork_refuses_a_load);
-        return 0;
-}
+TEST_MAIN()

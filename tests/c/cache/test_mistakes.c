@@ -7,7 +7,7 @@
 /* ---- leaders that move, and move back ------------------------------------ */
 
 /* Polls and leader hints of brokers that lag contain A, B, A, B ... */
-static void test_leaders_that_flip_back_and_forth_strand_no_partition(void) {
+TEST(test_leaders_that_flip_back_and_forth_strand_no_partition) {
         char answer[64], stale[64];
         int32_t epoch = 5;
         int k;
@@ -40,7 +40,7 @@ static void test_leaders_that_flip_back_and_forth_strand_no_partition(void) {
 }
 
 /* librdkafka skipped a hint of leader -1, and every later one with it. */
-static void test_a_leader_hint_without_a_leader_spoils_no_later_one(void) {
+TEST(test_a_leader_hint_without_a_leader_spoils_no_later_one) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -53,7 +53,7 @@ static void test_a_leader_hint_without_a_leader_spoils_no_later_one(void) {
 }
 
 /* A client of a deleted topic of the same name may still get its hints. */
-static void test_a_hint_from_a_dead_incarnation_is_ignored(void) {
+TEST(test_a_hint_from_a_dead_incarnation_is_ignored) {
         uint8_t dead[16];
         rdmeta_leader_hint_t hint = {.topic = GEN_STR("t"), .topic_id = dead,
                                      .leader = 3, .leader_epoch = 1000};
@@ -78,7 +78,7 @@ static void test_a_hint_from_a_dead_incarnation_is_ignored(void) {
 
 /* An answer about the deleted topic, whose epochs are higher than the new
  * topic's. */
-static void test_an_answer_about_a_dead_incarnation_is_kept_out(void) {
+TEST(test_an_answer_about_a_dead_incarnation_is_kept_out) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -96,7 +96,7 @@ static void test_an_answer_about_a_dead_incarnation_is_kept_out(void) {
 /* ---- rolls of mixed versions -------------------------------------------- */
 
 /* librdkafka took -1 for lower than 20 and asked for ever. */
-static void test_a_missing_epoch_is_not_lower_than_20(void) {
+TEST(test_a_missing_epoch_is_not_lower_than_20) {
         int k;
         cw_t w;
 
@@ -121,7 +121,7 @@ static void test_a_missing_epoch_is_not_lower_than_20(void) {
 
 /* ---- errors that come and go -------------------------------------------- */
 
-static void test_a_topic_whose_errors_come_and_go_is_the_same_one(void) {
+TEST(test_a_topic_whose_errors_come_and_go_is_the_same_one) {
         static const char *const errors[] = {"t!5", "t!3", "t!-1", "t!56",
                                              "t!29", "t!13"};
         size_t k;
@@ -152,7 +152,7 @@ static void test_a_topic_whose_errors_come_and_go_is_the_same_one(void) {
 
 /* A retriable error erased kafka-python's partitions of the topic; an answer
  * about one topic dropped all others. */
-static void test_an_answer_about_one_topic_leaves_all_others(void) {
+TEST(test_an_answer_about_one_topic_leaves_all_others) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -167,7 +167,7 @@ static void test_an_answer_about_one_topic_leaves_all_others(void) {
 }
 
 /* librdkafka disconnected for ever, once it had seen such an answer. */
-static void test_topics_of_no_brokers_fail_once_and_not_for_ever(void) {
+TEST(test_topics_of_no_brokers_fail_once_and_not_for_ever) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -195,7 +195,7 @@ static void years(rdmeta_conf_t *conf) {
         conf->absent_grace_us = YEAR_S * CW_S;
 }
 
-static void test_lifetimes_of_years_are_that_long(void) {
+TEST(test_lifetimes_of_years_are_that_long) {
         cw_t w;
 
         cw_init(&w, years);
@@ -226,7 +226,7 @@ static void test_lifetimes_of_years_are_that_long(void) {
 /* ---- work ---------------------------------------------------------------- */
 
 /* Java rebuilds all its maps for one leader of a Fetch answer. */
-static void test_a_leader_hint_touches_no_other_topic(void) {
+TEST(test_a_leader_hint_touches_no_other_topic) {
         const rdmeta_topic_t *before[3], *after[3];
         const char *const names[] = {"t", "u", "v"};
         int k, again;
@@ -251,17 +251,4 @@ static void test_a_leader_hint_touches_no_other_topic(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_leaders_that_flip_back_and_forth_strand_no_partition);
-        RUN(test_a_leader_hint_without_a_leader_spoils_no_later_one);
-        RUN(test_a_hint_from_a_dead_incarnation_is_ignored);
-        RUN(test_an_answer_about_a_dead_incarnation_is_kept_out);
-        RUN(test_a_missing_epoch_is_not_lower_than_20);
-        RUN(test_a_topic_whose_errors_come_and_go_is_the_same_one);
-        RUN(test_an_answer_about_one_topic_leaves_all_others);
-        RUN(test_topics_of_no_brokers_fail_once_and_not_for_ever);
-        RUN(test_lifetimes_of_years_are_that_long);
-        RUN(test_a_leader_hint_touches_no_other_topic);
-        return 0;
-}
+TEST_MAIN()

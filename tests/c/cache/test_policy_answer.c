@@ -18,7 +18,7 @@
 
 /* ---- the request ------------------------------------------------------- */
 
-static void test_an_unknown_request_merges_and_never_removes(void) {
+TEST(test_an_unknown_request_merges_and_never_removes) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -35,7 +35,7 @@ static void test_an_unknown_request_merges_and_never_removes(void) {
         cw_destroy(&w);
 }
 
-static void test_all_topics_must_be_stated_at_every_version(void) {
+TEST(test_all_topics_must_be_stated_at_every_version) {
         cw_t w;
         int v;
 
@@ -77,7 +77,7 @@ static void check_failed(cw_t *w, rdmeta_err_t err, uint32_t advice) {
         CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) == 1);
 }
 
-static void test_no_brokers_is_a_failed_refresh(void) {
+TEST(test_no_brokers_is_a_failed_refresh) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -89,7 +89,7 @@ static void test_no_brokers_is_a_failed_refresh(void) {
         cw_destroy(&w);
 }
 
-static void test_a_top_level_error_is_a_failed_refresh(void) {
+TEST(test_a_top_level_error_is_a_failed_refresh) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -103,7 +103,7 @@ static void test_a_top_level_error_is_a_failed_refresh(void) {
         cw_destroy(&w);
 }
 
-static void test_error_129_asks_for_a_rebootstrap(void) {
+TEST(test_error_129_asks_for_a_rebootstrap) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -117,7 +117,7 @@ static void test_error_129_asks_for_a_rebootstrap(void) {
 
 /* ---- clusters and brokers ---------------------------------------------- */
 
-static void test_another_cluster_is_an_error(void) {
+TEST(test_another_cluster_is_an_error) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -130,7 +130,7 @@ static void test_another_cluster_is_an_error(void) {
         cw_destroy(&w);
 }
 
-static void test_another_cluster_after_a_rebootstrap_replaces_all(void) {
+TEST(test_another_cluster_after_a_rebootstrap_replaces_all) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -159,7 +159,7 @@ static void test_another_cluster_after_a_rebootstrap_replaces_all(void) {
 }
 
 /* Ids and epochs of another cluster's topics keep out no answer of this one. */
-static void test_another_cluster_leaves_no_ids_and_epochs_behind(void) {
+TEST(test_another_cluster_leaves_no_ids_and_epochs_behind) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -178,8 +178,7 @@ static void test_another_cluster_leaves_no_ids_and_epochs_behind(void) {
 
 /* An error that says nothing of a topic does not keep another cluster's facts.
  */
-static void test_another_cluster_leaves_no_topic_whose_error_says_nothing(
-        void) {
+TEST(test_another_cluster_leaves_no_topic_whose_error_says_nothing) {
         const char *topic;
         cw_t w;
 
@@ -203,7 +202,7 @@ static void test_another_cluster_leaves_no_topic_whose_error_says_nothing(
         cw_destroy(&w);
 }
 
-static void test_any_answer_replaces_the_broker_list(void) {
+TEST(test_any_answer_replaces_the_broker_list) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -219,7 +218,7 @@ static void test_any_answer_replaces_the_broker_list(void) {
         cw_destroy(&w);
 }
 
-static void test_another_controller_is_not_a_change(void) {
+TEST(test_another_controller_is_not_a_change) {
         const rdmeta_brokers_t *brokers;
         cw_t w;
 
@@ -237,7 +236,7 @@ static void test_another_controller_is_not_a_change(void) {
 
 /* ---- absence ----------------------------------------------------------- */
 
-static void test_absent_is_negative_and_back_when_named_again(void) {
+TEST(test_absent_is_negative_and_back_when_named_again) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -259,7 +258,7 @@ static void without_b(cw_t *w, int by_name) {
 }
 
 /* Another broker lags, or DESCRIBE was revoked and is granted again. */
-static void test_absent_is_back_when_two_other_brokers_name_it(void) {
+TEST(test_absent_is_back_when_two_other_brokers_name_it) {
         int by_name;
         cw_t w;
 
@@ -281,7 +280,7 @@ static void test_absent_is_back_when_two_other_brokers_name_it(void) {
         }
 }
 
-static void test_absent_twice_from_one_broker_is_still_absent(void) {
+TEST(test_absent_twice_from_one_broker_is_still_absent) {
         cw_t w;
         int i;
 
@@ -294,7 +293,7 @@ static void test_absent_twice_from_one_broker_is_still_absent(void) {
         cw_destroy(&w);
 }
 
-static void test_absent_from_two_brokers_is_removed(void) {
+TEST(test_absent_from_two_brokers_is_removed) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -310,7 +309,7 @@ static void test_absent_from_two_brokers_is_removed(void) {
 }
 
 /* The broker without a name may be the one that has a name. */
-static void test_absent_from_a_broker_without_a_name_is_still_absent(void) {
+TEST(test_absent_from_a_broker_without_a_name_is_still_absent) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -328,7 +327,7 @@ static void test_absent_from_a_broker_without_a_name_is_still_absent(void) {
 }
 
 /* One broker answers that the topic is unknown, and another leaves it out. */
-static void test_absent_from_one_and_unknown_to_another_is_removed(void) {
+TEST(test_absent_from_one_and_unknown_to_another_is_removed) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -343,7 +342,7 @@ static void test_absent_from_one_and_unknown_to_another_is_removed(void) {
         cw_destroy(&w);
 }
 
-static void test_absent_for_15_s_is_removed(void) {
+TEST(test_absent_for_15_s_is_removed) {
         int64_t next;
         cw_t w;
         int i;
@@ -366,7 +365,7 @@ static void test_absent_for_15_s_is_removed(void) {
         cw_destroy(&w);
 }
 
-static void test_absent_topics_keep_their_id_and_epochs(void) {
+TEST(test_absent_topics_keep_their_id_and_epochs) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -439,7 +438,7 @@ static void lag(int ids, int by_name) {
         cw_destroy(&w);
 }
 
-static void test_removed_once_whatever_lagging_brokers_answer(void) {
+TEST(test_removed_once_whatever_lagging_brokers_answer) {
         int i;
 
         for (i = 0; i < 4; i++)
@@ -447,7 +446,7 @@ static void test_removed_once_whatever_lagging_brokers_answer(void) {
 }
 
 /* DESCRIBE was revoked, and is granted again: the topic has its old id. */
-static void test_removed_topics_are_back_when_two_brokers_give_them(void) {
+TEST(test_removed_topics_are_back_when_two_brokers_give_them) {
         cw_t w;
 
         world_without_b(&w, 1, 0);
@@ -462,7 +461,7 @@ static void test_removed_topics_are_back_when_two_brokers_give_them(void) {
         cw_destroy(&w);
 }
 
-static void test_removed_topics_are_back_when_the_only_broker_gives_them(void) {
+TEST(test_removed_topics_are_back_when_the_only_broker_gives_them) {
         cw_t w;
 
         world_without_b(&w, 1, 0);
@@ -472,7 +471,7 @@ static void test_removed_topics_are_back_when_the_only_broker_gives_them(void) {
         cw_destroy(&w);
 }
 
-static void test_removed_at_once_if_the_only_broker_says_unknown(void) {
+TEST(test_removed_at_once_if_the_only_broker_says_unknown) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -487,7 +486,7 @@ static void test_removed_at_once_if_the_only_broker_says_unknown(void) {
         cw_destroy(&w);
 }
 
-static void test_removed_by_a_sweep_has_its_grace_too(void) {
+TEST(test_removed_by_a_sweep_has_its_grace_too) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -504,7 +503,7 @@ static void test_removed_by_a_sweep_has_its_grace_too(void) {
 }
 
 /* Broker 1 lagged, and broker 2 gives the topic again and again. */
-static void test_absent_is_back_after_its_grace_if_a_broker_gave_it(void) {
+TEST(test_absent_is_back_after_its_grace_if_a_broker_gave_it) {
         cw_t w;
         int i;
 
@@ -527,7 +526,7 @@ static void test_absent_is_back_after_its_grace_if_a_broker_gave_it(void) {
 }
 
 /* The broker that gave it is silent from then on. */
-static void test_absent_is_removed_although_a_broker_gave_it(void) {
+TEST(test_absent_is_removed_although_a_broker_gave_it) {
         cw_t w;
         int i;
 
@@ -549,7 +548,7 @@ static void short_age(rdmeta_conf_t *conf) {
         conf->max_age_us = 2 * CW_S;
 }
 
-static void test_removed_has_its_grace_whatever_max_age_is(void) {
+TEST(test_removed_has_its_grace_whatever_max_age_is) {
         cw_t w;
         int i;
 
@@ -567,7 +566,7 @@ static void test_removed_has_its_grace_whatever_max_age_is(void) {
         cw_destroy(&w);
 }
 
-static void test_absent_topics_keep_them_for_max_age_once_removed(void) {
+TEST(test_absent_topics_keep_them_for_max_age_once_removed) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -614,11 +613,11 @@ static int state_after_removal(int by_sweep) {
         return state;
 }
 
-static void test_absent_topics_read_the_same_however_they_went(void) {
+TEST(test_absent_topics_read_the_same_however_they_went) {
         CHECK(state_after_removal(0) == state_after_removal(1));
 }
 
-static void test_asked_for_and_not_answered_is_not_absent(void) {
+TEST(test_asked_for_and_not_answered_is_not_absent) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -634,7 +633,7 @@ static void test_asked_for_and_not_answered_is_not_absent(void) {
 
 /* ---- news -------------------------------------------------------------- */
 
-static void test_news_is_not_removed_by_an_answer_asked_before(void) {
+TEST(test_news_is_not_removed_by_an_answer_asked_before) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -651,7 +650,7 @@ static void test_news_is_not_removed_by_an_answer_asked_before(void) {
         cw_destroy(&w);
 }
 
-static void test_news_is_not_denied_by_an_answer_asked_before(void) {
+TEST(test_news_is_not_denied_by_an_answer_asked_before) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -666,7 +665,7 @@ static void test_news_is_not_denied_by_an_answer_asked_before(void) {
 }
 
 /* Version 0 of a new cache counts as a version if the request has it. */
-static void test_news_of_a_new_cache_is_kept_from_its_first_requests(void) {
+TEST(test_news_of_a_new_cache_is_kept_from_its_first_requests) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -686,7 +685,7 @@ static void test_news_of_a_new_cache_is_kept_from_its_first_requests(void) {
 }
 
 /* News keeps its own deadline: the older answer does not count for it. */
-static void test_news_keeps_its_deadline_after_an_answer_asked_before(void) {
+TEST(test_news_keeps_its_deadline_after_an_answer_asked_before) {
         int64_t deadline;
         cw_t w;
 
@@ -705,7 +704,7 @@ static void test_news_keeps_its_deadline_after_an_answer_asked_before(void) {
 
 /* ---- in flight --------------------------------------------------------- */
 
-static void test_a_topic_in_flight_is_not_asked_for_again(void) {
+TEST(test_a_topic_in_flight_is_not_asked_for_again) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -720,7 +719,7 @@ static void test_a_topic_in_flight_is_not_asked_for_again(void) {
         cw_destroy(&w);
 }
 
-static void test_hints_end_with_the_answer(void) {
+TEST(test_hints_end_with_the_answer) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -734,7 +733,7 @@ static void test_hints_end_with_the_answer(void) {
         cw_destroy(&w);
 }
 
-static void test_hints_end_with_a_failure(void) {
+TEST(test_hints_end_with_a_failure) {
         const rdmeta_str_t names[] = {{"a", 1}, {"zz", 2}};
         rdmeta_request_t asked;
         cw_t w;
@@ -754,7 +753,7 @@ static void test_hints_end_with_a_failure(void) {
         cw_destroy(&w);
 }
 
-static void test_hints_end_only_with_a_request_that_left_after_them(void) {
+TEST(test_hints_end_only_with_a_request_that_left_after_them) {
         rdmeta_request_t asked;
         cw_t w;
 
@@ -780,7 +779,7 @@ static void test_hints_end_only_with_a_request_that_left_after_them(void) {
 }
 
 /* One name, two requests: the older request does not end the later hint. */
-static void test_hints_end_only_with_their_own_request(void) {
+TEST(test_hints_end_only_with_their_own_request) {
         const rdmeta_str_t name = {"a", 1};
         rdmeta_request_t first, second;
         cw_t w;
@@ -803,7 +802,7 @@ static void test_hints_end_only_with_their_own_request(void) {
         cw_destroy(&w);
 }
 
-static void test_hints_end_with_no_other_requests_failure(void) {
+TEST(test_hints_end_with_no_other_requests_failure) {
         rdmeta_request_t all;
         cw_t w;
 
@@ -819,47 +818,4 @@ static void test_hints_end_with_no_other_requests_failure(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_an_unknown_request_merges_and_never_removes);
-        RUN(test_all_topics_must_be_stated_at_every_version);
-        RUN(test_no_brokers_is_a_failed_refresh);
-        RUN(test_a_top_level_error_is_a_failed_refresh);
-        RUN(test_error_129_asks_for_a_rebootstrap);
-        RUN(test_another_cluster_is_an_error);
-        RUN(test_another_cluster_after_a_rebootstrap_replaces_all);
-        RUN(test_another_cluster_leaves_no_ids_and_epochs_behind);
-        RUN(test_another_cluster_leaves_no_topic_whose_error_says_nothing);
-        RUN(test_any_answer_replaces_the_broker_list);
-        RUN(test_another_controller_is_not_a_change);
-        RUN(test_absent_is_negative_and_back_when_named_again);
-        RUN(test_absent_is_back_when_two_other_brokers_name_it);
-        RUN(test_absent_twice_from_one_broker_is_still_absent);
-        RUN(test_absent_from_two_brokers_is_removed);
-        RUN(test_absent_from_a_broker_without_a_name_is_still_absent);
-        RUN(test_absent_from_one_and_unknown_to_another_is_removed);
-        RUN(test_absent_for_15_s_is_removed);
-        RUN(test_absent_topics_keep_their_id_and_epochs);
-        RUN(test_absent_topics_keep_them_for_max_age_once_removed);
-        RUN(test_absent_topics_read_the_same_however_they_went);
-        RUN(test_removed_once_whatever_lagging_brokers_answer);
-        RUN(test_removed_topics_are_back_when_two_brokers_give_them);
-        RUN(test_removed_topics_are_back_when_the_only_broker_gives_them);
-        RUN(test_removed_at_once_if_the_only_broker_says_unknown);
-        RUN(test_removed_by_a_sweep_has_its_grace_too);
-        RUN(test_absent_is_back_after_its_grace_if_a_broker_gave_it);
-        RUN(test_absent_is_removed_although_a_broker_gave_it);
-        RUN(test_removed_has_its_grace_whatever_max_age_is);
-        RUN(test_asked_for_and_not_answered_is_not_absent);
-        RUN(test_news_is_not_removed_by_an_answer_asked_before);
-        RUN(test_news_is_not_denied_by_an_answer_asked_before);
-        RUN(test_news_of_a_new_cache_is_kept_from_its_first_requests);
-        RUN(test_news_keeps_its_deadline_after_an_answer_asked_before);
-        RUN(test_a_topic_in_flight_is_not_asked_for_again);
-        RUN(test_hints_end_with_the_answer);
-        RUN(test_hints_end_with_a_failure);
-        RUN(test_hints_end_only_with_a_request_that_left_after_them);
-        RUN(test_hints_end_only_with_their_own_request);
-        RUN(test_hints_end_with_no_other_requests_failure);
-        return 0;
-}
+TEST_MAIN()

@@ -16,7 +16,7 @@
 
 /* ---- unknown ----------------------------------------------------------- */
 
-static void test_unknown_is_negative_for_a_short_time(void) {
+TEST(test_unknown_is_negative_for_a_short_time) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -42,7 +42,7 @@ static void test_unknown_is_negative_for_a_short_time(void) {
 }
 
 /* In one list for all TTLs, a deadline of 900 s could hide one of 100 ms. */
-static void test_unknown_ends_though_others_live_longer(void) {
+TEST(test_unknown_ends_though_others_live_longer) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -59,7 +59,7 @@ static void test_unknown_ends_though_others_live_longer(void) {
         cw_destroy(&w);
 }
 
-static void test_unknown_again_is_not_a_change(void) {
+TEST(test_unknown_again_is_not_a_change) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -72,7 +72,7 @@ static void test_unknown_again_is_not_a_change(void) {
         cw_destroy(&w);
 }
 
-static void test_negative_topics_keep_id_and_highest_epochs(void) {
+TEST(test_negative_topics_keep_id_and_highest_epochs) {
         static const char *const errors[] = {"t!3", "t!29", "?#a!100"};
         size_t i;
         cw_t w;
@@ -98,7 +98,7 @@ static void test_negative_topics_keep_id_and_highest_epochs(void) {
         }
 }
 
-static void test_negative_topics_are_forgotten_after_max_age(void) {
+TEST(test_negative_topics_are_forgotten_after_max_age) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -118,8 +118,7 @@ static void test_negative_topics_are_forgotten_after_max_age(void) {
 }
 
 /* The time also does not begin earlier for a topic that is not swept yet. */
-static void test_negative_topics_are_kept_no_longer_after_old_answers(
-        void) {
+TEST(test_negative_topics_are_kept_no_longer_after_old_answers) {
         uint64_t swept;
         cw_t w;
 
@@ -155,7 +154,7 @@ static void test_negative_topics_are_kept_no_longer_after_old_answers(
 
 /* ---- ids --------------------------------------------------------------- */
 
-static void test_an_unknown_id_is_matched_by_id_and_asked_by_name(void) {
+TEST(test_an_unknown_id_is_matched_by_id_and_asked_by_name) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -174,7 +173,7 @@ static void test_an_unknown_id_is_matched_by_id_and_asked_by_name(void) {
 }
 
 /* Brokers put unknown ids first in an answer. */
-static void test_an_id_that_a_known_name_no_longer_has_changes_nothing(void) {
+TEST(test_an_id_that_a_known_name_no_longer_has_changes_nothing) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -188,7 +187,7 @@ static void test_an_id_that_a_known_name_no_longer_has_changes_nothing(void) {
         cw_destroy(&w);
 }
 
-static void test_an_inconsistent_id_asks_by_name_and_changes_nothing(void) {
+TEST(test_an_inconsistent_id_asks_by_name_and_changes_nothing) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -202,7 +201,7 @@ static void test_an_inconsistent_id_asks_by_name_and_changes_nothing(void) {
 
 /* ---- denied, invalid, others ------------------------------------------- */
 
-static void test_denied_lasts_10_s_at_most(void) {
+TEST(test_denied_lasts_10_s_at_most) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -224,7 +223,7 @@ static void short_max_age(rdmeta_conf_t *conf) {
         conf->max_age_us = 3 * CW_S;
 }
 
-static void test_denied_lasts_max_age_if_that_is_less(void) {
+TEST(test_denied_lasts_max_age_if_that_is_less) {
         cw_t w;
 
         cw_init(&w, short_max_age);
@@ -236,7 +235,7 @@ static void test_denied_lasts_max_age_if_that_is_less(void) {
         cw_destroy(&w);
 }
 
-static void test_an_invalid_topic_is_never_polled(void) {
+TEST(test_an_invalid_topic_is_never_polled) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -250,7 +249,7 @@ static void test_an_invalid_topic_is_never_polled(void) {
         cw_destroy(&w);
 }
 
-static void test_any_other_error_leaves_the_block(void) {
+TEST(test_any_other_error_leaves_the_block) {
         static const int errors[] = {-1, 2, 5, 6, 7, 9, 13, 14, 15, 72, 87};
         char text[32];
         size_t i;
@@ -277,7 +276,7 @@ static void test_any_other_error_leaves_the_block(void) {
 }
 
 /* All brokers are down: topics stay, and are stale. */
-static void test_past_its_deadline_a_topic_is_stale_and_readable(void) {
+TEST(test_past_its_deadline_a_topic_is_stale_and_readable) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -303,7 +302,7 @@ static void test_past_its_deadline_a_topic_is_stale_and_readable(void) {
 
 /* ---- KIP-951 ----------------------------------------------------------- */
 
-static void test_a_leader_hint_is_taken_if_strictly_newer(void) {
+TEST(test_a_leader_hint_is_taken_if_strictly_newer) {
         int64_t deadline;
         cw_t w;
 
@@ -350,7 +349,7 @@ static int hint_on_rack(cw_t *w, int32_t epoch, const char *host,
         return w->applied.changed == 1;
 }
 
-static void test_a_leader_hint_keeps_the_rack_of_its_broker(void) {
+TEST(test_a_leader_hint_keeps_the_rack_of_its_broker) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -369,7 +368,7 @@ static void test_a_leader_hint_keeps_the_rack_of_its_broker(void) {
 }
 
 /* A -> B -> A: each move has its own epoch. */
-static void test_a_leader_hint_may_return_to_an_earlier_leader(void) {
+TEST(test_a_leader_hint_may_return_to_an_earlier_leader) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -385,7 +384,7 @@ static void test_a_leader_hint_may_return_to_an_earlier_leader(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_needs_a_partition_that_is_cached(void) {
+TEST(test_a_leader_hint_needs_a_partition_that_is_cached) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -400,7 +399,7 @@ static void test_a_leader_hint_needs_a_partition_that_is_cached(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_needs_a_node_that_is_given_or_known(void) {
+TEST(test_a_leader_hint_needs_a_node_that_is_given_or_known) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -419,7 +418,7 @@ static void test_a_leader_hint_needs_a_node_that_is_given_or_known(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_needs_a_possible_address(void) {
+TEST(test_a_leader_hint_needs_a_possible_address) {
         static const int32_t wrong[] = {-1, 65536, INT32_MAX};
         rdmeta_leader_hint_t hint    = {.topic        = test_str("t"),
                                         .leader       = 9,
@@ -443,7 +442,7 @@ static void test_a_leader_hint_needs_a_possible_address(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_must_be_of_the_same_id(void) {
+TEST(test_a_leader_hint_must_be_of_the_same_id) {
         uint8_t id[16];
         rdmeta_leader_hint_t hint = {.topic = GEN_STR("t"), .topic_id = id,
                                      .leader = 2, .leader_epoch = 6};
@@ -471,28 +470,4 @@ static void test_a_leader_hint_must_be_of_the_same_id(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_unknown_is_negative_for_a_short_time);
-        RUN(test_unknown_ends_though_others_live_longer);
-        RUN(test_unknown_again_is_not_a_change);
-        RUN(test_negative_topics_keep_id_and_highest_epochs);
-        RUN(test_negative_topics_are_forgotten_after_max_age);
-        RUN(test_negative_topics_are_kept_no_longer_after_old_answers);
-        RUN(test_an_unknown_id_is_matched_by_id_and_asked_by_name);
-        RUN(test_an_id_that_a_known_name_no_longer_has_changes_nothing);
-        RUN(test_an_inconsistent_id_asks_by_name_and_changes_nothing);
-        RUN(test_denied_lasts_10_s_at_most);
-        RUN(test_denied_lasts_max_age_if_that_is_less);
-        RUN(test_an_invalid_topic_is_never_polled);
-        RUN(test_any_other_error_leaves_the_block);
-        RUN(test_past_its_deadline_a_topic_is_stale_and_readable);
-        RUN(test_a_leader_hint_is_taken_if_strictly_newer);
-        RUN(test_a_leader_hint_keeps_the_rack_of_its_broker);
-        RUN(test_a_leader_hint_may_return_to_an_earlier_leader);
-        RUN(test_a_leader_hint_needs_a_partition_that_is_cached);
-        RUN(test_a_leader_hint_needs_a_node_that_is_given_or_known);
-        RUN(test_a_leader_hint_needs_a_possible_address);
-        RUN(test_a_leader_hint_must_be_of_the_same_id);
-        return 0;
-}
+TEST_MAIN()

@@ -48,7 +48,7 @@ static void all_for(cw_t *w, int32_t broker, const char *reason,
 
 /* ---- a cache ------------------------------------------------------------- */
 
-static void test_the_reason_is_that_of_the_last_answer_with_the_topic(void) {
+TEST(test_the_reason_is_that_of_the_last_answer_with_the_topic) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -72,7 +72,7 @@ static void test_the_reason_is_that_of_the_last_answer_with_the_topic(void) {
 }
 
 /* The answer is older than the block, or its error leaves the block. */
-static void test_an_answer_that_is_not_taken_leaves_the_reason(void) {
+TEST(test_an_answer_that_is_not_taken_leaves_the_reason) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -92,7 +92,7 @@ static void test_an_answer_that_is_not_taken_leaves_the_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_denied_absent_and_removed_have_the_answers_reason(void) {
+TEST(test_denied_absent_and_removed_have_the_answers_reason) {
         rdmeta_image_t *image;
         rdmeta_seen_t seen;
         cw_t w;
@@ -115,7 +115,7 @@ static void test_denied_absent_and_removed_have_the_answers_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_leaves_the_reason(void) {
+TEST(test_a_leader_hint_leaves_the_reason) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -128,7 +128,7 @@ static void test_a_leader_hint_leaves_the_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_a_failed_answer_leaves_reasons_and_bytes(void) {
+TEST(test_a_failed_answer_leaves_reasons_and_bytes) {
         uint64_t bytes;
         cw_t w;
 
@@ -149,7 +149,7 @@ static void test_a_failed_answer_leaves_reasons_and_bytes(void) {
 }
 
 /* The first answer, which allocates the memory of reasons. */
-static void test_a_failed_first_answer_leaves_no_reason(void) {
+TEST(test_a_failed_first_answer_leaves_no_reason) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -160,7 +160,7 @@ static void test_a_failed_first_answer_leaves_no_reason(void) {
         cw_destroy(&w);
 }
 
-static void test_a_purge_leaves_the_memory_of_reasons(void) {
+TEST(test_a_purge_leaves_the_memory_of_reasons) {
         rdmeta_topic_info_t info;
         cw_t w;
 
@@ -176,7 +176,7 @@ static void test_a_purge_leaves_the_memory_of_reasons(void) {
         cw_destroy(&w);
 }
 
-static void test_reasons_beyond_the_limit_are_dropped_and_counted(void) {
+TEST(test_reasons_beyond_the_limit_are_dropped_and_counted) {
         char reason[16];
         cw_t w;
         int i;
@@ -197,7 +197,7 @@ static void test_reasons_beyond_the_limit_are_dropped_and_counted(void) {
 
 /* ---- images, files, followers, warm starts ------------------ */
 
-static void test_an_image_keeps_provenance_while_the_cache_changes(void) {
+TEST(test_an_image_keeps_provenance_while_the_cache_changes) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         cw_t w;
@@ -244,7 +244,7 @@ static void saved_check(cw_t *w, rdmeta_reader_t *r) {
         CHECK_PROVENANCE(w, r, "nope", "-");
 }
 
-static void test_a_file_has_the_provenance_of_its_image(void) {
+TEST(test_a_file_has_the_provenance_of_its_image) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         const char *path      = iw_path("provenance");
         rdmeta_image_t *image, *file;
@@ -273,7 +273,7 @@ static void test_a_file_has_the_provenance_of_its_image(void) {
         cw_destroy(&w);
 }
 
-static void test_an_attached_reader_sees_the_provenance_of_each_state(void) {
+TEST(test_an_attached_reader_sees_the_provenance_of_each_state) {
         const char *path = iw_path("followed");
         rdmeta_image_t *image;
         rdmeta_attach_t *attach;
@@ -298,7 +298,7 @@ static void test_an_attached_reader_sees_the_provenance_of_each_state(void) {
         cw_destroy(&w);
 }
 
-static void test_a_warm_start_has_the_reasons_of_the_file(void) {
+TEST(test_a_warm_start_has_the_reasons_of_the_file) {
         const char *path = iw_path("warm");
         rdmeta_image_t *image, *file;
         cw_t w, v;
@@ -320,7 +320,7 @@ static void test_a_warm_start_has_the_reasons_of_the_file(void) {
         cw_destroy(&w);
 }
 
-static void test_a_warm_start_without_memory_leaves_no_reason(void) {
+TEST(test_a_warm_start_without_memory_leaves_no_reason) {
         const char *path = iw_path("starved");
         rdmeta_image_t *file;
         rdmeta_err_t err;
@@ -349,7 +349,7 @@ static void test_a_warm_start_without_memory_leaves_no_reason(void) {
 }
 
 /* The table of reasons is almost full, and the image has other reasons. */
-static void test_a_warm_start_counts_the_reasons_that_it_drops(void) {
+TEST(test_a_warm_start_counts_the_reasons_that_it_drops) {
         char reason[16];
         rdmeta_image_t *image;
         cw_t w, v;
@@ -373,21 +373,4 @@ static void test_a_warm_start_counts_the_reasons_that_it_drops(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_the_reason_is_that_of_the_last_answer_with_the_topic);
-        RUN(test_an_answer_that_is_not_taken_leaves_the_reason);
-        RUN(test_denied_absent_and_removed_have_the_answers_reason);
-        RUN(test_a_leader_hint_leaves_the_reason);
-        RUN(test_a_failed_answer_leaves_reasons_and_bytes);
-        RUN(test_a_failed_first_answer_leaves_no_reason);
-        RUN(test_a_purge_leaves_the_memory_of_reasons);
-        RUN(test_reasons_beyond_the_limit_are_dropped_and_counted);
-        RUN(test_an_image_keeps_provenance_while_the_cache_changes);
-        RUN(test_a_file_has_the_provenance_of_its_image);
-        RUN(test_an_attached_reader_sees_the_provenance_of_each_state);
-        RUN(test_a_warm_start_has_the_reasons_of_the_file);
-        RUN(test_a_warm_start_without_memory_leaves_no_reason);
-        RUN(test_a_warm_start_counts_the_reasons_that_it_drops);
-        return 0;
-}
+TEST_MAIN()

@@ -385,15 +385,11 @@ static void history(uint64_t seed) {
         free(s);
 }
 
-static void test_topics_that_are_skipped_make_no_difference(void) {
+TEST(test_topics_that_are_skipped_make_no_difference) {
         uint64_t seed;
 
         for (seed = 1; seed <= SEEDS; seed++)
                 history(seed);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_topics_that_are_skipped_make_no_difference);
-        return 0;
-}
+TEST_MAIN()

@@ -58,8 +58,7 @@ static void check_deadlines(cw_t *w, int64_t first, int64_t second) {
         CHECK(rdmeta_cache_sweep(w->cache, w->now) == second + 1);
 }
 
-static void test_many_topics_get_their_deadlines_back_when_their_request_fails(
-        void) {
+TEST(test_many_topics_get_their_deadlines_back_when_their_request_fails) {
         int64_t deadline;
         int purged;
         cw_t w;
@@ -84,7 +83,7 @@ static void test_many_topics_get_their_deadlines_back_when_their_request_fails(
         }
 }
 
-static void test_many_topics_keep_their_deadline_when_a_broker_lags(void) {
+TEST(test_many_topics_keep_their_deadline_when_a_broker_lags) {
         cw_t w;
         gen_cluster_t *g  = many(&w);
         const int64_t deadline = w.now.mono_us + 900 * CW_S;
@@ -105,7 +104,7 @@ static void test_many_topics_keep_their_deadline_when_a_broker_lags(void) {
 }
 
 /* An invalid name stays invalid for max age; unknown lasts 100 ms. */
-static void test_many_short_errors_end_before_as_many_long_ones(void) {
+TEST(test_many_short_errors_end_before_as_many_long_ones) {
         cw_t w;
         gen_cluster_t *g = many(&w);
         uint32_t i;
@@ -120,10 +119,4 @@ static void test_many_short_errors_end_before_as_many_long_ones(void) {
         done(&w, g);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_many_topics_get_their_deadlines_back_when_their_request_fails);
-        RUN(test_many_topics_keep_their_deadline_when_a_broker_lags);
-        RUN(test_many_short_errors_end_before_as_many_long_ones);
-        return 0;
-}
+TEST_MAIN()

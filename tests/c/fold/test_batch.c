@@ -63,7 +63,7 @@ static void refused(const spoiled_t *s, const char *why) {
 }
 
 /* Each of these sets a number of a column, and puts it back. */
-static void test_impossible_lengths_are_refused(void) {
+TEST(test_impossible_lengths_are_refused) {
         const int64_t lengths[] = {-1, 2, INT64_MIN};
         const int64_t offsets[] = {-1, INT64_MAX, INT64_MAX / 16, INT64_MIN};
         spoiled_t s;
@@ -99,7 +99,7 @@ static void test_impossible_lengths_are_refused(void) {
         spoiled_free(&s);
 }
 
-static void test_offsets_that_go_back_are_refused(void) {
+TEST(test_offsets_that_go_back_are_refused) {
         const char *const names[] = {"topic", "new_isr", "kind"};
         spoiled_t s;
         size_t i;
@@ -119,7 +119,7 @@ static void test_offsets_that_go_back_are_refused(void) {
         spoiled_free(&s);
 }
 
-static void test_lists_beyond_their_values_are_refused(void) {
+TEST(test_lists_beyond_their_values_are_refused) {
         struct ArrowArray *ids;
         spoiled_t s;
 
@@ -136,7 +136,7 @@ static void test_lists_beyond_their_values_are_refused(void) {
         spoiled_free(&s);
 }
 
-static void test_missing_buffers_are_refused(void) {
+TEST(test_missing_buffers_are_refused) {
         const char *const names[] = {"version", "topic", "new_isr"};
         const void *old;
         spoiled_t s;
@@ -156,7 +156,7 @@ static void test_missing_buffers_are_refused(void) {
         spoiled_free(&s);
 }
 
-static void test_a_batch_that_is_no_table_is_refused(void) {
+TEST(test_a_batch_that_is_no_table_is_refused) {
         spoiled_t s;
         const char *format;
 
@@ -170,7 +170,7 @@ static void test_a_batch_that_is_no_table_is_refused(void) {
         spoiled_free(&s);
 }
 
-static void test_a_dictionary_that_contradicts_its_codes_is_refused(void) {
+TEST(test_a_dictionary_that_contradicts_its_codes_is_refused) {
         int32_t codes[]             = {0, 1, 0};
         int32_t offsets[]           = {0, 1, 2};
         const void *buffers[]       = {NULL, codes};
@@ -222,7 +222,7 @@ static void test_a_dictionary_that_contradicts_its_codes_is_refused(void) {
         spoiled_free(&s);
 }
 
-static void test_a_slice_with_an_offset_is_read_from_there(void) {
+TEST(test_a_slice_with_an_offset_is_read_from_there) {
         rdmeta_fold_t *f = fw_new(NULL);
         rdmeta_fold_stats_t stats;
         spoiled_t s;
@@ -237,14 +237,4 @@ static void test_a_slice_with_an_offset_is_read_from_there(void) {
         spoiled_free(&s);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_impossible_lengths_are_refused);
-        RUN(test_offsets_that_go_back_are_refused);
-        RUN(test_lists_beyond_their_values_are_refused);
-        RUN(test_missing_buffers_are_refused);
-        RUN(test_a_batch_that_is_no_table_is_refused);
-        RUN(test_a_dictionary_that_contradicts_its_codes_is_refused);
-        RUN(test_a_slice_with_an_offset_is_read_from_there);
-        return 0;
-}
+TEST_MAIN()

@@ -9,7 +9,7 @@ static void begin(rdmeta_fold_t *f) {
         take(f, fw_record(1, RDMETA_OBSERVED_FROM, NULL, -1, -1));
 }
 
-static void test_records_of_a_visit_become_intervals(void) {
+TEST(test_records_of_a_visit_become_intervals) {
         rdmeta_fold_t *f  = fw_new(NULL);
         rdmeta_change_t c = fw_record(2, RDMETA_TOPIC_ADDED, "t", 0, 1);
 
@@ -28,7 +28,7 @@ static void test_records_of_a_visit_become_intervals(void) {
 }
 
 /* Bytes of names that are no UTF-8 become U+FFFD, as in all tables. */
-static void test_a_name_may_have_any_bytes(void) {
+TEST(test_a_name_may_have_any_bytes) {
         rdmeta_fold_t *f = fw_new(NULL);
 
         begin(f);
@@ -40,7 +40,7 @@ static void test_a_name_may_have_any_bytes(void) {
         rdmeta_fold_destroy(f);
 }
 
-static void test_wrong_configurations_are_refused(void) {
+TEST(test_wrong_configurations_are_refused) {
         rdmeta_fold_conf_t conf;
         rdmeta_fold_t *f = NULL;
 
@@ -58,7 +58,7 @@ static void test_wrong_configurations_are_refused(void) {
         CHECK(!f);
 }
 
-static void test_a_reason_and_a_table_must_exist(void) {
+TEST(test_a_reason_and_a_table_must_exist) {
         rdmeta_fold_t *f = fw_new(NULL);
         struct ArrowArrayStream s;
 
@@ -79,7 +79,7 @@ static void *save(rdmeta_fold_t *f, size_t *size) {
         return p;
 }
 
-static void test_a_state_goes_on_where_it_was_saved(void) {
+TEST(test_a_state_goes_on_where_it_was_saved) {
         rdmeta_fold_t *f = fw_new(NULL), *g = NULL;
         rdmeta_fold_conf_t conf;
         size_t size, again;
@@ -108,7 +108,7 @@ static void test_a_state_goes_on_where_it_was_saved(void) {
 }
 
 /* A broker's rack touches all partitions once; the count of rows shows it. */
-static void test_a_rack_cuts_each_partition_once(void) {
+TEST(test_a_rack_cuts_each_partition_once) {
         rdmeta_fold_t *f = fw_new(NULL);
         rdmeta_fold_stats_t stats;
         rdmeta_change_t c;
@@ -132,7 +132,7 @@ static void test_a_rack_cuts_each_partition_once(void) {
         rdmeta_fold_destroy(f);
 }
 
-static void test_topics_come_and_go_by_the_hundred_thousand(void) {
+TEST(test_topics_come_and_go_by_the_hundred_thousand) {
         rdmeta_fold_t *f = fw_new(NULL);
         rdmeta_fold_stats_t before, after;
         struct ArrowArrayStream s;
@@ -157,14 +157,4 @@ static void test_topics_come_and_go_by_the_hundred_thousand(void) {
         rdmeta_fold_destroy(f);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_records_of_a_visit_become_intervals);
-        RUN(test_a_name_may_have_any_bytes);
-        RUN(test_wrong_configurations_are_refused);
-        RUN(test_a_reason_and_a_table_must_exist);
-        RUN(test_a_state_goes_on_where_it_was_saved);
-        RUN(test_a_rack_cuts_each_partition_once);
-        RUN(test_topics_come_and_go_by_the_hundred_thousand);
-        return 0;
-}
+TEST_MAIN()

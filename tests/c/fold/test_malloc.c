@@ -183,7 +183,7 @@ static void check_same(size_t fail_at, size_t chance, const char *wanted) {
         aw_free(&t);
 }
 
-static void test_every_allocation_may_fail(void) {
+TEST(test_every_allocation_may_fail) {
         aw_text_t wanted = run(0, 0);
         const size_t n   = counted.calls;
         size_t nth;
@@ -196,7 +196,7 @@ static void test_every_allocation_may_fail(void) {
         aw_free(&wanted);
 }
 
-static void test_allocations_may_fail_by_chance(void) {
+TEST(test_allocations_may_fail_by_chance) {
         aw_text_t wanted = run(0, 0);
         size_t round;
 
@@ -205,9 +205,4 @@ static void test_allocations_may_fail_by_chance(void) {
         aw_free(&wanted);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_allocation_may_fail);
-        RUN(test_allocations_may_fail_by_chance);
-        return 0;
-}
+TEST_MAIN()

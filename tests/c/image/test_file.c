@@ -8,7 +8,7 @@
 
 /* ---- contents and info ------------------------------------------------- */
 
-static void test_a_file_reads_as_the_image_that_was_saved(void) {
+TEST(test_a_file_reads_as_the_image_that_was_saved) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         rdmeta_image_t *image, *file;
         const char *path = iw_path("same");
@@ -31,7 +31,7 @@ static void test_a_file_reads_as_the_image_that_was_saved(void) {
         cw_destroy(&w);
 }
 
-static void test_an_empty_cache_can_be_saved_and_opened(void) {
+TEST(test_an_empty_cache_can_be_saved_and_opened) {
         const char *path = iw_path("empty");
         rdmeta_image_t *image, *file;
         cw_t w;
@@ -47,7 +47,7 @@ static void test_an_empty_cache_can_be_saved_and_opened(void) {
         cw_destroy(&w);
 }
 
-static void test_an_opened_file_can_be_saved_again_unchanged(void) {
+TEST(test_an_opened_file_can_be_saved_again_unchanged) {
         const char *one = iw_path("one"), *two = iw_path("two");
         rdmeta_image_t *image, *file, *again;
         rdmeta_image_info_t a, b;
@@ -75,7 +75,7 @@ static void test_an_opened_file_can_be_saved_again_unchanged(void) {
         cw_destroy(&w);
 }
 
-static void test_an_images_info_matches_its_cache(void) {
+TEST(test_an_images_info_matches_its_cache) {
         const char *path = iw_path("info");
         rdmeta_image_info_t wanted, info;
         rdmeta_image_t *image, *file;
@@ -121,7 +121,7 @@ static int64_t taken_at(const char *path, int64_t mono_us, int64_t wall_us) {
         return info.taken_mono_us;
 }
 
-static void test_age_comes_from_the_wall_clock_and_is_never_negative(void) {
+TEST(test_age_comes_from_the_wall_clock_and_is_never_negative) {
         const char *path = iw_path("age");
         rdmeta_image_t *image;
         int64_t wall;
@@ -143,7 +143,7 @@ static void test_age_comes_from_the_wall_clock_and_is_never_negative(void) {
         cw_destroy(&w);
 }
 
-static void test_deadlines_continue_in_another_process(void) {
+TEST(test_deadlines_continue_in_another_process) {
         const char *path = iw_path("ttl");
         rdmeta_image_t *image, *file;
         rdmeta_time_t there;
@@ -179,7 +179,7 @@ static void test_deadlines_continue_in_another_process(void) {
 
 /* ---- blocks, ids, names ------------------------------------------------ */
 
-static void test_blocks_are_the_same_bytes_as_in_memory(void) {
+TEST(test_blocks_are_the_same_bytes_as_in_memory) {
         const char *path = iw_path("bytes");
         rdmeta_image_t *image, *file;
         rdmeta_seen_t a, b;
@@ -216,7 +216,7 @@ static void test_blocks_are_the_same_bytes_as_in_memory(void) {
 
 /* A lookup of a removed topic returns NOT_CACHED, but the file still has it. A
  * name in flight is not in the file. */
-static void test_a_file_has_removed_topics_but_no_names_in_flight(void) {
+TEST(test_a_file_has_removed_topics_but_no_names_in_flight) {
         const char *path = iw_path("gone");
         rdmeta_image_t *image, *file;
         rdmeta_seen_t seen;
@@ -243,7 +243,7 @@ static void test_a_file_has_removed_topics_but_no_names_in_flight(void) {
 
 /* Two topics may have one id, if brokers say so. A lookup by it finds the same
  * topic in the file as in the cache. */
-static void test_an_id_of_two_topics_finds_the_same_topic_in_the_file(void) {
+TEST(test_an_id_of_two_topics_finds_the_same_topic_in_the_file) {
         const char *path = iw_path("shared-id");
         const char *ways[] = {"a#x 0:1; b#x 0:1", "b#x 0:1; a#x 0:1"};
         rdmeta_image_t *image, *file;
@@ -270,7 +270,7 @@ static void test_an_id_of_two_topics_finds_the_same_topic_in_the_file(void) {
         }
 }
 
-static void test_topics_with_names_of_all_lengths_are_found(void) {
+TEST(test_topics_with_names_of_all_lengths_are_found) {
         enum { TOPICS = 3000 };
         const char *path = iw_path("many");
         test_rng_t rng   = test_rng(1);
@@ -341,7 +341,7 @@ static rdmeta_err_t try_open(const char *path, int32_t flags) {
         return err;
 }
 
-static void test_a_path_that_is_not_an_image_is_refused(void) {
+TEST(test_a_path_that_is_not_an_image_is_refused) {
         const char *path = iw_path("other");
 
         CHECK(try_open(iw_path("missing"), 0) == RDMETA_ERR_IO);
@@ -357,18 +357,4 @@ static void test_a_path_that_is_not_an_image_is_refused(void) {
         CHECK(try_open(iw_path("fifo"), 0) == RDMETA_ERR_MALFORMED);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_file_reads_as_the_image_that_was_saved);
-        RUN(test_an_empty_cache_can_be_saved_and_opened);
-        RUN(test_an_opened_file_can_be_saved_again_unchanged);
-        RUN(test_an_images_info_matches_its_cache);
-        RUN(test_age_comes_from_the_wall_clock_and_is_never_negative);
-        RUN(test_deadlines_continue_in_another_process);
-        RUN(test_blocks_are_the_same_bytes_as_in_memory);
-        RUN(test_a_file_has_removed_topics_but_no_names_in_flight);
-        RUN(test_an_id_of_two_topics_finds_the_same_topic_in_the_file);
-        RUN(test_topics_with_names_of_all_lengths_are_found);
-        RUN(test_a_path_that_is_not_an_image_is_refused);
-        return 0;
-}
+TEST_MAIN()

@@ -116,7 +116,7 @@ static const char few[] =
         "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1; b#b 0:1@5/r1,2; c^7 7:2@300; "
         "a.name.of.twenty.bytes 0:1 1:2 2:3";
 
-static void test_a_file_cut_at_any_length_is_refused(void) {
+TEST(test_a_file_cut_at_any_length_is_refused) {
         sound_t s;
         size_t n;
 
@@ -129,7 +129,7 @@ static void test_a_file_cut_at_any_length_is_refused(void) {
         sound_destroy(&s);
 }
 
-static void test_a_file_with_bytes_after_its_end_is_refused(void) {
+TEST(test_a_file_with_bytes_after_its_end_is_refused) {
         sound_t s;
 
         sound_init(&s, few);
@@ -141,7 +141,7 @@ static void test_a_file_with_bytes_after_its_end_is_refused(void) {
 }
 
 /* Checksums detect a change of any byte but the padding between sections. */
-static void test_any_changed_byte_is_detected_or_is_padding(void) {
+TEST(test_any_changed_byte_is_detected_or_is_padding) {
         const uint8_t masks[] = {1, 0x80, 0xff};
         size_t i, found = 0;
         sound_t s;
@@ -181,7 +181,7 @@ static void resign(uint8_t *bytes, size_t size) {
         memcpy(bytes, &head, sizeof(head));
 }
 
-static void test_a_forged_file_is_refused_or_can_be_read(void) {
+TEST(test_a_forged_file_is_refused_or_can_be_read) {
         enum { ROUNDS = 4000 };
         test_rng_t r = test_rng(1);
         int round, k, refused = 0;
@@ -305,7 +305,7 @@ static void backwards(sound_t *s, rdmeta_file_head_t *h) {
 }
 
 /* So a walk never checks the same bytes twice. */
-static void test_blocks_whose_places_do_not_ascend_are_refused(void) {
+TEST(test_blocks_whose_places_do_not_ascend_are_refused) {
         rdmeta_image_t *image;
         size_t n;
         sound_t s;
@@ -319,7 +319,7 @@ static void test_blocks_whose_places_do_not_ascend_are_refused(void) {
 }
 
 /* A lookup must not return a wrong leader that looks like an error code. */
-static void test_an_impossible_leader_is_malformed(void) {
+TEST(test_an_impossible_leader_is_malformed) {
         static const char name[]   = "a.name.of.twenty.bytes";
         const int32_t leaders[]    = {-2, -19, -100, -102, -120, -128};
         const rdmeta_str_t names[] = {GEN_STR(name), GEN_STR(name)};
@@ -351,7 +351,7 @@ static void test_an_impossible_leader_is_malformed(void) {
 }
 
 /* A sparse file of 200 GB with a good head: it takes some KB on the disk. */
-static void test_a_file_that_claims_to_be_huge_costs_little(void) {
+TEST(test_a_file_that_claims_to_be_huge_costs_little) {
         const uint64_t huge = UINT64_C(200) << 30;
         rdmeta_image_fault_t fault;
         rdmeta_image_t *image;
@@ -444,7 +444,7 @@ static void long_lists(sound_t *s, uint16_t list) {
 }
 
 /* The file has 450 KB; a reader would return 2.5 thousand million brokers. */
-static void test_a_long_list_that_all_rows_share_is_malformed(void) {
+TEST(test_a_long_list_that_all_rows_share_is_malformed) {
         rdmeta_image_t *image;
         sound_t s;
         int changes = 0;
@@ -468,7 +468,7 @@ static void test_a_long_list_that_all_rows_share_is_malformed(void) {
 
 /* The file is repaired while it is mapped, but the reader does not check the
  * bad block again: each lookup would read all of it. */
-static void test_a_bad_block_is_checked_once(void) {
+TEST(test_a_bad_block_is_checked_once) {
         rdmeta_image_t *image, *fresh;
         rdmeta_seen_t seen;
         sound_t s;
@@ -487,7 +487,7 @@ static void test_a_bad_block_is_checked_once(void) {
         sound_destroy(&s);
 }
 
-static void test_impossible_heads_and_tables_are_refused(void) {
+TEST(test_impossible_heads_and_tables_are_refused) {
         const forge_t forges[] = {
                 other_magic,   longer,          no_age,       more_blocks,
                 fewer_blocks,  more_topics,     fewer_partitions,
@@ -512,7 +512,7 @@ static void test_impossible_heads_and_tables_are_refused(void) {
         sound_destroy(&s);
 }
 
-static void test_a_lookup_ends_in_a_table_without_a_free_slot(void) {
+TEST(test_a_lookup_ends_in_a_table_without_a_free_slot) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
         sound_t s;
@@ -532,18 +532,4 @@ static void test_a_lookup_ends_in_a_table_without_a_free_slot(void) {
         sound_destroy(&s);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_file_cut_at_any_length_is_refused);
-        RUN(test_a_file_with_bytes_after_its_end_is_refused);
-        RUN(test_any_changed_byte_is_detected_or_is_padding);
-        RUN(test_impossible_heads_and_tables_are_refused);
-        RUN(test_an_impossible_leader_is_malformed);
-        RUN(test_a_file_that_claims_to_be_huge_costs_little);
-        RUN(test_blocks_whose_places_do_not_ascend_are_refused);
-        RUN(test_a_lookup_ends_in_a_table_without_a_free_slot);
-        RUN(test_a_long_list_that_all_rows_share_is_malformed);
-        RUN(test_a_bad_block_is_checked_once);
-        RUN(test_a_forged_file_is_refused_or_can_be_read);
-        return 0;
-}
+TEST_MAIN()

@@ -81,7 +81,7 @@ static void check_fault(const whole_t *s, const char *section,
         CHECK(strstr(fault.what, what));
 }
 
-static void test_a_fault_names_its_section_and_offset(void) {
+TEST(test_a_fault_names_its_section_and_offset) {
         const rdmeta_file_section_t *sections;
         rdmeta_image_fault_t fault;
         const rdmeta_file_t *f;
@@ -128,7 +128,7 @@ static void test_a_fault_names_its_section_and_offset(void) {
         free(s.bytes);
 }
 
-static void test_all_calls_report_the_same_fault_of_any_byte(void) {
+TEST(test_all_calls_report_the_same_fault_of_any_byte) {
         enum { ROUNDS = 3000 };
         rdmeta_image_fault_t fault;
         test_rng_t rng = test_rng(5);
@@ -147,7 +147,7 @@ static void test_all_calls_report_the_same_fault_of_any_byte(void) {
         free(s.bytes);
 }
 
-static void test_a_path_without_a_regular_file_has_its_own_error(void) {
+TEST(test_a_path_without_a_regular_file_has_its_own_error) {
         rdmeta_image_fault_t fault;
         rdmeta_image_t *image;
         cw_t w;
@@ -165,10 +165,4 @@ static void test_a_path_without_a_regular_file_has_its_own_error(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_fault_names_its_section_and_offset);
-        RUN(test_all_calls_report_the_same_fault_of_any_byte);
-        RUN(test_a_path_without_a_regular_file_has_its_own_error);
-        return 0;
-}
+TEST_MAIN()

@@ -87,7 +87,7 @@ static rdmeta_err_t opened(sound_t *s, rdmeta_image_t **out) {
         return rdmeta_image_open(s->path, RDMETA_IMAGE_COPY, now, out);
 }
 
-static void test_reasons_are_read_as_they_were_written(void) {
+TEST(test_reasons_are_read_as_they_were_written) {
         rdmeta_image_t *image;
         sound_t s;
 
@@ -125,7 +125,7 @@ FORGE(backwards, ends(s)[0] = 201; ends(s)[1] = FIRST; section(s)->length = 208)
 FORGE(beyond, s->head.reasons = 1000; section(s)->offset = s->size;
       section(s)->length = 0)
 
-static void test_impossible_reasons_are_refused_by_open(void) {
+TEST(test_impossible_reasons_are_refused_by_open) {
         void (*const forges[])(sound_t *) = {
                 one_more, one_less, none,    endless, wrapping,    cut,
                 longer,   no_ends,  nothing, far_end, one_of_both, beyond,
@@ -146,7 +146,7 @@ static void test_impossible_reasons_are_refused_by_open(void) {
 }
 
 /* The reasons are empty, in a new section behind all others. */
-static void test_no_file_has_more_reasons_than_a_cache(void) {
+TEST(test_no_file_has_more_reasons_than_a_cache) {
         rdmeta_image_t *image;
         sound_t s;
 
@@ -164,7 +164,7 @@ static void test_no_file_has_more_reasons_than_a_cache(void) {
         free(s.bytes);
 }
 
-static void test_a_topic_with_an_unknown_reason_number_is_malformed(void) {
+TEST(test_a_topic_with_an_unknown_reason_number_is_malformed) {
         const uint16_t numbers[] = {3, 1025, UINT16_MAX};
         rdmeta_image_t *image;
         rdmeta_seen_t seen;
@@ -194,7 +194,7 @@ static void test_a_topic_with_an_unknown_reason_number_is_malformed(void) {
         }
 }
 
-static void test_a_changed_reason_is_found_by_its_checksum(void) {
+TEST(test_a_changed_reason_is_found_by_its_checksum) {
         rdmeta_image_t *image;
         sound_t s;
 
@@ -207,12 +207,4 @@ static void test_a_changed_reason_is_found_by_its_checksum(void) {
         free(s.bytes);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_reasons_are_read_as_they_were_written);
-        RUN(test_impossible_reasons_are_refused_by_open);
-        RUN(test_no_file_has_more_reasons_than_a_cache);
-        RUN(test_a_topic_with_an_unknown_reason_number_is_malformed);
-        RUN(test_a_changed_reason_is_found_by_its_checksum);
-        return 0;
-}
+TEST_MAIN()

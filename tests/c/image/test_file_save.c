@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-static void test_a_failed_save_leaves_the_old_file_and_no_other(void) {
+TEST(test_a_failed_save_leaves_the_old_file_and_no_other) {
         const char *path = iw_path("kept"), *dir = iw_path("dir");
         rdmeta_image_t *image;
         uint8_t *before, *after;
@@ -44,7 +44,7 @@ static void test_a_failed_save_leaves_the_old_file_and_no_other(void) {
 
 /* Kills a process at any moment of a save. test_file_temporary.c tests the file
  * that it may leave. */
-static void test_a_process_killed_while_saving_leaves_a_complete_file(void) {
+TEST(test_a_process_killed_while_saving_leaves_a_complete_file) {
         const char *path = iw_path("killed");
         rdmeta_image_t *image, *file;
         int i, status;
@@ -72,7 +72,7 @@ static void test_a_process_killed_while_saving_leaves_a_complete_file(void) {
         cw_destroy(&w);
 }
 
-static void test_the_umask_sets_the_mode_whatever_lies_at_the_path(void) {
+TEST(test_the_umask_sets_the_mode_whatever_lies_at_the_path) {
         const char *path = iw_path("mode"), *link = iw_path("link");
         const mode_t old = umask(027);
         rdmeta_image_t *image;
@@ -95,7 +95,7 @@ static void test_the_umask_sets_the_mode_whatever_lies_at_the_path(void) {
         cw_destroy(&w);
 }
 
-static void test_a_mode_of_the_flags_wins_over_the_umask(void) {
+TEST(test_a_mode_of_the_flags_wins_over_the_umask) {
         static const int wrong[] = {01000, 07777, -1};
         const char *path  = iw_path("given");
         const mode_t old  = umask(077);
@@ -139,7 +139,7 @@ static void saves_without_reading(rdmeta_image_t *image, const char *path,
         free(after);
 }
 
-static void test_a_directory_that_cannot_be_synced_keeps_its_file(void) {
+TEST(test_a_directory_that_cannot_be_synced_keeps_its_file) {
         char dir[256], path[300];
         rdmeta_image_t *image;
         uint8_t *before;
@@ -173,7 +173,7 @@ static void test_a_directory_that_cannot_be_synced_keeps_its_file(void) {
         cw_destroy(&w);
 }
 
-static void test_any_allocation_of_open_and_save_may_fail(void) {
+TEST(test_any_allocation_of_open_and_save_may_fail) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         const char *path = iw_path("memory");
         rdmeta_allocator_t allocator;
@@ -215,7 +215,7 @@ static void test_any_allocation_of_open_and_save_may_fail(void) {
 
 /* ---- files that change, processes that fork ---------------------------- */
 
-static void test_a_replaced_file_reads_as_before(void) {
+TEST(test_a_replaced_file_reads_as_before) {
         const char *path = iw_path("replaced");
         rdmeta_image_t *image, *old, *copy, *file;
         char *before, *after;
@@ -252,7 +252,7 @@ static void test_a_replaced_file_reads_as_before(void) {
         cw_destroy(&w);
 }
 
-static void test_a_forked_child_reads_saves_and_releases_a_file(void) {
+TEST(test_a_forked_child_reads_saves_and_releases_a_file) {
         const char *path = iw_path("forked"), *other = iw_path("by-child");
         rdmeta_image_t *image, *file;
         char *text;
@@ -286,15 +286,4 @@ static void test_a_forked_child_reads_saves_and_releases_a_file(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_failed_save_leaves_the_old_file_and_no_other);
-        RUN(test_a_process_killed_while_saving_leaves_a_complete_file);
-        RUN(test_the_umask_sets_the_mode_whatever_lies_at_the_path);
-        RUN(test_a_mode_of_the_flags_wins_over_the_umask);
-        RUN(test_a_directory_that_cannot_be_synced_keeps_its_file);
-        RUN(test_any_allocation_of_open_and_save_may_fail);
-        RUN(test_a_replaced_file_reads_as_before);
-        RUN(test_a_forked_child_reads_saves_and_releases_a_file);
-        return 0;
-}
+TEST_MAIN()

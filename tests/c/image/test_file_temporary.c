@@ -56,7 +56,7 @@ static void die(const char *from) {
         raise(SIGKILL);
 }
 
-static void test_a_temporary_file_has_the_paths_name_and_is_locked(void) {
+TEST(test_a_temporary_file_has_the_paths_name_and_is_locked) {
         const char *path = iw_path("locked");
         rdmeta_image_t *image;
         cw_t w;
@@ -85,7 +85,7 @@ static void check_alone_and_complete(const char *file) {
 }
 
 /* So a process that is killed while it writes leaves nothing. */
-static void test_a_temporary_file_has_no_name_until_it_is_complete(void) {
+TEST(test_a_temporary_file_has_no_name_until_it_is_complete) {
         const char *path = iw_path("unnamed");
         rdmeta_image_t *image;
         cw_t w;
@@ -105,7 +105,7 @@ static void test_a_temporary_file_has_no_name_until_it_is_complete(void) {
         cw_destroy(&w);
 }
 
-static void test_a_killed_save_leaves_an_unlocked_temporary_file(void) {
+TEST(test_a_killed_save_leaves_an_unlocked_temporary_file) {
         const char *path = iw_path("killed");
         char directory[256], leftover[600] = "";
         rdmeta_image_t *image, *file;
@@ -142,7 +142,7 @@ static void test_a_killed_save_leaves_an_unlocked_temporary_file(void) {
         cw_destroy(&w);
 }
 
-static void test_a_file_with_the_longest_name_can_be_saved(void) {
+TEST(test_a_file_with_the_longest_name_can_be_saved) {
         const char *other = iw_path("a");
         char name[256], path[512];
         rdmeta_image_t *image;
@@ -161,11 +161,4 @@ static void test_a_file_with_the_longest_name_can_be_saved(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_temporary_file_has_the_paths_name_and_is_locked);
-        RUN(test_a_temporary_file_has_no_name_until_it_is_complete);
-        RUN(test_a_killed_save_leaves_an_unlocked_temporary_file);
-        RUN(test_a_file_with_the_longest_name_can_be_saved);
-        return 0;
-}
+TEST_MAIN()

@@ -141,7 +141,7 @@ static void history_limit(history_t *h, uint64_t seed) {
         h->fixture.cache->changelog.limit = limits[seed % 3];
 }
 
-static void test_an_image_keeps_the_state_in_which_it_was_taken(void) {
+TEST(test_an_image_keeps_the_state_in_which_it_was_taken) {
         uint64_t seed;
         int step;
 
@@ -171,7 +171,7 @@ static void test_an_image_keeps_the_state_in_which_it_was_taken(void) {
 
 /* No write happens between the images, so they share all pages. Each is still
  * released by itself. */
-static void test_images_of_the_same_version_are_equal(void) {
+TEST(test_images_of_the_same_version_are_equal) {
         history_t *h = history_new(77);
         int k, step;
 
@@ -242,7 +242,7 @@ static int32_t add_record(void *opaque, const rdmeta_change_t *c) {
 
 /* From one version to the next the feed has the same records, in another
  * order. */
-static void test_a_diff_has_the_same_records_as_the_feed(void) {
+TEST(test_a_diff_has_the_same_records_as_the_feed) {
         history_t *h = history_new(5);
         rdmeta_cache_t *c = h->fixture.cache;
         int step, compared = 0;
@@ -279,6 +279,43 @@ static void test_a_diff_has_the_same_records_as_the_feed(void) {
         history_end(h);
 }
 
+static void check_ascending(rdmeta_ids_t list) {
+        uint32_t i;
+
+        for (i = 0; i < list.count; i++)
+                CHECK(list.ids[i] == (int32_t)i + 1);
+}
+
+static int32_t add_length(void *opaque, const rdmeta_change_t *c) {
+        check_ascending(c->old_isr);
+        check_ascending(c->new_isr);
+        check_ascending(c->old_replicas);
+        check_ascending(c->new_replicas);
+        *(size_t *)opaque += c->new_isr.count;
+        return 0;
+}
+
+/* Room for a short list does not do for a longer one, in a later topic. */
+TEST(test_a_diff_has_lists_of_any_length) {
+        rdmeta_image_t *before, *after;
+        size_t ids = 0;
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_say(&w, "a#a 0:1@1/r1,2/i1,2; b#b 0:1@1/r1,2/i1"));
+        before = iw_image(&w);
+        CHECK(!cw_say(&w, "a#a 0:1@1/r1,2/i1; b#b 0:1@1/r1,2,3,4,5,6,7,8,9,10,"
+                          "11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,"
+                          "28,29,30/i1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,"
+                          "17,18,19,20,21,22,23,24,25,26,27,28,29,30"));
+        after = iw_image(&w);
+        CHECK(!rdmeta_image_diff(before, after, add_length, &ids));
+        CHECK(ids == 1 + 30);
+        rdmeta_image_unref(before);
+        rdmeta_image_unref(after);
+        cw_destroy(&w);
+}
+
 /* Checks rdmeta_image_changed() of an image and of its file: it agrees with a
  * wait for the topic. Returns how many topics have changed. */
 static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
@@ -307,7 +344,7 @@ static uint32_t check_changed(history_t *h, rdmeta_image_t *image) {
         return n;
 }
 
-static void test_a_topic_has_changed_in_an_image_if_a_wait_returns(void) {
+TEST(test_a_topic_has_changed_in_an_image_if_a_wait_returns) {
         history_t *h = history_new(78);
         uint32_t changed = 0;
         int step;
@@ -329,11 +366,4 @@ static void test_a_topic_has_changed_in_an_image_if_a_wait_returns(void) {
         history_end(h);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_topic_has_changed_in_an_image_if_a_wait_returns);
-        RUN(test_an_image_keeps_the_state_in_which_it_was_taken);
-        RUN(test_images_of_the_same_version_are_equal);
-        RUN(test_a_diff_has_the_same_records_as_the_feed);
-        return 0;
-}
+TEST_MAIN()

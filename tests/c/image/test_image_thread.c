@@ -331,11 +331,11 @@ static void run_all(int fence) {
         race_destroy(&w);
 }
 
-static void test_an_image_does_not_change_while_other_threads_write(void) {
+TEST(test_an_image_does_not_change_while_other_threads_write) {
         run_all(0);
 }
 
-static void test_an_image_does_not_change_without_membarrier(void) {
+TEST(test_an_image_does_not_change_without_membarrier) {
         run_all(1);
 }
 
@@ -350,14 +350,8 @@ static void *image_make(rdmeta_cache_t *c) {
         return rdmeta_cache_image(c, (rdmeta_time_t){0, 0});
 }
 
-static void test_the_last_release_frees_the_cache(void) {
+TEST(test_the_last_release_frees_the_cache) {
         race_to_be_last(image_make, last_main);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_the_last_release_frees_the_cache);
-        RUN(test_an_image_does_not_change_while_other_threads_write);
-        RUN(test_an_image_does_not_change_without_membarrier);
-        return 0;
-}
+TEST_MAIN()

@@ -18,7 +18,7 @@ static void diff(const char *first, const char *second, const char *wanted) {
         cw_destroy(&w);
 }
 
-static void test_a_topic_has_one_record_whatever_its_partitions(void) {
+TEST(test_a_topic_has_one_record_whatever_its_partitions) {
         diff("a#a 0:1@1", "b#b 0:1@1 1:1@1 2:1@1; c 0:1", /* no id: no #x */
                       "v2 topic_added b#b; v2 topic_added c");
         diff("t#a 0:1@1 1:1@1", "t#b 0:2@0 1:1@0", "v2 topic_recreated t#b");
@@ -30,7 +30,7 @@ static void test_a_topic_has_one_record_whatever_its_partitions(void) {
         diff("t#a 0:1@1", "t#a 0:1@1", "");
 }
 
-static void test_whole_records_tell_the_partitions_of_topics_that_came(void) {
+TEST(test_whole_records_tell_the_partitions_of_topics_that_came) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -54,7 +54,7 @@ static void test_whole_records_tell_the_partitions_of_topics_that_came(void) {
         cw_destroy(&w);
 }
 
-static void test_the_records_of_an_image_tell_its_state(void) {
+TEST(test_the_records_of_an_image_tell_its_state) {
         rdmeta_image_t *image;
         cw_t w;
 
@@ -74,7 +74,7 @@ static void test_the_records_of_an_image_tell_its_state(void) {
         cw_destroy(&w);
 }
 
-static void test_each_partition_has_records_of_its_own(void) {
+TEST(test_each_partition_has_records_of_its_own) {
         diff("t#a 0:1@1", "t#a 0:1@1 1:2@0/r2,3/i2 2:-1@0/r1",
                       "v2 partitions_added t#a/1>2@0>2>2,3; "
              "v2 partitions_added t#a/2>-1@0>1>1");
@@ -95,14 +95,14 @@ static void test_each_partition_has_records_of_its_own(void) {
 
 /* ISR and offline replicas are sets. Replicas are in order: the first one is
  * the preferred leader. */
-static void test_an_isr_in_another_order_is_no_change(void) {
+TEST(test_an_isr_in_another_order_is_no_change) {
         diff("t#a 0:1@1/r1,2,3/i1,2,3", "t#a 0:1@1/r1,2,3/i3,1,2", "");
         diff("t#a 0:1@1/r1,2,3/o2,3", "t#a 0:1@1/r1,2,3/o3,2", "");
         diff("t#a 0:1@1/r1,2/i1,2", "t#a 0:1@1/r2,1/i1,2",
                       "v2 replicas_changed t#a/0 replicas 1,2>2,1");
 }
 
-static void test_an_epoch_that_becomes_known_has_a_kind_of_its_own(void) {
+TEST(test_an_epoch_that_becomes_known_has_a_kind_of_its_own) {
         diff("t#a 0:1 1:1", "t#a 0:1@4 1:2@4",
                       "v2 leader_epoch_changed t#a/0 1>1@4; "
              "v2 leader_changed t#a/1 1>2@4; "
@@ -112,7 +112,7 @@ static void test_an_epoch_that_becomes_known_has_a_kind_of_its_own(void) {
 }
 
 /* Such as the internal flag, operations and errors of partitions. */
-static void test_every_visible_difference_has_a_record(void) {
+TEST(test_every_visible_difference_has_a_record) {
         diff("t#a 0:1@1", "t#a~ 0:1@1", "v2 internal_changed t#a true");
         diff("t#a~ 0:1@1", "t#a 0:1@1", "v2 internal_changed t#a false");
         diff("t#a 0:1@1", "t#a^8 0:1@1", "v2 operations_changed t#a 8");
@@ -125,7 +125,7 @@ static void test_every_visible_difference_has_a_record(void) {
              "v2 partition_error t#a/0 LEADER_NOT_AVAILABLE");
 }
 
-static void test_an_id_that_becomes_known_has_a_kind_of_its_own(void) {
+TEST(test_an_id_that_becomes_known_has_a_kind_of_its_own) {
         diff("t 0:1@1", "t#a 0:1@1", "v2 topic_id_learned t#a");
         diff("t 0:1@1", "t#a 0:2@2",
              "v2 topic_id_learned t#a; v2 leader_changed t#a/0 1@1>2@2; "
@@ -134,7 +134,7 @@ static void test_an_id_that_becomes_known_has_a_kind_of_its_own(void) {
         diff("t#a 0:1@1", "t 0:1@1", "");
 }
 
-static void test_a_cluster_id_that_becomes_known_has_a_record(void) {
+TEST(test_a_cluster_id_that_becomes_known_has_a_record) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -149,7 +149,7 @@ static void test_a_cluster_id_that_becomes_known_has_a_record(void) {
 }
 
 /* A test below checks that such a write wakes no waiter either. */
-static void test_a_write_without_a_change_makes_no_version(void) {
+TEST(test_a_write_without_a_change_makes_no_version) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -166,7 +166,7 @@ static void test_a_write_without_a_change_makes_no_version(void) {
         cw_destroy(&w);
 }
 
-static void test_a_topic_of_no_partitions_has_a_record_when_it_goes(void) {
+TEST(test_a_topic_of_no_partitions_has_a_record_when_it_goes) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -188,7 +188,7 @@ static int32_t is_from(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-static void test_records_have_the_time_and_the_source(void) {
+TEST(test_records_have_the_time_and_the_source) {
         uint64_t until;
         int32_t resync;
         cw_t w;
@@ -207,7 +207,7 @@ static int32_t stop_at_second(void *opaque, const rdmeta_change_t *c) {
         return ++*(int *)opaque == 2 ? 77 : 0;
 }
 
-static void test_a_visit_may_end_the_visits(void) {
+TEST(test_a_visit_may_end_the_visits) {
         uint64_t until;
         int32_t resync;
         int n = 0;
@@ -221,7 +221,7 @@ static void test_a_visit_may_end_the_visits(void) {
         cw_destroy(&w);
 }
 
-static void test_a_purge_has_a_record_of_all_that_it_removes(void) {
+TEST(test_a_purge_has_a_record_of_all_that_it_removes) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -251,7 +251,7 @@ static void small_changelog(rdmeta_conf_t *conf) {
         conf->ring_bytes = 4096;
 }
 
-static void test_a_reader_that_falls_behind_gets_a_resync(void) {
+TEST(test_a_reader_that_falls_behind_gets_a_resync) {
         char text[32];
         uint64_t floor;
         cw_t w;
@@ -275,7 +275,7 @@ static void test_a_reader_that_falls_behind_gets_a_resync(void) {
         cw_destroy(&w);
 }
 
-static void test_without_a_changelog_every_change_is_a_resync(void) {
+TEST(test_without_a_changelog_every_change_is_a_resync) {
         cw_t w;
 
         cw_init(&w, cw_no_changelog);
@@ -316,13 +316,13 @@ static void check_silent_removals(void (*conf)(rdmeta_conf_t *conf)) {
         cw_destroy(&w);
 }
 
-static void test_a_silent_removal_asks_for_no_resync(void) {
+TEST(test_a_silent_removal_asks_for_no_resync) {
         check_silent_removals(NULL);
         check_silent_removals(small_changelog);
         check_silent_removals(cw_no_changelog);
 }
 
-static void test_more_than_the_changelog_holds_is_a_resync(void) {
+TEST(test_more_than_the_changelog_holds_is_a_resync) {
         gen_shape_t shape = {.seed = 1, .brokers = 3, .first_broker = 1,
                              .topics = 1000, .partitions = 2,
                              .replication = 2};
@@ -361,7 +361,7 @@ static int32_t write_on_visit(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-static void test_a_visit_may_write(void) {
+TEST(test_a_visit_may_write) {
         uint64_t until;
         int32_t resync;
         cw_t w;
@@ -383,7 +383,7 @@ static uint64_t wait_for(cw_t *w, uint64_t since, const char *topic) {
                                  topic != NULL, 0);
 }
 
-static void test_a_wait_ends_at_once_if_the_change_came_first(void) {
+TEST(test_a_wait_ends_at_once_if_the_change_came_first) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -401,7 +401,7 @@ static void test_a_wait_ends_at_once_if_the_change_came_first(void) {
         cw_destroy(&w);
 }
 
-static void test_a_removal_ends_a_wait(void) {
+TEST(test_a_removal_ends_a_wait) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -414,7 +414,7 @@ static void test_a_removal_ends_a_wait(void) {
 }
 
 /* The waiter may come at any time after the removal. */
-static void test_a_removal_ends_a_wait_after_the_topic_is_forgotten(void) {
+TEST(test_a_removal_ends_a_wait_after_the_topic_is_forgotten) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -445,7 +445,7 @@ static void count(void *opaque, uint64_t version) {
         ++*(int *)opaque;
 }
 
-static void test_a_watch_is_called_for_every_kind_of_write(void) {
+TEST(test_a_watch_is_called_for_every_kind_of_write) {
         const rdmeta_str_t name = {"t", 1};
         rdmeta_watch_t *all, *one;
         int n_all = 0, n_one = 0;
@@ -475,30 +475,4 @@ static void test_a_watch_is_called_for_every_kind_of_write(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_topic_has_one_record_whatever_its_partitions);
-        RUN(test_whole_records_tell_the_partitions_of_topics_that_came);
-        RUN(test_the_records_of_an_image_tell_its_state);
-        RUN(test_each_partition_has_records_of_its_own);
-        RUN(test_an_isr_in_another_order_is_no_change);
-        RUN(test_an_epoch_that_becomes_known_has_a_kind_of_its_own);
-        RUN(test_every_visible_difference_has_a_record);
-        RUN(test_an_id_that_becomes_known_has_a_kind_of_its_own);
-        RUN(test_a_cluster_id_that_becomes_known_has_a_record);
-        RUN(test_a_write_without_a_change_makes_no_version);
-        RUN(test_a_topic_of_no_partitions_has_a_record_when_it_goes);
-        RUN(test_records_have_the_time_and_the_source);
-        RUN(test_a_visit_may_end_the_visits);
-        RUN(test_a_purge_has_a_record_of_all_that_it_removes);
-        RUN(test_a_reader_that_falls_behind_gets_a_resync);
-        RUN(test_without_a_changelog_every_change_is_a_resync);
-        RUN(test_a_silent_removal_asks_for_no_resync);
-        RUN(test_more_than_the_changelog_holds_is_a_resync);
-        RUN(test_a_visit_may_write);
-        RUN(test_a_wait_ends_at_once_if_the_change_came_first);
-        RUN(test_a_removal_ends_a_wait);
-        RUN(test_a_removal_ends_a_wait_after_the_topic_is_forgotten);
-        RUN(test_a_watch_is_called_for_every_kind_of_write);
-        return 0;
-}
+TEST_MAIN()

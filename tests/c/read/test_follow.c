@@ -61,7 +61,7 @@ static void followed_free(feeder_t *f) {
         cw_destroy(&f->w);
 }
 
-static void test_a_new_file_is_seen_after_a_look(void) {
+TEST(test_a_new_file_is_seen_after_a_look) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         feeder_t f;
         int i, k;
@@ -88,7 +88,7 @@ static int32_t check_leader_3(void *opaque, const rdmeta_topic_t *topic) {
         return 0;
 }
 
-static void test_each_call_that_gets_the_time_looks(void) {
+TEST(test_each_call_that_gets_the_time_looks) {
         const rdmeta_str_t names[] = {GEN_STR("a"), GEN_STR("b")};
         const int32_t zeros[]      = {0, 0};
         const rdmeta_topic_t *topic;
@@ -137,7 +137,7 @@ static void test_each_call_that_gets_the_time_looks(void) {
 
 /* When one reader has seen a new file, the others of its thread see it at once.
  */
-static void test_no_reader_is_behind_another_of_its_thread(void) {
+TEST(test_no_reader_is_behind_another_of_its_thread) {
         rdmeta_image_info_t info;
         rdmeta_image_t *image;
         rdmeta_attach_t *a;
@@ -167,7 +167,7 @@ static void test_no_reader_is_behind_another_of_its_thread(void) {
         cw_destroy(&f.w);
 }
 
-static void test_between_enter_and_leave_all_is_of_one_image(void) {
+TEST(test_between_enter_and_leave_all_is_of_one_image) {
         const rdmeta_topic_t *topic;
         const rdmeta_brokers_t *brokers;
         rdmeta_partition_t p;
@@ -213,7 +213,7 @@ static uint64_t looks(const feeder_t *f) {
         return s.looks;
 }
 
-static void test_a_look_missed_inside_is_made_up_for_once(void) {
+TEST(test_a_look_missed_inside_is_made_up_for_once) {
         const rdmeta_topic_t *topic;
         uint64_t before;
         feeder_t f;
@@ -246,7 +246,7 @@ static int32_t ask_more(void *opaque, const rdmeta_topic_t *topic) {
         return 0;
 }
 
-static void test_a_walk_stays_with_its_image(void) {
+TEST(test_a_walk_stays_with_its_image) {
         feeder_t f;
 
         followed(&f, "walk", 0);
@@ -256,7 +256,7 @@ static void test_a_walk_stays_with_its_image(void) {
         followed_free(&f);
 }
 
-static void test_a_missing_or_broken_file_leaves_the_last_good_one(void) {
+TEST(test_a_missing_or_broken_file_leaves_the_last_good_one) {
         const char *aside = iw_path("aside");
         rdmeta_attach_t *a;
         rdmeta_reader_t *r, *late;
@@ -293,7 +293,7 @@ static void test_a_missing_or_broken_file_leaves_the_last_good_one(void) {
         cw_destroy(&f.w);
 }
 
-static void test_no_file_at_first_is_an_error(void) {
+TEST(test_no_file_at_first_is_an_error) {
         const rdmeta_time_t now = {1, 1};
         rdmeta_attach_t *a      = NULL;
 
@@ -308,7 +308,7 @@ static void test_no_file_at_first_is_an_error(void) {
 
 /* ---- life of readers and images --------------------------------------- */
 
-static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
+TEST(test_readers_and_images_outlive_the_attach_and_the_file) {
         rdmeta_image_t *image;
         rdmeta_attach_t *a;
         rdmeta_reader_t *r, *of_image;
@@ -335,7 +335,7 @@ static void test_readers_and_images_outlive_the_attach_and_the_file(void) {
         cw_destroy(&f.w);
 }
 
-static void test_if_an_allocation_fails_the_last_good_file_stays(void) {
+TEST(test_if_an_allocation_fails_the_last_good_file_stays) {
         rdmeta_allocator_t allocator;
         test_heap_t heap;
         rdmeta_attach_t *a = NULL;
@@ -385,7 +385,7 @@ static int64_t age(rdmeta_attach_t *a, rdmeta_time_t now) {
         return now.mono_us - info.taken_mono_us;
 }
 
-static void test_the_age_of_a_file_is_right_when_a_wall_clock_is_set(void) {
+TEST(test_the_age_of_a_file_is_right_when_a_wall_clock_is_set) {
         rdmeta_time_t here;
         rdmeta_attach_t *a;
         feeder_t f;
@@ -417,7 +417,7 @@ static void test_the_age_of_a_file_is_right_when_a_wall_clock_is_set(void) {
 
 /* A feeder that was started anew has another monotonic clock. So the wall
  * clocks count again. */
-static void test_the_age_of_another_feeders_file_is_by_the_wall_clocks(void) {
+TEST(test_the_age_of_another_feeders_file_is_by_the_wall_clocks) {
         rdmeta_time_t here;
         rdmeta_attach_t *a;
         feeder_t f;
@@ -437,7 +437,7 @@ static void test_the_age_of_another_feeders_file_is_by_the_wall_clocks(void) {
         cw_destroy(&f.w);
 }
 
-static void test_a_file_that_is_not_replaced_becomes_stale(void) {
+TEST(test_a_file_that_is_not_replaced_becomes_stale) {
         rdmeta_reader_t *r, *stale;
         rdmeta_attach_t *a;
         feeder_t f;
@@ -478,7 +478,7 @@ static void child_follows(rdmeta_attach_t *a, rdmeta_reader_t *r,
         rdmeta_attach_destroy(a);
 }
 
-static void test_a_forks_child_continues_to_follow(void) {
+TEST(test_a_forks_child_continues_to_follow) {
         int status, published[2];
         feeder_t f;
         pid_t pid;
@@ -498,21 +498,4 @@ static void test_a_forks_child_continues_to_follow(void) {
         followed_free(&f);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_new_file_is_seen_after_a_look);
-        RUN(test_each_call_that_gets_the_time_looks);
-        RUN(test_no_reader_is_behind_another_of_its_thread);
-        RUN(test_between_enter_and_leave_all_is_of_one_image);
-        RUN(test_a_look_missed_inside_is_made_up_for_once);
-        RUN(test_a_walk_stays_with_its_image);
-        RUN(test_a_missing_or_broken_file_leaves_the_last_good_one);
-        RUN(test_no_file_at_first_is_an_error);
-        RUN(test_readers_and_images_outlive_the_attach_and_the_file);
-        RUN(test_if_an_allocation_fails_the_last_good_file_stays);
-        RUN(test_the_age_of_a_file_is_right_when_a_wall_clock_is_set);
-        RUN(test_the_age_of_another_feeders_file_is_by_the_wall_clocks);
-        RUN(test_a_file_that_is_not_replaced_becomes_stale);
-        RUN(test_a_forks_child_continues_to_follow);
-        return 0;
-}
+TEST_MAIN()

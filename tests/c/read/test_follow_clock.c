@@ -59,17 +59,12 @@ static void set_and_restart(int64_t by) {
         cw_destroy(&old);
 }
 
-static void test_a_feeder_is_restarted_after_the_clock_was_put_back(void) {
+TEST(test_a_feeder_is_restarted_after_the_clock_was_put_back) {
         set_and_restart(-HOUR);
 }
 
-static void test_a_feeder_is_restarted_after_the_clock_was_put_forward(void) {
+TEST(test_a_feeder_is_restarted_after_the_clock_was_put_forward) {
         set_and_restart(HOUR);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_feeder_is_restarted_after_the_clock_was_put_back);
-        RUN(test_a_feeder_is_restarted_after_the_clock_was_put_forward);
-        return 0;
-}
+TEST_MAIN()

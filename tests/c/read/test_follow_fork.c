@@ -84,7 +84,7 @@ static void ended_well(pid_t pid) {
         CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && !status);
 }
 
-static void test_a_child_follows_whatever_its_parent_was_doing(void) {
+TEST(test_a_child_follows_whatever_its_parent_was_doing) {
         static fixture_t f;
         pthread_t thread;
         pid_t pid;
@@ -123,7 +123,7 @@ static void child_follows(fixture_t *f) {
         look(f);
 }
 
-static void test_threads_of_the_child_follow_too(void) {
+TEST(test_threads_of_the_child_follow_too) {
         static fixture_t f;
         pid_t pid;
 
@@ -138,7 +138,7 @@ static void test_threads_of_the_child_follow_too(void) {
 }
 
 /* Its lock is lost (base/lock.h): it stays with the last file. */
-static void test_a_child_without_handlers_only_looks_up(void) {
+TEST(test_a_child_without_handlers_only_looks_up) {
         static fixture_t f;
         pid_t pid;
 
@@ -160,10 +160,4 @@ static void test_a_child_without_handlers_only_looks_up(void) {
         fixture_free(&f);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_child_follows_whatever_its_parent_was_doing);
-        RUN(test_threads_of_the_child_follow_too);
-        RUN(test_a_child_without_handlers_only_looks_up);
-        return 0;
-}
+TEST_MAIN()

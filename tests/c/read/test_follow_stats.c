@@ -15,7 +15,7 @@ static rdmeta_attach_stats_t stats_of(const rdmeta_attach_t *a) {
         return stats;
 }
 
-static void test_looks_generations_and_errors_are_counted(void) {
+TEST(test_looks_generations_and_errors_are_counted) {
         const char *path = iw_path("counted");
         rdmeta_attach_t *a;
         rdmeta_reader_t *r;
@@ -50,8 +50,4 @@ static void test_looks_generations_and_errors_are_counted(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_looks_generations_and_errors_are_counted);
-        return 0;
-}
+TEST_MAIN()

@@ -188,11 +188,11 @@ static void run(int32_t flags) {
         cw_destroy(&w);
 }
 
-static void test_readers_see_whole_generations_of_mapped_files(void) {
+TEST(test_readers_see_whole_generations_of_mapped_files) {
         run(0);
 }
 
-static void test_readers_see_whole_generations_of_copied_files(void) {
+TEST(test_readers_see_whole_generations_of_copied_files) {
         run(RDMETA_IMAGE_COPY);
 }
 
@@ -209,7 +209,7 @@ static void *read_one(void *opaque) {
         return NULL;
 }
 
-static void test_many_threads_may_read_one_image(void) {
+TEST(test_many_threads_may_read_one_image) {
         const char *path = iw_path("one");
         pthread_t threads[READERS];
         rdmeta_image_t *image, *file;
@@ -230,10 +230,4 @@ static void test_many_threads_may_read_one_image(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_many_threads_may_read_one_image);
-        RUN(test_readers_see_whole_generations_of_mapped_files);
-        RUN(test_readers_see_whole_generations_of_copied_files);
-        return 0;
-}
+TEST_MAIN()

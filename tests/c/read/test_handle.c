@@ -39,7 +39,7 @@ static int32_t leader(cw_t *w, const rdmeta_handle_t *h, int32_t partition) {
         return got[0];
 }
 
-static void test_a_handle_finds_what_its_name_finds(void) {
+TEST(test_a_handle_finds_what_its_name_finds) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -59,7 +59,7 @@ static void test_a_handle_finds_what_its_name_finds(void) {
         cw_destroy(&w);
 }
 
-static void test_ids_may_be_wide_or_sparse(void) {
+TEST(test_ids_may_be_wide_or_sparse) {
         rdmeta_handle_t *h, *s;
         cw_t w;
 
@@ -75,7 +75,7 @@ static void test_ids_may_be_wide_or_sparse(void) {
         cw_destroy(&w);
 }
 
-static void test_a_name_need_not_be_known(void) {
+TEST(test_a_name_need_not_be_known) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -93,7 +93,7 @@ static void test_a_name_need_not_be_known(void) {
         cw_destroy(&w);
 }
 
-static void test_a_handle_follows_refreshes_leader_hints_and_deadlines(void) {
+TEST(test_a_handle_follows_refreshes_leader_hints_and_deadlines) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -112,7 +112,7 @@ static void test_a_handle_follows_refreshes_leader_hints_and_deadlines(void) {
         cw_destroy(&w);
 }
 
-static void test_a_topic_created_again_has_the_same_handle(void) {
+TEST(test_a_topic_created_again_has_the_same_handle) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -139,7 +139,7 @@ static void test_a_topic_created_again_has_the_same_handle(void) {
         cw_destroy(&w);
 }
 
-static void test_a_handle_survives_a_purge_and_another_cluster(void) {
+TEST(test_a_handle_survives_a_purge_and_another_cluster) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -159,7 +159,7 @@ static void test_a_handle_survives_a_purge_and_another_cluster(void) {
         cw_destroy(&w);
 }
 
-static void test_a_handle_finds_topics_of_a_warm_start(void) {
+TEST(test_a_handle_finds_topics_of_a_warm_start) {
         rdmeta_image_t *image;
         rdmeta_handle_t *h;
         cw_t a, b;
@@ -182,7 +182,7 @@ static void test_a_handle_finds_topics_of_a_warm_start(void) {
 }
 
 /* A lookup by an image's reader goes by the name. */
-static void test_the_reader_of_an_image_returns_the_images_leader(void) {
+TEST(test_the_reader_of_an_image_returns_the_images_leader) {
         rdmeta_reader_t *reader;
         rdmeta_image_t *image;
         rdmeta_handle_t *h;
@@ -203,7 +203,7 @@ static void test_the_reader_of_an_image_returns_the_images_leader(void) {
 }
 
 /* So many topics come at once that the table grows. */
-static void test_a_table_that_grows_changes_nothing(void) {
+TEST(test_a_table_that_grows_changes_nothing) {
         enum { TOPICS = 60 };
         char all[64 * TOPICS], *p = all;
         rdmeta_handle_t *h[3];
@@ -229,7 +229,7 @@ static void test_a_table_that_grows_changes_nothing(void) {
         cw_destroy(&w);
 }
 
-static void test_many_handles_are_distinguished(void) {
+TEST(test_many_handles_are_distinguished) {
         enum { MANY = 300 };
         rdmeta_handle_t *h[MANY];
         char name[RDMETA_NAME_MAX + 2];
@@ -259,7 +259,7 @@ static void test_many_handles_are_distinguished(void) {
 
 /* ---- life -------------------------------------------------------------- */
 
-static void test_a_handle_keeps_its_cache_alive(void) {
+TEST(test_a_handle_keeps_its_cache_alive) {
         rdmeta_cache_t *c  = rdmeta_cache_new(NULL);
         rdmeta_handle_t *h = rdmeta_resolve(c, "t", 1);
         rdmeta_reader_t *r = rdmeta_reader_new(c, 0);
@@ -273,7 +273,7 @@ static void test_a_handle_keeps_its_cache_alive(void) {
         rdmeta_handle_release(NULL);
 }
 
-static void test_the_reader_of_another_cache_goes_by_the_name(void) {
+TEST(test_the_reader_of_another_cache_goes_by_the_name) {
         rdmeta_handle_t *h;
         cw_t a, b;
 
@@ -292,7 +292,7 @@ static void test_the_reader_of_another_cache_goes_by_the_name(void) {
         cw_destroy(&a);
 }
 
-static void test_without_memory_there_is_no_handle(void) {
+TEST(test_without_memory_there_is_no_handle) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -305,7 +305,7 @@ static void test_without_memory_there_is_no_handle(void) {
         cw_destroy(&w);
 }
 
-static void test_bytes_of_handles_are_counted(void) {
+TEST(test_bytes_of_handles_are_counted) {
         rdmeta_handle_t *h;
         uint64_t before;
         size_t heap;
@@ -333,7 +333,7 @@ static void forked(cw_t *w, rdmeta_handle_t *h) {
 }
 
 /* test_fork.c has the forks while a writer has the lock. */
-static void test_a_child_resolves_reads_and_releases(void) {
+TEST(test_a_child_resolves_reads_and_releases) {
         rdmeta_handle_t *h;
         int status;
         pid_t pid;
@@ -368,7 +368,7 @@ static int32_t partition_for(cw_t *w, const rdmeta_handle_t *h,
         return found;
 }
 
-static void test_a_key_has_its_partition(void) {
+TEST(test_a_key_has_its_partition) {
         rdmeta_handle_t *h, *n;
         cw_t w;
 
@@ -394,7 +394,7 @@ static void test_a_key_has_its_partition(void) {
         cw_destroy(&w);
 }
 
-static void test_without_a_key_any_partition_with_a_leader_is_returned(void) {
+TEST(test_without_a_key_any_partition_with_a_leader_is_returned) {
         rdmeta_handle_t *h, *none;
         int seen[4] = {0}, i;
         cw_t w;
@@ -436,7 +436,7 @@ static const char *resolved(cw_t *w, char text[64]) {
         return text;
 }
 
-static void test_the_names_of_live_handles_are_resolved(void) {
+TEST(test_the_names_of_live_handles_are_resolved) {
         rdmeta_handle_t *a, *b, *again;
         char text[64];
         cw_t w;
@@ -474,7 +474,7 @@ static int32_t visit_resolves(void *opaque, const rdmeta_str_t *topic) {
         return 0;
 }
 
-static void test_a_visit_of_resolved_names_may_use_the_cache(void) {
+TEST(test_a_visit_of_resolved_names_may_use_the_cache) {
         rdmeta_handle_t *h;
         cw_t w;
 
@@ -485,26 +485,4 @@ static void test_a_visit_of_resolved_names_may_use_the_cache(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_handle_finds_what_its_name_finds);
-        RUN(test_ids_may_be_wide_or_sparse);
-        RUN(test_a_name_need_not_be_known);
-        RUN(test_a_handle_follows_refreshes_leader_hints_and_deadlines);
-        RUN(test_a_topic_created_again_has_the_same_handle);
-        RUN(test_a_handle_survives_a_purge_and_another_cluster);
-        RUN(test_a_handle_finds_topics_of_a_warm_start);
-        RUN(test_the_reader_of_an_image_returns_the_images_leader);
-        RUN(test_a_table_that_grows_changes_nothing);
-        RUN(test_many_handles_are_distinguished);
-        RUN(test_a_handle_keeps_its_cache_alive);
-        RUN(test_the_reader_of_another_cache_goes_by_the_name);
-        RUN(test_without_memory_there_is_no_handle);
-        RUN(test_bytes_of_handles_are_counted);
-        RUN(test_a_child_resolves_reads_and_releases);
-        RUN(test_a_key_has_its_partition);
-        RUN(test_without_a_key_any_partition_with_a_leader_is_returned);
-        RUN(test_the_names_of_live_handles_are_resolved);
-        RUN(test_a_visit_of_resolved_names_may_use_the_cache);
-        return 0;
-}
+TEST_MAIN()

@@ -144,11 +144,11 @@ static void run_all(int fence) {
         race_destroy(&w);
 }
 
-static void test_handles_lead_to_whole_topics_whatever_a_writer_does(void) {
+TEST(test_handles_lead_to_whole_topics_whatever_a_writer_does) {
         run_all(0);
 }
 
-static void test_the_same_where_the_kernel_has_no_membarrier(void) {
+TEST(test_the_same_where_the_kernel_has_no_membarrier) {
         run_all(1);
 }
 
@@ -163,14 +163,8 @@ static void *handle_make(rdmeta_cache_t *c) {
         return rdmeta_resolve(c, "t", 1);
 }
 
-static void test_the_last_release_destroys_the_cache(void) {
+TEST(test_the_last_release_destroys_the_cache) {
         race_to_be_last(handle_make, last_main);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_the_last_release_destroys_the_cache);
-        RUN(test_handles_lead_to_whole_topics_whatever_a_writer_does);
-        RUN(test_the_same_where_the_kernel_has_no_membarrier);
-        return 0;
-}
+TEST_MAIN()

@@ -117,7 +117,7 @@ static const char *slow_health(cw_t *w, rdmeta_reader_t *r, int32_t which) {
 
 /* ---- tests --------------------------------------------------------------- */
 
-static void test_each_state_is_counted(void) {
+TEST(test_each_state_is_counted) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -132,7 +132,7 @@ static void test_each_state_is_counted(void) {
         cw_destroy(&w);
 }
 
-static void test_brokers_that_are_not_known_count_too(void) {
+TEST(test_brokers_that_are_not_known_count_too) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -143,8 +143,7 @@ static void test_brokers_that_are_not_known_count_too(void) {
         cw_destroy(&w);
 }
 
-static void test_stale_topics_count_on_request_without_their_last_leaders(
-        void) {
+TEST(test_stale_topics_count_on_request_without_their_last_leaders) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -165,7 +164,7 @@ static void test_stale_topics_count_on_request_without_their_last_leaders(
 }
 
 /* Caches, images, files: all of these have topics of every form. */
-static void test_it_counts_what_the_rows_are(void) {
+TEST(test_it_counts_what_the_rows_are) {
         const char *path = iw_path("health");
         rdmeta_image_t *images[2];
         rdmeta_reader_t *r;
@@ -231,7 +230,7 @@ static void say_random(cw_t *w, test_rng_t *rng) {
         CHECK(used < sizeof(text) && !cw_say(w, text));
 }
 
-static void test_it_counts_random_topics(void) {
+TEST(test_it_counts_random_topics) {
         test_rng_t rng = test_rng(1);
         cw_t w;
         int round;
@@ -245,7 +244,7 @@ static void test_it_counts_random_topics(void) {
         }
 }
 
-static void test_the_caller_is_told_how_many_brokers_there_are(void) {
+TEST(test_the_caller_is_told_how_many_brokers_there_are) {
         rdmeta_broker_health_t two[3] = {{0}, {0}, {.broker = 77}};
         rdmeta_health_t sum           = {.brokers = two, .capacity = 2};
         cw_t w;
@@ -264,7 +263,7 @@ static void test_the_caller_is_told_how_many_brokers_there_are(void) {
 }
 
 /* The table of brokers grows several times; each of its allocations fails. */
-static void test_a_failed_allocation_changes_nothing(void) {
+TEST(test_a_failed_allocation_changes_nothing) {
         static char text[CW_TEXT];
         rdmeta_health_t sum;
         size_t blocks, nth, used;
@@ -295,14 +294,4 @@ static void test_a_failed_allocation_changes_nothing(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_each_state_is_counted);
-        RUN(test_brokers_that_are_not_known_count_too);
-        RUN(test_stale_topics_count_on_request_without_their_last_leaders);
-        RUN(test_it_counts_what_the_rows_are);
-        RUN(test_it_counts_random_topics);
-        RUN(test_the_caller_is_told_how_many_brokers_there_are);
-        RUN(test_a_failed_allocation_changes_nothing);
-        return 0;
-}
+TEST_MAIN()

@@ -83,7 +83,7 @@ static int compare(cw_t *w) {
         return leaders;
 }
 
-static void test_every_kind_of_lookup_returns_the_same(void) {
+TEST(test_every_kind_of_lookup_returns_the_same) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -94,7 +94,7 @@ static void test_every_kind_of_lookup_returns_the_same(void) {
 }
 
 /* The shared deadline does not count for a topic that has its own. */
-static void test_a_topics_own_deadline_is_not_the_shared_one(void) {
+TEST(test_a_topics_own_deadline_is_not_the_shared_one) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -116,7 +116,7 @@ static void test_a_topics_own_deadline_is_not_the_shared_one(void) {
 }
 
 /* Without an all-topics answer there is no shared deadline. */
-static void test_before_an_all_topics_answer_each_deadline_is_its_own(void) {
+TEST(test_before_an_all_topics_answer_each_deadline_is_its_own) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -129,10 +129,4 @@ static void test_before_an_all_topics_answer_each_deadline_is_its_own(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_kind_of_lookup_returns_the_same);
-        RUN(test_a_topics_own_deadline_is_not_the_shared_one);
-        RUN(test_before_an_all_topics_answer_each_deadline_is_its_own);
-        return 0;
-}
+TEST_MAIN()

@@ -64,7 +64,7 @@ static int32_t ask(const filed_t *f, int32_t partition, int64_t mono_us) {
         return rdmeta_leader(f->reader, name, LEN, partition, mono_us);
 }
 
-static void test_a_file_older_than_this_clock_becomes_stale_in_time(void) {
+TEST(test_a_file_older_than_this_clock_becomes_stale_in_time) {
         filed_t f;
 
         filed_elsewhere(&f, "a.name.of.twenty.bytes 0:1 1:2");
@@ -74,7 +74,7 @@ static void test_a_file_older_than_this_clock_becomes_stale_in_time(void) {
         filed_close(&f);
 }
 
-static void test_the_latest_and_earliest_times_do_not_overflow(void) {
+TEST(test_the_latest_and_earliest_times_do_not_overflow) {
         filed_t f;
 
         filed_elsewhere(&f, "a.name.of.twenty.bytes 0:1");
@@ -83,7 +83,7 @@ static void test_the_latest_and_earliest_times_do_not_overflow(void) {
         filed_close(&f);
 }
 
-static void test_a_reader_that_allows_stale_gets_the_last_leader(void) {
+TEST(test_a_reader_that_allows_stale_gets_the_last_leader) {
         filed_t f;
         cw_t w;
 
@@ -103,7 +103,7 @@ static void test_a_reader_that_allows_stale_gets_the_last_leader(void) {
 }
 
 /* The file claims more partitions than fit into it. */
-static void test_a_leader_behind_the_blocks_is_an_error(void) {
+TEST(test_a_leader_behind_the_blocks_is_an_error) {
         const uint32_t many = RDMETA_PARTITIONS_MAX;
         const int32_t partitions[] = {1000, 1 << 20, 1 << 28};
         size_t i;
@@ -119,7 +119,7 @@ static void test_a_leader_behind_the_blocks_is_an_error(void) {
 }
 
 /* No byte behind the end of the blocks is a part of a leader. */
-static void test_a_leader_at_the_end_of_the_blocks_is_an_error(void) {
+TEST(test_a_leader_at_the_end_of_the_blocks_is_an_error) {
         static const char *const topics[] = {"a.name.of.twenty.bytes 0:1 1:2",
                                              "a.name.of.twenty.bytes 0:300"};
         const uint32_t many = RDMETA_PARTITIONS_MAX;
@@ -148,7 +148,7 @@ static void test_a_leader_at_the_end_of_the_blocks_is_an_error(void) {
 }
 
 /* Most widths exceed the number of bits that a shift allows. */
-static void test_an_impossible_width_is_an_error(void) {
+TEST(test_an_impossible_width_is_an_error) {
         filed_t f;
         int k;
 
@@ -163,13 +163,4 @@ static void test_an_impossible_width_is_an_error(void) {
         }
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_file_older_than_this_clock_becomes_stale_in_time);
-        RUN(test_the_latest_and_earliest_times_do_not_overflow);
-        RUN(test_a_reader_that_allows_stale_gets_the_last_leader);
-        RUN(test_a_leader_behind_the_blocks_is_an_error);
-        RUN(test_a_leader_at_the_end_of_the_blocks_is_an_error);
-        RUN(test_an_impossible_width_is_an_error);
-        return 0;
-}
+TEST_MAIN()

@@ -9,7 +9,7 @@ static int32_t near(cw_t *w, rdmeta_reader_t *r, const char *topic,
                                  test_str(rack), w->now.mono_us);
 }
 
-static void test_the_leader_is_taken_if_it_is_in_the_rack(void) {
+TEST(test_the_leader_is_taken_if_it_is_in_the_rack) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -19,7 +19,7 @@ static void test_the_leader_is_taken_if_it_is_in_the_rack(void) {
         cw_destroy(&w);
 }
 
-static void test_otherwise_it_is_the_first_replica_there_that_is_in_sync(void) {
+TEST(test_otherwise_it_is_the_first_replica_there_that_is_in_sync) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -34,7 +34,7 @@ static void test_otherwise_it_is_the_first_replica_there_that_is_in_sync(void) {
         cw_destroy(&w);
 }
 
-static void test_without_a_replica_there_it_is_the_leader(void) {
+TEST(test_without_a_replica_there_it_is_the_leader) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -51,8 +51,19 @@ static void test_without_a_replica_there_it_is_the_leader(void) {
         cw_destroy(&w);
 }
 
+TEST(test_a_leader_may_have_id_0) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        w.brokers = "0=h:1=r1,1=h:2=r2";
+        CHECK(!cw_say(&w, "a 0:0@1/r0,1"));
+        CHECK(near(&w, w.reader, "a", 0, "r2") == 1);
+        CHECK(near(&w, w.reader, "a", 0, "r1") == 0);
+        cw_destroy(&w);
+}
+
 /* As with Kafka's brokers: the default of client.rack is empty. */
-static void test_an_empty_rack_is_none(void) {
+TEST(test_an_empty_rack_is_none) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -62,7 +73,7 @@ static void test_an_empty_rack_is_none(void) {
         cw_destroy(&w);
 }
 
-static void test_its_codes_are_those_of_leader(void) {
+TEST(test_its_codes_are_those_of_leader) {
         static const char *const topics[] = {"a", "u", "d", "v", "h", "nowhere",
                                              ""};
         cw_t w;
@@ -93,7 +104,7 @@ static void test_its_codes_are_those_of_leader(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leaderless_partition_has_its_last_leader_if_stale(void) {
+TEST(test_a_leaderless_partition_has_its_last_leader_if_stale) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -106,7 +117,7 @@ static void test_a_leaderless_partition_has_its_last_leader_if_stale(void) {
         cw_destroy(&w);
 }
 
-static void test_images_and_files_have_it_too(void) {
+TEST(test_images_and_files_have_it_too) {
         const char *path = iw_path("replica_in");
         rdmeta_image_t *images[2];
         rdmeta_reader_t *r;
@@ -136,14 +147,4 @@ static void test_images_and_files_have_it_too(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_the_leader_is_taken_if_it_is_in_the_rack);
-        RUN(test_otherwise_it_is_the_first_replica_there_that_is_in_sync);
-        RUN(test_without_a_replica_there_it_is_the_leader);
-        RUN(test_an_empty_rack_is_none);
-        RUN(test_its_codes_are_those_of_leader);
-        RUN(test_a_leaderless_partition_has_its_last_leader_if_stale);
-        RUN(test_images_and_files_have_it_too);
-        return 0;
-}
+TEST_MAIN()

@@ -157,7 +157,7 @@ static size_t used_bytes(const rdmeta_changelog_t *r) {
                        sizeof(rdmeta_changelog_item_t);
 }
 
-static void test_changes_come_out_as_they_went_in(void) {
+TEST(test_changes_come_out_as_they_went_in) {
         static const size_t limits[] = {2000, 20000, 200000};
         static fixture_t w;
         size_t k;
@@ -186,7 +186,7 @@ static void test_changes_come_out_as_they_went_in(void) {
         }
 }
 
-static void test_a_trim_removes_only_as_many_of_the_oldest_as_it_must(void) {
+TEST(test_a_trim_removes_only_as_many_of_the_oldest_as_it_must) {
         static fixture_t w;
         int i;
 
@@ -206,7 +206,7 @@ static void test_a_trim_removes_only_as_many_of_the_oldest_as_it_must(void) {
         fixture_destroy(&w);
 }
 
-static void test_old_blocks_are_retired_and_then_freed_after_a_skip(void) {
+TEST(test_old_blocks_are_retired_and_then_freed_after_a_skip) {
         static fixture_t w;
         size_t live;
 
@@ -224,7 +224,7 @@ static void test_old_blocks_are_retired_and_then_freed_after_a_skip(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_skip_removes_all_batches_and_sets_the_floor(void) {
+TEST(test_a_skip_removes_all_batches_and_sets_the_floor) {
         static fixture_t w;
 
         fixture_init(&w, 1 << 20);
@@ -243,7 +243,7 @@ static void test_a_skip_removes_all_batches_and_sets_the_floor(void) {
 }
 
 /* An answer that is all new would only push everything else out. */
-static void test_more_items_than_the_limit_are_not_recorded(void) {
+TEST(test_more_items_than_the_limit_are_not_recorded) {
         const size_t limit = 100 * sizeof(rdmeta_changelog_item_t);
         static fixture_t w;
 
@@ -257,7 +257,7 @@ static void test_more_items_than_the_limit_are_not_recorded(void) {
         fixture_destroy(&w);
 }
 
-static void test_without_memory_the_changelog_stays_as_it_was(void) {
+TEST(test_without_memory_the_changelog_stays_as_it_was) {
         static fixture_t w;
         size_t bytes, n;
         int failed = 0;
@@ -279,7 +279,7 @@ static void test_without_memory_the_changelog_stays_as_it_was(void) {
 }
 
 /* The first answer needs more room than later ones. */
-static void test_room_for_very_many_items_is_given_back(void) {
+TEST(test_room_for_very_many_items_is_given_back) {
         static fixture_t w;
         size_t bytes;
 
@@ -296,14 +296,4 @@ static void test_room_for_very_many_items_is_given_back(void) {
         fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_changes_come_out_as_they_went_in);
-        RUN(test_a_trim_removes_only_as_many_of_the_oldest_as_it_must);
-        RUN(test_old_blocks_are_retired_and_then_freed_after_a_skip);
-        RUN(test_a_skip_removes_all_batches_and_sets_the_floor);
-        RUN(test_more_items_than_the_limit_are_not_recorded);
-        RUN(test_without_memory_the_changelog_stays_as_it_was);
-        RUN(test_room_for_very_many_items_is_given_back);
-        return 0;
-}
+TEST_MAIN()

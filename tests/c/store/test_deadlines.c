@@ -123,7 +123,7 @@ static void fixture_remove_due(fixture_t *w, int class, int64_t now) {
         CHECK(!first || first->deadlines.deadline_us >= now);
 }
 
-static void test_the_earliest_deadline_comes_first_in_every_class(void) {
+TEST(test_the_earliest_deadline_comes_first_in_every_class) {
         test_rng_t r = test_rng(1);
         static fixture_t w;
         int64_t now = 0;
@@ -152,7 +152,7 @@ static void test_the_earliest_deadline_comes_first_in_every_class(void) {
 }
 
 /* Some long deadlines come first; the others come in order. */
-static void test_a_few_long_deadlines_keep_no_others_out_of_the_list(void) {
+TEST(test_a_few_long_deadlines_keep_no_others_out_of_the_list) {
         static fixture_t w;
         int i;
 
@@ -165,7 +165,7 @@ static void test_a_few_long_deadlines_keep_no_others_out_of_the_list(void) {
 }
 
 /* The list's nodes leave, and others come. */
-static void test_nodes_of_the_tree_are_found_while_the_list_changes(void) {
+TEST(test_nodes_of_the_tree_are_found_while_the_list_changes) {
         static fixture_t w;
         int i;
 
@@ -188,7 +188,7 @@ static void test_nodes_of_the_tree_are_found_while_the_list_changes(void) {
 }
 
 /* Passing all that are later would take minutes. */
-static void test_any_number_of_nodes_may_go_ahead_of_the_others(void) {
+TEST(test_any_number_of_nodes_may_go_ahead_of_the_others) {
         enum { MANY = 1 << 19 };
         rdmeta_deadlines_node_t *nodes = calloc(2 * MANY, sizeof(*nodes)), *n;
         rdmeta_deadlines_t d;
@@ -213,7 +213,7 @@ static void test_any_number_of_nodes_may_go_ahead_of_the_others(void) {
 }
 
 /* A node is due after its deadline, not at it. */
-static void test_a_deadline_is_the_last_moment_that_counts(void) {
+TEST(test_a_deadline_is_the_last_moment_that_counts) {
         static fixture_t w;
 
         fixture_init(&w);
@@ -226,7 +226,7 @@ static void test_a_deadline_is_the_last_moment_that_counts(void) {
         CHECK(rdmeta_deadlines_next(&w.deadlines) == 100);
 }
 
-static void test_a_long_deadline_hides_no_short_one(void) {
+TEST(test_a_long_deadline_hides_no_short_one) {
         static fixture_t w;
 
         fixture_init(&w);
@@ -239,7 +239,7 @@ static void test_a_long_deadline_hides_no_short_one(void) {
         fixture_check(&w);
 }
 
-static void test_a_removal_from_no_class_does_nothing(void) {
+TEST(test_a_removal_from_no_class_does_nothing) {
         static fixture_t w;
 
         fixture_init(&w);
@@ -249,7 +249,7 @@ static void test_a_removal_from_no_class_does_nothing(void) {
 }
 
 /* Some extreme values of a deadline have another meaning. */
-static void test_sums_of_time_do_not_overflow(void) {
+TEST(test_sums_of_time_do_not_overflow) {
         static const int64_t values[] = {
             INT64_MIN, INT64_MIN + 1, INT64_MIN + 2, INT64_MIN / 2, -1000, -1,
             0, 1, 1000, INT64_MAX / 2, INT64_MAX - 2, INT64_MAX - 1,
@@ -272,15 +272,4 @@ static void test_sums_of_time_do_not_overflow(void) {
         CHECK(rdmeta_deadlines_after(0, INT64_MAX) > 0);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_the_earliest_deadline_comes_first_in_every_class);
-        RUN(test_a_few_long_deadlines_keep_no_others_out_of_the_list);
-        RUN(test_nodes_of_the_tree_are_found_while_the_list_changes);
-        RUN(test_any_number_of_nodes_may_go_ahead_of_the_others);
-        RUN(test_a_deadline_is_the_last_moment_that_counts);
-        RUN(test_a_long_deadline_hides_no_short_one);
-        RUN(test_a_removal_from_no_class_does_nothing);
-        RUN(test_sums_of_time_do_not_overflow);
-        return 0;
-}
+TEST_MAIN()

@@ -116,7 +116,7 @@ static const object_t *fixture_see(fixture_t *w) {
 
 /* ---- one thread ---------------------------------------------------------- */
 
-static void test_with_no_reader_inside_an_object_is_freed_at_once(void) {
+TEST(test_with_no_reader_inside_an_object_is_freed_at_once) {
         rdmeta_reading_t r;
         fixture_t w;
         int k;
@@ -131,7 +131,7 @@ static void test_with_no_reader_inside_an_object_is_freed_at_once(void) {
         fixture_destroy(&w);
 }
 
-static void test_an_object_that_a_reader_may_use_is_kept_until_it_leaves(void) {
+TEST(test_an_object_that_a_reader_may_use_is_kept_until_it_leaves) {
         rdmeta_reading_t r;
         const object_t *o;
         fixture_t w;
@@ -155,7 +155,7 @@ static void test_an_object_that_a_reader_may_use_is_kept_until_it_leaves(void) {
 }
 
 /* One reader is always inside, but none for long. */
-static void test_readers_that_take_turns_keep_nothing_for_ever(void) {
+TEST(test_readers_that_take_turns_keep_nothing_for_ever) {
         rdmeta_reading_t r[2];
         fixture_t w;
         int k, most = 0;
@@ -254,7 +254,7 @@ static void run(int fence) {
         fixture_destroy(&w);
 }
 
-static void test_no_reader_meets_freed_memory_without_fences(void) {
+TEST(test_no_reader_meets_freed_memory_without_fences) {
         fixture_t w;
 
         fixture_init(&w);
@@ -264,7 +264,7 @@ static void test_no_reader_meets_freed_memory_without_fences(void) {
                 run(0);
 }
 
-static void test_no_reader_meets_freed_memory_with_fences(void) {
+TEST(test_no_reader_meets_freed_memory_with_fences) {
         run(1);
 }
 
@@ -319,22 +319,12 @@ static void go_on_without_membarrier(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_kernel_that_refuses_membarrier_is_noticed(void) {
+TEST(test_a_kernel_that_refuses_membarrier_is_noticed) {
         in_a_child(begin_without_membarrier);
 }
 
-static void test_when_a_barrier_fails_nothing_is_freed(void) {
+TEST(test_when_a_barrier_fails_nothing_is_freed) {
         in_a_child(go_on_without_membarrier);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_with_no_reader_inside_an_object_is_freed_at_once);
-        RUN(test_an_object_that_a_reader_may_use_is_kept_until_it_leaves);
-        RUN(test_readers_that_take_turns_keep_nothing_for_ever);
-        RUN(test_a_kernel_that_refuses_membarrier_is_noticed);
-        RUN(test_when_a_barrier_fails_nothing_is_freed);
-        RUN(test_no_reader_meets_freed_memory_without_fences);
-        RUN(test_no_reader_meets_freed_memory_with_fences);
-        return 0;
-}
+TEST_MAIN()

@@ -136,11 +136,11 @@ static void against_a_model(int ids) {
         fixture_destroy(&w);
 }
 
-static void test_names_are_found_while_they_are_in_the_table(void) {
+TEST(test_names_are_found_while_they_are_in_the_table) {
         against_a_model(0);
 }
 
-static void test_ids_are_found_while_they_are_in_the_table(void) {
+TEST(test_ids_are_found_while_they_are_in_the_table) {
         against_a_model(1);
 }
 
@@ -150,7 +150,7 @@ static size_t full(size_t slots, int ids) {
                    : slots / (slots <= RDMETA_SLOTS_SMALL ? 4 : 2);
 }
 
-static void test_tables_are_as_full_as_they_may_be(void) {
+TEST(test_tables_are_as_full_as_they_may_be) {
         static const size_t sizes[] = {0, 1, 7, 8, 9, 14, 15, 1000, 100000};
         size_t i, slots;
         fixture_t *w = malloc(sizeof(*w));
@@ -172,7 +172,7 @@ static void test_tables_are_as_full_as_they_may_be(void) {
         free(w);
 }
 
-static void test_without_memory_there_is_no_table(void) {
+TEST(test_without_memory_there_is_no_table) {
         test_heap_t heap;
         const rdmeta_allocator_t a = test_allocator(&heap);
         uint64_t seed              = 1;
@@ -200,7 +200,7 @@ static void collide(const rdmeta_table_t *t, uint64_t like, int tag_too,
                  (tag_too && (uint16_t)(h ^ like)));
 }
 
-static void test_names_of_one_slot_are_found_behind_each_other(void) {
+TEST(test_names_of_one_slot_are_found_behind_each_other) {
         static fixture_t w;
         uint32_t n = 0, i, k;
 
@@ -227,7 +227,7 @@ static void test_names_of_one_slot_are_found_behind_each_other(void) {
         fixture_destroy(&w);
 }
 
-static void test_names_of_one_slot_and_tag_are_distinguished(void) {
+TEST(test_names_of_one_slot_and_tag_are_distinguished) {
         static fixture_t w;
         uint32_t n = 0, i, k;
 
@@ -248,7 +248,7 @@ static void test_names_of_one_slot_and_tag_are_distinguished(void) {
 }
 
 /* A tombstone has an id of zeros, like a topic without an id. */
-static void test_the_id_of_zeros_finds_no_tombstone(void) {
+TEST(test_the_id_of_zeros_finds_no_tombstone) {
         static fixture_t w;
         const uint8_t zeros[16] = {0};
         rdmeta_topic_t *t;
@@ -275,7 +275,7 @@ static void test_the_id_of_zeros_finds_no_tombstone(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_block_that_is_not_in_is_not_swapped_or_dropped(void) {
+TEST(test_a_block_that_is_not_in_is_not_swapped_or_dropped) {
         static fixture_t w;
         rdmeta_topic_t *other;
 
@@ -290,7 +290,7 @@ static void test_a_block_that_is_not_in_is_not_swapped_or_dropped(void) {
         fixture_destroy(&w);
 }
 
-static void test_each_table_has_a_key_of_its_own(void) {
+TEST(test_each_table_has_a_key_of_its_own) {
         static fixture_t w;
         rdmeta_table_t *other;
         int i;
@@ -318,7 +318,7 @@ static void cache_hint(rdmeta_cache_t *c, const char *name) {
 
 /* Fills half of a table with names that an attacker made for its key. Before it
  * is full the table gets another key, and chance places the names. */
-static void test_names_chosen_to_collide_make_the_table_change_its_key(void) {
+TEST(test_names_chosen_to_collide_make_the_table_change_its_key) {
         const rdmeta_table_t *t;
         rdmeta_reader_t *r;
         rdmeta_cache_t *c  = rdmeta_cache_new(NULL);
@@ -361,17 +361,4 @@ static void test_names_chosen_to_collide_make_the_table_change_its_key(void) {
         rdmeta_cache_unref(c);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_names_are_found_while_they_are_in_the_table);
-        RUN(test_ids_are_found_while_they_are_in_the_table);
-        RUN(test_tables_are_as_full_as_they_may_be);
-        RUN(test_without_memory_there_is_no_table);
-        RUN(test_names_of_one_slot_are_found_behind_each_other);
-        RUN(test_names_of_one_slot_and_tag_are_distinguished);
-        RUN(test_the_id_of_zeros_finds_no_tombstone);
-        RUN(test_a_block_that_is_not_in_is_not_swapped_or_dropped);
-        RUN(test_each_table_has_a_key_of_its_own);
-        RUN(test_names_chosen_to_collide_make_the_table_change_its_key);
-        return 0;
-}
+TEST_MAIN()

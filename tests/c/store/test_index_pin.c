@@ -178,13 +178,13 @@ static void history(uint64_t seed, size_t names) {
         fixture_end(&w);
 }
 
-static void test_a_pin_reads_the_table_as_it_was(void) {
+TEST(test_a_pin_reads_the_table_as_it_was) {
         history(1, 900); /* tombstones are not reused: it fills up */
         history(2, 300);
         history(3, 20); /* less than one page */
 }
 
-static void test_one_copy_serves_all_pins_that_have_none(void) {
+TEST(test_one_copy_serves_all_pins_that_have_none) {
         static fixture_t w;
         int k;
 
@@ -209,7 +209,7 @@ static void test_one_copy_serves_all_pins_that_have_none(void) {
         fixture_end(&w);
 }
 
-static void test_room_and_pins_that_cannot_be_had_leave_nothing(void) {
+TEST(test_room_and_pins_that_cannot_be_had_leave_nothing) {
         static fixture_t w;
         size_t n;
 
@@ -284,7 +284,7 @@ static void read_against(fixture_t *w, int i, int kind, int nth) {
         w->pins[0] = NULL;
 }
 
-static void test_a_change_between_a_readers_loads_does_not_show(void) {
+TEST(test_a_change_between_a_readers_loads_does_not_show) {
         static fixture_t w;
         int i, k;
 
@@ -304,11 +304,4 @@ static void test_a_change_between_a_readers_loads_does_not_show(void) {
         fixture_end(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_pin_reads_the_table_as_it_was);
-        RUN(test_a_change_between_a_readers_loads_does_not_show);
-        RUN(test_one_copy_serves_all_pins_that_have_none);
-        RUN(test_room_and_pins_that_cannot_be_had_leave_nothing);
-        return 0;
-}
+TEST_MAIN()

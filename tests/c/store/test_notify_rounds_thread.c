@@ -77,7 +77,7 @@ static void until_seen(const waiter_t *x, uint64_t version) {
                 }
 }
 
-static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
+TEST(test_no_wake_up_is_lost_or_wrong_in_a_million_rounds) {
         static const unsigned masks[WAITERS] = {1u << 0, 1u << 0 | 1u << 1,
                                                 0};
         uint64_t version = 0, concerned[WAITERS] = {0}, slept = 0;
@@ -120,8 +120,4 @@ static void test_no_wake_up_is_lost_or_wrong_in_a_million_rounds(void) {
         fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_no_wake_up_is_lost_or_wrong_in_a_million_rounds);
-        return 0;
-}
+TEST_MAIN()

@@ -72,7 +72,7 @@ static void followers_start(fixture_t *w, waiter_t *x, pthread_t *t,
 
 /* Before the next change, the writer waits until all concerned waiters have
  * seen the last one. After one lost wake-up the test never ends. */
-static void test_no_wake_up_is_lost_one_change_at_a_time(void) {
+TEST(test_no_wake_up_is_lost_one_change_at_a_time) {
         test_rng_t r = test_rng(1);
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
@@ -99,7 +99,7 @@ static void test_no_wake_up_is_lost_one_change_at_a_time(void) {
 }
 
 /* Changes come at any time. At the end every waiter has seen the last one. */
-static void test_no_wake_up_is_lost_among_many_changes(void) {
+TEST(test_no_wake_up_is_lost_among_many_changes) {
         test_rng_t r = test_rng(2);
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
@@ -139,7 +139,7 @@ static void until_waiting(fixture_t *w, size_t n) {
                 sched_yield();
 }
 
-static void test_an_interrupt_makes_every_wait_return_0(void) {
+TEST(test_an_interrupt_makes_every_wait_return_0) {
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
         fixture_t w;
@@ -174,7 +174,7 @@ static void *interrupt_once(void *arg) {
 
 /* The list of waiters is the lock's. glibc marks a mutex that a thread waits
  * for with 2. */
-static void test_an_interrupt_waits_for_the_lock(void) {
+TEST(test_an_interrupt_waits_for_the_lock) {
         pthread_t t;
         fixture_t w;
         waiter_t x;
@@ -193,7 +193,7 @@ static void test_an_interrupt_waits_for_the_lock(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_change_of_another_topic_wakes_no_waiter(void) {
+TEST(test_a_change_of_another_topic_wakes_no_waiter) {
         waiter_t x;
         pthread_t t;
         fixture_t w;
@@ -211,7 +211,7 @@ static void test_a_change_of_another_topic_wakes_no_waiter(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_wait_for_a_past_change_returns_at_once(void) {
+TEST(test_a_wait_for_a_past_change_returns_at_once) {
         fixture_t w;
 
         fixture_init(&w);
@@ -228,7 +228,7 @@ static void test_a_wait_for_a_past_change_returns_at_once(void) {
 }
 
 /* The last wait ends in another second of the clock than it began. */
-static void test_a_wait_without_a_change_times_out(void) {
+TEST(test_a_wait_without_a_change_times_out) {
         int64_t timeouts[] = {0, 1, 999, 20000, 150000, 0};
         struct timespec before, after;
         int64_t waited;
@@ -251,7 +251,7 @@ static void test_a_wait_without_a_change_times_out(void) {
 }
 
 /* The sum of the clock and such a time-out must not wrap into the past. */
-static void test_the_longest_timeouts_do_not_end_at_once(void) {
+TEST(test_the_longest_timeouts_do_not_end_at_once) {
         static const int64_t timeouts[] = {INT64_MAX, INT64_MAX - 999999,
                                            INT64_C(1000000000) * 1000000 + 1,
                                            INT64_MIN, -1};
@@ -310,7 +310,7 @@ static void fork_now(void *opaque, uint64_t version) {
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void test_a_forks_child_neither_waits_nor_calls_watches(void) {
+TEST(test_a_forks_child_neither_waits_nor_calls_watches) {
         forking_t forking;
         rdmeta_watch_t *first;
         watch_log_t x = {0};
@@ -330,16 +330,4 @@ static void test_a_forks_child_neither_waits_nor_calls_watches(void) {
         fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_wait_for_a_past_change_returns_at_once);
-        RUN(test_a_wait_without_a_change_times_out);
-        RUN(test_the_longest_timeouts_do_not_end_at_once);
-        RUN(test_a_change_of_another_topic_wakes_no_waiter);
-        RUN(test_an_interrupt_makes_every_wait_return_0);
-        RUN(test_an_interrupt_waits_for_the_lock);
-        RUN(test_no_wake_up_is_lost_one_change_at_a_time);
-        RUN(test_no_wake_up_is_lost_among_many_changes);
-        RUN(test_a_forks_child_neither_waits_nor_calls_watches);
-        return 0;
-}
+TEST_MAIN()

@@ -1,7 +1,7 @@
 /* notify: watches, called by one thread or by several. */
 #include "support/notify_fixture.h"
 
-static void test_a_watch_is_called_once_for_each_write_that_concerns_it(void) {
+TEST(test_a_watch_is_called_once_for_each_write_that_concerns_it) {
         rdmeta_watch_t *any, *two;
         watch_log_t all = {0}, some = {0};
         fixture_t w;
@@ -32,7 +32,7 @@ static void test_a_watch_is_called_once_for_each_write_that_concerns_it(void) {
         fixture_destroy(&w);
 }
 
-static void test_the_same_version_again_calls_no_watch(void) {
+TEST(test_the_same_version_again_calls_no_watch) {
         rdmeta_watch_t *watch;
         watch_log_t x = {0};
         fixture_t w;
@@ -48,7 +48,7 @@ static void test_the_same_version_again_calls_no_watch(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_watch_of_answers_is_called_for_answers_only(void) {
+TEST(test_a_watch_of_answers_is_called_for_answers_only) {
         rdmeta_watch_t *answers, *changes;
         watch_log_t x = {0}, y = {0};
         fixture_t w;
@@ -72,7 +72,7 @@ static void test_a_watch_of_answers_is_called_for_answers_only(void) {
 }
 
 /* Two versions under one lock make one call, with the later version. */
-static void test_a_queued_call_reports_the_latest_version(void) {
+TEST(test_a_queued_call_reports_the_latest_version) {
         rdmeta_watch_t *watch;
         watch_log_t x = {0};
         fixture_t w;
@@ -100,7 +100,7 @@ static void log_and_write(void *opaque, uint64_t version) {
               version);
 }
 
-static void test_a_watch_may_write(void) {
+TEST(test_a_watch_may_write) {
         enum { CHAIN = 10 };
         rdmeta_watch_t *writes, *reads;
         watch_log_t writer = {.chain = CHAIN}, reader = {0};
@@ -140,7 +140,7 @@ static void replace_other(void *opaque, uint64_t version) {
         CHECK(x->other);
 }
 
-static void test_a_watch_may_destroy_and_make_others(void) {
+TEST(test_a_watch_may_destroy_and_make_others) {
         rdmeta_watch_t *first;
         watch_log_t log = {0};
         replacer_t x = {0};
@@ -165,7 +165,7 @@ static void test_a_watch_may_destroy_and_make_others(void) {
         fixture_destroy(&w);
 }
 
-static void test_without_memory_there_is_no_watch_and_no_harm(void) {
+TEST(test_without_memory_there_is_no_watch_and_no_harm) {
         rdmeta_watch_t *watch;
         watch_log_t x = {0};
         fixture_t w;
@@ -203,7 +203,7 @@ static void *write_many(void *arg) {
 }
 
 /* With several writers, each write is followed by a call of its watches. */
-static void test_writers_side_by_side_call_every_watch(void) {
+TEST(test_writers_side_by_side_call_every_watch) {
         enum { WRITERS = 3 };
         writer_t x[WRITERS];
         watch_log_t logs[TOPICS] = {0};
@@ -255,7 +255,7 @@ static void *make_and_destroy(void *arg) {
 }
 
 /* A call that still ran, or came later, would use freed memory. */
-static void test_a_destroyed_watch_runs_no_more(void) {
+TEST(test_a_destroyed_watch_runs_no_more) {
         enum { WRITERS = 2, MAKERS = 3 };
         writer_t x[WRITERS + MAKERS];
         pthread_t t[WRITERS + MAKERS];
@@ -279,16 +279,4 @@ static void test_a_destroyed_watch_runs_no_more(void) {
         fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_watch_is_called_once_for_each_write_that_concerns_it);
-        RUN(test_the_same_version_again_calls_no_watch);
-        RUN(test_a_watch_of_answers_is_called_for_answers_only);
-        RUN(test_a_queued_call_reports_the_latest_version);
-        RUN(test_a_watch_may_write);
-        RUN(test_a_watch_may_destroy_and_make_others);
-        RUN(test_without_memory_there_is_no_watch_and_no_harm);
-        RUN(test_writers_side_by_side_call_every_watch);
-        RUN(test_a_destroyed_watch_runs_no_more);
-        return 0;
-}
+TEST_MAIN()

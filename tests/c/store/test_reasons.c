@@ -48,7 +48,7 @@ static rdmeta_str_t nth(char *out, uint32_t i) {
         return s;
 }
 
-static void test_no_reason_is_zero_and_costs_nothing(void) {
+TEST(test_no_reason_is_zero_and_costs_nothing) {
         const rdmeta_str_t none = {NULL, 0};
         fixture_t w;
 
@@ -60,7 +60,7 @@ static void test_no_reason_is_zero_and_costs_nothing(void) {
         fixture_destroy(&w);
 }
 
-static void test_equal_texts_share_a_number_and_others_do_not(void) {
+TEST(test_equal_texts_share_a_number_and_others_do_not) {
         char a[] = "start", b[] = "start";
         fixture_t w;
 
@@ -76,7 +76,7 @@ static void test_equal_texts_share_a_number_and_others_do_not(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_text_does_not_move_when_others_come(void) {
+TEST(test_a_text_does_not_move_when_others_come) {
         const char *texts[RDMETA_REASONS_MAX + 1];
         char text[32];
         fixture_t w;
@@ -98,7 +98,7 @@ static void test_a_text_does_not_move_when_others_come(void) {
         fixture_destroy(&w);
 }
 
-static void test_a_text_beyond_the_last_number_gets_none(void) {
+TEST(test_a_text_beyond_the_last_number_gets_none) {
         char text[32];
         uint32_t i;
         fixture_t w;
@@ -128,7 +128,7 @@ static size_t cut(const char *character, size_t offset) {
         return s.len;
 }
 
-static void test_a_long_text_is_cut_between_characters(void) {
+TEST(test_a_long_text_is_cut_between_characters) {
         const char *euro = "\xe2\x82\xac", *crab = "\xf0\x9f\xa6\x80";
         char text[300];
         rdmeta_str_t s = {text, RDMETA_REASON_MAX};
@@ -151,7 +151,7 @@ static void test_a_long_text_is_cut_between_characters(void) {
         fixture_destroy(&w);
 }
 
-static void test_forgotten_texts_leave_no_trace(void) {
+TEST(test_forgotten_texts_leave_no_trace) {
         size_t blocks, bytes;
         char text[32];
         uint32_t i, n;
@@ -179,7 +179,7 @@ static void test_forgotten_texts_leave_no_trace(void) {
         fixture_destroy(&w);
 }
 
-static void test_without_memory_no_text_is_kept(void) {
+TEST(test_without_memory_no_text_is_kept) {
         uint16_t n = 7;
         fixture_t w;
         int k;
@@ -203,14 +203,4 @@ static void test_without_memory_no_text_is_kept(void) {
         fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_no_reason_is_zero_and_costs_nothing);
-        RUN(test_equal_texts_share_a_number_and_others_do_not);
-        RUN(test_a_text_does_not_move_when_others_come);
-        RUN(test_a_text_beyond_the_last_number_gets_none);
-        RUN(test_a_long_text_is_cut_between_characters);
-        RUN(test_forgotten_texts_leave_no_trace);
-        RUN(test_without_memory_no_text_is_kept);
-        return 0;
-}
+TEST_MAIN()

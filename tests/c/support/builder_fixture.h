@@ -74,11 +74,12 @@ rdmeta_topic_t *builder_fixture_block(builder_fixture_t *w, const facts_t *f,
 void facts_each(test_rng_t r, int rounds, int cases,
                 void (*test)(builder_fixture_t *w, facts_t *f));
 
-#define RUN_EACH(test, rounds, cases)                                        \
-        do {                                                                 \
-                fprintf(stderr, "  %s\n", #test);                            \
-                facts_each(test_rng(__LINE__), rounds, cases, test);         \
-        } while (0)
+#define TEST_EACH(name, rounds, cases)                                       \
+        static void name##_one(builder_fixture_t *w, facts_t *f);            \
+        TEST(name) {                                                         \
+                facts_each(test_rng(__LINE__), rounds, cases, name##_one);   \
+        }                                                                    \
+        static void name##_one(builder_fixture_t *w, facts_t *f)
 
 /* Checks that the block has exactly these facts. */
 void facts_check(const facts_t *f, const rdmeta_topic_t *t);

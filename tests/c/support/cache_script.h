@@ -1,9 +1,9 @@
 /*
  * cache_script: tests of a cache's policy as lines of a table.
  *
- *     RUN_SCRIPT(test_a_lower_epoch_is_kept,
- *                "say t#a 0:1@5 | by 1,2 | 4x kept t#a 0:2@3 & wait 2 |"
- *                " taken t#a 0:2@3 | leader 0 2");
+ *     TEST_SCRIPT(test_a_lower_epoch_is_kept,
+ *                 "say t#a 0:1@5 | by 1,2 | 4x kept t#a 0:2@3 & wait 2 |"
+ *                 " taken t#a 0:2@3 | leader 0 2")
  *
  * Steps follow each other. `4x` repeats the actions of a step:
  *
@@ -30,10 +30,9 @@
 void cw_script(void (*conf)(rdmeta_conf_t *conf), const char *script, ...)
         __attribute__((format(printf, 2, 3)));
 
-#define RUN_SCRIPT(test, ...)                                                \
-        do {                                                                 \
-                fprintf(stderr, "  %s\n", #test);                            \
+#define TEST_SCRIPT(name, ...)                                               \
+        TEST(name) {                                                         \
                 cw_script(NULL, __VA_ARGS__);                                \
-        } while (0)
+        }
 
 #endif /* RDMETA_CACHE_SCRIPT_H */

@@ -1,13 +1,10 @@
 /*
  * testing: checks, memory, randomness and names for all C tests.
  *
- *     static void test_something_holds(void) { CHECK(1 + 1 == 2); }
- *     int main(void) {
- *             test_begin();
- *             RUN(test_something_holds);
- *             return 0;
- *     }
+ *     TEST(test_something_holds) { CHECK(1 + 1 == 2); }
+ *     TEST_MAIN()
  *
+ * The program runs its tests in the order in which they are written.
  * A failed CHECK prints its place and ends the process with 1. Each run has a
  * new random seed and prints it; RDMETA_TEST_SEED sets it.
  */
@@ -34,18 +31,11 @@
                 }                                                            \
         } while (0)
 
-#define RUN(test)                                                            \
-        do {                                                                 \
-                fprintf(stderr, "  %s\n", #test);                            \
-                test();                                                      \
-        } while (0)
-
 #define TEST_UNUSED __attribute__((unused))
 
 static uint64_t test_seed;
 
-/* Sets the seed. Each main() calls it first. tools/run-c-tests ends a test that
- * hangs. */
+/* Sets the seed, before all else. tools/run-c-tests ends a test that hangs. */
 static TEST_UNUSED void test_begin(void) {
         const char *given = getenv("RDMETA_TEST_SEED");
         struct timespec t;
@@ -56,6 +46,43 @@ static TEST_UNUSED void test_begin(void) {
                                 (uint64_t)getpid();
         fprintf(stderr, "RDMETA_TEST_SEED=%" PRIu64 "\n", test_seed);
 }
+
+/* ---- tests ---------------------------------------------------------- */
+
+typedef struct test_case {
+        const char *name;
+        void (*run)(void);
+        struct test_case *next;
+} test_case_t;
+
+static test_case_t *test_first, **test_last = &test_first;
+
+static TEST_UNUSED void test_add(test_case_t *test) {
+        *test_last = test;
+        test_last  = &test->next;
+}
+
+static TEST_UNUSED int test_run_all(void) {
+        test_begin();
+        for (; test_first; test_first = test_first->next) {
+                fprintf(stderr, "  %s\n", test_first->name);
+                test_first->run();
+        }
+        return 0;
+}
+
+#define TEST(name)                                                           \
+        static void name(void);                                              \
+        __attribute__((constructor)) static void name##_add(void) {          \
+                static test_case_t test = {#name, name, NULL};               \
+                test_add(&test);                                             \
+        }                                                                    \
+        static void name(void)
+
+#define TEST_MAIN()                                                          \
+        int main(void) {                                                     \
+                return test_run_all();                                       \
+        }
 
 /* ---- memory ---------------------------------------------------------- */
 

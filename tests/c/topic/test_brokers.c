@@ -125,7 +125,7 @@ static void any_brokers(fixture_t *w, test_rng_t *r, size_t most) {
         }
 }
 
-static void test_a_table_is_the_answers_brokers_by_id(void) {
+TEST(test_a_table_is_the_answers_brokers_by_id) {
         static const int32_t edges[] = {-1, 0, 63, 64, 1023, 1024, INT32_MAX,
                                         INT32_MIN, RDMETA_NONE};
         test_rng_t r = test_rng(1);
@@ -156,7 +156,7 @@ static void test_a_table_is_the_answers_brokers_by_id(void) {
         fixture_destroy(&w);
 }
 
-static void test_the_cluster_has_the_fields_of_the_version(void) {
+TEST(test_the_cluster_has_the_fields_of_the_version) {
         static fixture_t w;
         rdmeta_brokers_t *b, *next;
         int version;
@@ -186,7 +186,7 @@ static void test_the_cluster_has_the_fields_of_the_version(void) {
         fixture_destroy(&w);
 }
 
-static void test_impossible_brokers_are_malformed(void) {
+TEST(test_impossible_brokers_are_malformed) {
         static const rdmeta_broker_t bad[] = {
             {-1, 9092, {"h", 1}, {NULL, 0}},
             {INT32_MIN, 9092, {"h", 1}, {NULL, 0}},
@@ -215,7 +215,7 @@ static void test_impossible_brokers_are_malformed(void) {
         fixture_destroy(&w);
 }
 
-static void test_same_means_all_but_the_controller(void) {
+TEST(test_same_means_all_but_the_controller) {
         static fixture_t w;
         rdmeta_brokers_t *a, *b;
         int what;
@@ -252,7 +252,7 @@ static void test_same_means_all_but_the_controller(void) {
 
 /* Brokers added one by one, in any order, some of them twice, give the same
  * table as one answer. */
-static void test_with_one_more_is_as_if_it_had_been_there(void) {
+TEST(test_with_one_more_is_as_if_it_had_been_there) {
         test_rng_t r = test_rng(2);
         static fixture_t w;
         rdmeta_brokers_t *b, *next, *whole;
@@ -291,7 +291,7 @@ static void test_with_one_more_is_as_if_it_had_been_there(void) {
         fixture_destroy(&w);
 }
 
-static void test_no_brokers_is_a_table_too(void) {
+TEST(test_no_brokers_is_a_table_too) {
         static fixture_t w;
         rdmeta_brokers_t *b, *read;
         rdmeta_broker_t x;
@@ -312,7 +312,7 @@ static void test_no_brokers_is_a_table_too(void) {
         fixture_destroy(&w);
 }
 
-static void test_every_allocation_may_fail(void) {
+TEST(test_every_allocation_may_fail) {
         static fixture_t w;
         rdmeta_brokers_t *b = NULL, *next = NULL;
         size_t n;
@@ -344,14 +344,4 @@ static void test_every_allocation_may_fail(void) {
         fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_table_is_the_answers_brokers_by_id);
-        RUN(test_the_cluster_has_the_fields_of_the_version);
-        RUN(test_impossible_brokers_are_malformed);
-        RUN(test_same_means_all_but_the_controller);
-        RUN(test_with_one_more_is_as_if_it_had_been_there);
-        RUN(test_no_brokers_is_a_table_too);
-        RUN(test_every_allocation_may_fail);
-        return 0;
-}
+TEST_MAIN()

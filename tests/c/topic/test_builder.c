@@ -3,8 +3,7 @@
 
 enum { ROUNDS = 1500 };
 
-static void test_rows_are_read_back_as_they_were_written(
-        builder_fixture_t *w, facts_t *f) {
+TEST_EACH(test_rows_are_read_back_as_they_were_written, ROUNDS, 0) {
         const int version = (int)test_below(w->rng, 14);
         rdmeta_topic_t *t;
 
@@ -20,8 +19,7 @@ static void test_rows_are_read_back_as_they_were_written(
         rdmeta_topic_destroy(&w->blocks, t);
 }
 
-static void test_a_block_is_as_small_as_its_facts_allow(
-        builder_fixture_t *w, facts_t *f) {
+TEST_EACH(test_a_block_is_as_small_as_its_facts_allow, ROUNDS, 0) {
         rdmeta_topic_t *t;
 
         t = builder_fixture_block(w, f, NULL);
@@ -31,7 +29,7 @@ static void test_a_block_is_as_small_as_its_facts_allow(
 
 /* 85 lists of two ids, none equal, and the empty one take 256 units. One id
  * more, and references need two bytes. */
-static void test_references_take_two_bytes_from_257_units_on(void) {
+TEST(test_references_take_two_bytes_from_257_units_on) {
         test_rng_t r = test_rng(12);
         static builder_fixture_t w;
         static facts_t f;
@@ -139,8 +137,8 @@ static rdmeta_topic_t *put_back_some(builder_fixture_t *w, facts_t *f,
         return rdmeta_builder_build(&w->builder, &w->blocks, 3);
 }
 
-static void test_equal_facts_give_equal_blocks_however_arrived_at(
-        builder_fixture_t *w, facts_t *f) {
+TEST_EACH(test_equal_facts_give_equal_blocks_however_arrived_at, ROUNDS / 3,
+          0) {
         int k;
         rdmeta_topic_t *t, *others[4];
 
@@ -166,8 +164,7 @@ static void test_equal_facts_give_equal_blocks_however_arrived_at(
         rdmeta_topic_destroy(&w->blocks, t);
 }
 
-static void test_rows_put_back_give_the_same_block_as_rows_read(
-        builder_fixture_t *w, facts_t *f) {
+TEST_EACH(test_rows_put_back_give_the_same_block_as_rows_read, ROUNDS / 3, 0) {
         rdmeta_topic_t *old, *mixed, *t;
 
         old   = builder_fixture_block(w, f, NULL);
@@ -211,8 +208,7 @@ static rdmeta_topic_t *insert_some(builder_fixture_t *w, const facts_t *f,
         return rdmeta_builder_build(&w->builder, &w->blocks, 5);
 }
 
-static void test_rows_left_out_and_put_back_give_the_same_block(
-        builder_fixture_t *w, facts_t *f) {
+TEST_EACH(test_rows_left_out_and_put_back_give_the_same_block, ROUNDS / 3, 0) {
         rdmeta_topic_t *old, *more;
 
         old = builder_fixture_block(w, f, NULL);
@@ -285,8 +281,7 @@ static int change_fact(facts_t *f, test_rng_t *r) {
         }
 }
 
-static void test_any_other_fact_gives_another_block(
-        builder_fixture_t *w, facts_t *f) {
+TEST_EACH(test_any_other_fact_gives_another_block, ROUNDS, 1) {
         static facts_t g;
         rdmeta_topic_t *t, *other;
         uint32_t i;
@@ -332,8 +327,7 @@ static void make_bad(fact_row_t *rows, uint32_t n, test_rng_t *r) {
         }
 }
 
-static void test_impossible_rows_are_malformed(
-        builder_fixture_t *w, facts_t *f) {
+TEST_EACH(test_impossible_rows_are_malformed, ROUNDS, 1) {
         rdmeta_topic_t *t;
 
         if (f->count < 2)
@@ -351,7 +345,7 @@ static void test_impossible_rows_are_malformed(
 
 /* ---- memory -------------------------------------------------------------- */
 
-static void test_no_memory_is_returned_and_overcome(void) {
+TEST(test_no_memory_is_returned_and_overcome) {
         test_rng_t r = test_rng(6);
         static builder_fixture_t w;
         static facts_t f;
@@ -391,7 +385,7 @@ static void test_no_memory_is_returned_and_overcome(void) {
 
 /* Few topics have so many partitions. The builder frees that memory, and keeps
  * memory for a small topic. */
-static void test_an_unusually_large_topic_gives_its_memory_back(void) {
+TEST(test_an_unusually_large_topic_gives_its_memory_back) {
         enum { MANY = 10000 };
         static gen_partition_t rows[MANY];
         gen_topic_t topic = {.name = GEN_STR("large"), .partitions = rows,
@@ -431,20 +425,4 @@ static void test_an_unusually_large_topic_gives_its_memory_back(void) {
         builder_fixture_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN_EACH(test_rows_are_read_back_as_they_were_written, ROUNDS, 0);
-        RUN_EACH(test_a_block_is_as_small_as_its_facts_allow, ROUNDS, 0);
-        RUN(test_references_take_two_bytes_from_257_units_on);
-        RUN_EACH(test_equal_facts_give_equal_blocks_however_arrived_at,
-                 ROUNDS / 3, 0);
-        RUN_EACH(test_rows_put_back_give_the_same_block_as_rows_read,
-                 ROUNDS / 3, 0);
-        RUN_EACH(test_rows_left_out_and_put_back_give_the_same_block,
-                 ROUNDS / 3, 0);
-        RUN_EACH(test_any_other_fact_gives_another_block, ROUNDS, 1);
-        RUN_EACH(test_impossible_rows_are_malformed, ROUNDS, 1);
-        RUN(test_no_memory_is_returned_and_overcome);
-        RUN(test_an_unusually_large_topic_gives_its_memory_back);
-        return 0;
-}
+TEST_MAIN()

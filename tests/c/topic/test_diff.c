@@ -63,7 +63,7 @@ static int32_t wanted(int from, int to) {
         return RDMETA_TOPIC_ERROR;
 }
 
-static void test_every_pair_of_states_makes_its_record(void) {
+TEST(test_every_pair_of_states_makes_its_record) {
         const rdmeta_str_t name = {"a topic", 7};
         const uint8_t id[16]    = {1};
         rdmeta_topic_t *topics[STATES];
@@ -144,7 +144,7 @@ static rdmeta_topic_t *lists_topic(int from) {
 
 /* The same brokers are in sync, in another order. The comparison takes no time
  * that grows with the square of their number. */
-static void test_brokers_in_sync_are_compared_without_their_order(void) {
+TEST(test_brokers_in_sync_are_compared_without_their_order) {
         const int from[]      = {0, 1, MEMBERS / 2, MEMBERS - 2};
         const clock_t began   = clock();
         rdmeta_topic_t *whole = lists_topic(MEMBERS), *other;
@@ -180,7 +180,7 @@ static rdmeta_brokers_t *table(const rdmeta_broker_t *rows, size_t n) {
         return b;
 }
 
-static void test_brokers_have_records_in_the_order_of_their_ids(void) {
+TEST(test_brokers_have_records_in_the_order_of_their_ids) {
         const rdmeta_str_t none    = {NULL, 0};
         const rdmeta_broker_t a[]  = {{1, 1, {"a", 1}, none},
                                       {3, 1, {"c", 1}, none},
@@ -208,7 +208,7 @@ static void test_brokers_have_records_in_the_order_of_their_ids(void) {
         rdmeta_brokers_destroy(NULL, y);
 }
 
-static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
+TEST(test_a_rack_is_a_change_and_an_empty_one_is_one) {
         const rdmeta_broker_t none  = {1, 1, {"a", 1}, {NULL, 0}};
         const rdmeta_broker_t empty = {1, 1, {"a", 1}, {"", 0}};
         const rdmeta_broker_t rack  = {1, 1, {"a", 1}, {"r", 1}};
@@ -236,7 +236,7 @@ static void test_a_rack_is_a_change_and_an_empty_one_is_one(void) {
 }
 
 /* The longest strings of Kafka's are cut, and do not overrun the buffer. */
-static void test_details_of_any_length_are_recorded(void) {
+TEST(test_details_of_any_length_are_recorded) {
         static const size_t lengths[] = {1, 200, 254, 255, 256, 300, 32767};
         char *text = malloc(32767);
         rdmeta_diff_out_t out;
@@ -306,7 +306,7 @@ static const rdmeta_topic_t *any_block(cw_t *w, test_rng_t *rng) {
         return t;
 }
 
-static void test_blocks_differ_exactly_when_there_is_a_record(void) {
+TEST(test_blocks_differ_exactly_when_there_is_a_record) {
         test_rng_t rng = test_rng(1);
         int i, n[2] = {0, 0};
 
@@ -355,7 +355,7 @@ static int32_t first_kind(const char *before, const char *after) {
         return t.kinds[0];
 }
 
-static void test_an_id_that_comes_with_less_is_another_topics(void) {
+TEST(test_an_id_that_comes_with_less_is_another_topics) {
         CHECK(first_kind("t 0:1@5", "t#a 0:1@5") == RDMETA_TOPIC_ID_LEARNED);
         CHECK(first_kind("t 0:1@5", "t#a 0:1@6") == RDMETA_TOPIC_ID_LEARNED);
         CHECK(first_kind("t 0:1@5", "t#a 0:1") == RDMETA_TOPIC_ID_LEARNED);
@@ -365,7 +365,7 @@ static void test_an_id_that_comes_with_less_is_another_topics(void) {
 
 /* ---- names ------------------------------------------------------------- */
 
-static void test_kinds_and_sources_have_names_of_their_own(void) {
+TEST(test_kinds_and_sources_have_names_of_their_own) {
         int i, k;
 
         for (i = 0; i <= RDMETA_CLUSTER_ID_LEARNED; i++)
@@ -390,15 +390,4 @@ static void test_kinds_and_sources_have_names_of_their_own(void) {
         CHECK(!strcmp(rdmeta_source_name(RDMETA_SOURCE_EXPIRY), "expiry"));
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_pair_of_states_makes_its_record);
-        RUN(test_brokers_in_sync_are_compared_without_their_order);
-        RUN(test_brokers_have_records_in_the_order_of_their_ids);
-        RUN(test_a_rack_is_a_change_and_an_empty_one_is_one);
-        RUN(test_details_of_any_length_are_recorded);
-        RUN(test_blocks_differ_exactly_when_there_is_a_record);
-        RUN(test_an_id_that_comes_with_less_is_another_topics);
-        RUN(test_kinds_and_sources_have_names_of_their_own);
-        return 0;
-}
+TEST_MAIN()

@@ -21,7 +21,7 @@
  */
 #include "support/cache_fixture.h"
 
-static void test_a_higher_epoch_is_taken(void) {
+TEST(test_a_higher_epoch_is_taken) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -37,7 +37,7 @@ static void test_a_higher_epoch_is_taken(void) {
 }
 
 /* The ISR changes within an epoch, so answers of one epoch may differ. */
-static void test_an_equal_epoch_is_taken(void) {
+TEST(test_an_equal_epoch_is_taken) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -50,7 +50,7 @@ static void test_an_equal_epoch_is_taken(void) {
         cw_destroy(&w);
 }
 
-static void test_a_lower_epoch_is_kept_out_and_another_broker_asked(void) {
+TEST(test_a_lower_epoch_is_kept_out_and_another_broker_asked) {
         cw_t w;
         int64_t deadline;
 
@@ -71,7 +71,7 @@ static void test_a_lower_epoch_is_kept_out_and_another_broker_asked(void) {
 }
 
 /* Each row goes by its own epoch: a broker may be behind in only one. */
-static void test_a_lower_epoch_holds_back_its_own_partition_only(void) {
+TEST(test_a_lower_epoch_holds_back_its_own_partition_only) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -85,7 +85,7 @@ static void test_a_lower_epoch_holds_back_its_own_partition_only(void) {
 
 /* ---- unknown epochs ---------------------------------------------------- */
 
-static void test_an_unknown_epoch_is_taken_and_the_highest_kept(void) {
+TEST(test_an_unknown_epoch_is_taken_and_the_highest_kept) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -101,7 +101,7 @@ static void test_an_unknown_epoch_is_taken_and_the_highest_kept(void) {
         cw_destroy(&w);
 }
 
-static void test_before_v9_epochs_are_not_to_be_relied_on(void) {
+TEST(test_before_v9_epochs_are_not_to_be_relied_on) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -126,7 +126,7 @@ static void test_before_v9_epochs_are_not_to_be_relied_on(void) {
 }
 
 /* The request left before the leader changed, so its answer has the old one. */
-static void test_an_unknown_epoch_in_an_outdated_answer_is_not_taken(void) {
+TEST(test_an_unknown_epoch_in_an_outdated_answer_is_not_taken) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -148,7 +148,7 @@ static void test_an_unknown_epoch_in_an_outdated_answer_is_not_taken(void) {
         cw_destroy(&w);
 }
 
-static void test_an_unknown_epoch_with_what_is_known_is_not_kept_back(void) {
+TEST(test_an_unknown_epoch_with_what_is_known_is_not_kept_back) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -168,7 +168,7 @@ static void test_an_unknown_epoch_with_what_is_known_is_not_kept_back(void) {
 }
 
 /* In a rolling upgrade brokers of two versions answer in turn. */
-static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
+TEST(test_a_roll_of_mixed_versions_goes_on_being_followed) {
         cw_t w;
         char text[64];
         int i;
@@ -186,7 +186,7 @@ static void test_a_roll_of_mixed_versions_goes_on_being_followed(void) {
 
 /* ---- leaders ----------------------------------------------------------- */
 
-static void test_no_leader_is_returned_and_the_last_one_readable(void) {
+TEST(test_no_leader_is_returned_and_the_last_one_readable) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -207,7 +207,7 @@ static void test_no_leader_is_returned_and_the_last_one_readable(void) {
         cw_destroy(&w);
 }
 
-static void test_no_leader_at_a_lower_epoch_is_kept_out(void) {
+TEST(test_no_leader_at_a_lower_epoch_is_kept_out) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -218,7 +218,7 @@ static void test_no_leader_at_a_lower_epoch_is_kept_out(void) {
         cw_destroy(&w);
 }
 
-static void test_no_leader_for_want_of_a_listener_is_counted_each_time(void) {
+TEST(test_no_leader_for_want_of_a_listener_is_counted_each_time) {
         cw_t w;
         int i;
 
@@ -242,7 +242,7 @@ static int unreachable(const cw_t *w, int32_t partition) {
         return p.unreachable;
 }
 
-static void test_a_leader_not_among_the_brokers_is_returned(void) {
+TEST(test_a_leader_not_among_the_brokers_is_returned) {
         cw_t w;
         int i;
 
@@ -263,7 +263,7 @@ static void test_a_leader_not_among_the_brokers_is_returned(void) {
 }
 
 /* The topic's bytes are the same, but its leader is no longer a broker. */
-static void test_a_leader_not_among_the_brokers_any_more_is_noticed(void) {
+TEST(test_a_leader_not_among_the_brokers_any_more_is_noticed) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -285,7 +285,7 @@ static void test_a_leader_not_among_the_brokers_any_more_is_noticed(void) {
         cw_destroy(&w);
 }
 
-static void test_replica_not_available_does_not_void_leader_or_epoch(void) {
+TEST(test_replica_not_available_does_not_void_leader_or_epoch) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -301,7 +301,7 @@ static void test_replica_not_available_does_not_void_leader_or_epoch(void) {
 
 /* ---- ids --------------------------------------------------------------- */
 
-static void test_another_id_replaces_the_topic_whatever_its_epochs(void) {
+TEST(test_another_id_replaces_the_topic_whatever_its_epochs) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -315,7 +315,7 @@ static void test_another_id_replaces_the_topic_whatever_its_epochs(void) {
         cw_destroy(&w);
 }
 
-static void test_an_id_already_superseded_is_kept_out(void) {
+TEST(test_an_id_already_superseded_is_kept_out) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -332,7 +332,7 @@ static void test_an_id_already_superseded_is_kept_out(void) {
 }
 
 /* As in Java, an id where none was known is another topic's. */
-static void test_an_id_where_none_was_is_taken_with_lower_epochs(void) {
+TEST(test_an_id_where_none_was_is_taken_with_lower_epochs) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -358,7 +358,7 @@ static void test_an_id_where_none_was_is_taken_with_lower_epochs(void) {
         cw_destroy(&w);
 }
 
-static void test_an_id_where_none_was_is_not_taken_from_an_outdated(void) {
+TEST(test_an_id_where_none_was_is_not_taken_from_an_outdated) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -374,7 +374,7 @@ static void test_an_id_where_none_was_is_not_taken_from_an_outdated(void) {
         cw_destroy(&w);
 }
 
-static void test_a_zero_id_is_the_same_topic_and_epochs_compare(void) {
+TEST(test_a_zero_id_is_the_same_topic_and_epochs_compare) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -394,7 +394,7 @@ static void test_a_zero_id_is_the_same_topic_and_epochs_compare(void) {
         cw_destroy(&w);
 }
 
-static void test_operations_not_asked_for_overwrite_nothing(void) {
+TEST(test_operations_not_asked_for_overwrite_nothing) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -413,7 +413,7 @@ static void test_operations_not_asked_for_overwrite_nothing(void) {
 /* ---- past ids ----------------------------------------------------------- */
 
 /* A topic that is recreated again and again does not grow for ever. */
-static void test_the_last_four_ids_are_remembered(void) {
+TEST(test_the_last_four_ids_are_remembered) {
         static const char ids[] = "abcdefghijklmnop";
         char text[32];
         int i, k;
@@ -436,7 +436,7 @@ static void test_the_last_four_ids_are_remembered(void) {
 }
 
 /* A topic keeps its past ids when its facts are replaced. */
-static void test_an_id_already_superseded_stays_so_whatever_changes(void) {
+TEST(test_an_id_already_superseded_stays_so_whatever_changes) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -454,7 +454,7 @@ static void test_an_id_already_superseded_stays_so_whatever_changes(void) {
 /* ---- partitions -------------------------------------------------------- */
 
 /* Rows in the answer go by their epochs; rows that it leaves out stay. */
-static void test_a_shorter_list_keeps_only_what_it_leaves_out(void) {
+TEST(test_a_shorter_list_keeps_only_what_it_leaves_out) {
         int64_t deadline;
         cw_t w;
 
@@ -488,7 +488,7 @@ static void test_a_shorter_list_keeps_only_what_it_leaves_out(void) {
 }
 
 /* Clusters are restored from copies, with topics and their ids. */
-static void test_a_shorter_list_of_the_same_id_is_believed_in_the_end(void) {
+TEST(test_a_shorter_list_of_the_same_id_is_believed_in_the_end) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -503,7 +503,7 @@ static void test_a_shorter_list_of_the_same_id_is_believed_in_the_end(void) {
         cw_destroy(&w);
 }
 
-static void test_a_shorter_list_of_one_broker_is_believed_once_stale(void) {
+TEST(test_a_shorter_list_of_one_broker_is_believed_once_stale) {
         int i;
         cw_t w;
 
@@ -522,7 +522,7 @@ static void test_a_shorter_list_of_one_broker_is_believed_once_stale(void) {
 }
 
 /* Rows that are left out count row by row, too. */
-static void test_a_shorter_list_is_believed_where_every_answer_is(void) {
+TEST(test_a_shorter_list_is_believed_where_every_answer_is) {
         int i;
         cw_t w;
 
@@ -537,7 +537,7 @@ static void test_a_shorter_list_is_believed_where_every_answer_is(void) {
         cw_destroy(&w);
 }
 
-static void test_a_shorter_list_of_an_outdated_answer_does_not_count(void) {
+TEST(test_a_shorter_list_of_an_outdated_answer_does_not_count) {
         int i;
         cw_t w;
 
@@ -558,7 +558,7 @@ static void test_a_shorter_list_of_an_outdated_answer_does_not_count(void) {
         cw_destroy(&w);
 }
 
-static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
+TEST(test_a_shorter_list_without_ids_is_as_a_lower_epoch) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -579,7 +579,7 @@ static void test_a_shorter_list_without_ids_is_as_a_lower_epoch(void) {
         cw_destroy(&w);
 }
 
-static void test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch(void) {
+TEST(test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -592,7 +592,7 @@ static void test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch(void) {
 }
 
 /* A new partition takes no facts from one that was left out. */
-static void test_a_shorter_list_moves_no_facts_between_partitions(void) {
+TEST(test_a_shorter_list_moves_no_facts_between_partitions) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -604,7 +604,7 @@ static void test_a_shorter_list_moves_no_facts_between_partitions(void) {
 }
 
 /* Most clusters have a broker 0, and each partition begins with epoch 0. */
-static void test_no_leader_is_not_broker_0_and_follows_it(void) {
+TEST(test_no_leader_is_not_broker_0_and_follows_it) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -621,7 +621,7 @@ static void test_no_leader_is_not_broker_0_and_follows_it(void) {
         cw_destroy(&w);
 }
 
-static void test_a_leader_hint_may_be_of_broker_0_and_epoch_0(void) {
+TEST(test_a_leader_hint_may_be_of_broker_0_and_epoch_0) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -635,7 +635,7 @@ static void test_a_leader_hint_may_be_of_broker_0_and_epoch_0(void) {
 }
 
 /* Old and new rows are paired by id, in any order. */
-static void test_partitions_are_paired_by_id(void) {
+TEST(test_partitions_are_paired_by_id) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -668,7 +668,7 @@ static void refused(const char *known, const char *topics) {
         cw_destroy(&w);
 }
 
-static void test_duplicate_topics_are_refused_whole(void) {
+TEST(test_duplicate_topics_are_refused_whole) {
         refused("t#a 0:1@5", "u#u 0:1@1; t#a 0:1@6; t#a 0:1@6");
         refused("t#a 0:1@5", "t#a 0:1@5; u#u 0:1@1; t#a 0:1@5");
         refused("t#a 0:1@5", "t#a 0:1@6; t!3");
@@ -680,18 +680,18 @@ static void test_duplicate_topics_are_refused_whole(void) {
 }
 
 /* A null name is valid only for an unknown id. */
-static void test_a_topic_without_name_and_error_is_refused_whole(void) {
+TEST(test_a_topic_without_name_and_error_is_refused_whole) {
         refused("t#a 0:1@5", "u#u 0:1@1; ?#a 0:1@6");
         refused("t#a 0:1@5", "?");
 }
 
-static void test_duplicate_partitions_are_refused_whole(void) {
+TEST(test_duplicate_partitions_are_refused_whole) {
         refused("t#a 0:1@5", "u#u 0:1@1; t#a 0:1@6 0:1@6");
         refused("t#a 0:1@5", "t#a 0:1@6 7:1@1 5:1@1 7:1@2");
         refused("t#a 0:1@5", "v#v 2:1@6 1:1@1 2:1@1");
 }
 
-static void test_negative_ids_are_refused_whole(void) {
+TEST(test_negative_ids_are_refused_whole) {
         refused("t#a 0:1@5", "t#a 0:1@6 -1:1@6");
         refused("t#a 0:1@5", "t#a 0:-2@6");
         refused("t#a 0:1@5", "t#a 0:1@-2");
@@ -702,7 +702,7 @@ static void test_negative_ids_are_refused_whole(void) {
         refused("t#a 0:1@5", "t#a -2147483648:1@6");
 }
 
-static void test_extreme_numbers_are_numbers(void) {
+TEST(test_extreme_numbers_are_numbers) {
         cw_t w;
         const char *text = "t#a 0:2147483647@2147483647 "
                            "2147483647:32768@32768/r128,127/i32767";
@@ -715,46 +715,4 @@ static void test_extreme_numbers_are_numbers(void) {
         cw_destroy(&w);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_a_higher_epoch_is_taken);
-        RUN(test_an_equal_epoch_is_taken);
-        RUN(test_a_lower_epoch_is_kept_out_and_another_broker_asked);
-        RUN(test_a_lower_epoch_holds_back_its_own_partition_only);
-        RUN(test_an_unknown_epoch_is_taken_and_the_highest_kept);
-        RUN(test_before_v9_epochs_are_not_to_be_relied_on);
-        RUN(test_an_unknown_epoch_in_an_outdated_answer_is_not_taken);
-        RUN(test_an_unknown_epoch_with_what_is_known_is_not_kept_back);
-        RUN(test_a_roll_of_mixed_versions_goes_on_being_followed);
-        RUN(test_no_leader_is_returned_and_the_last_one_readable);
-        RUN(test_no_leader_at_a_lower_epoch_is_kept_out);
-        RUN(test_no_leader_for_want_of_a_listener_is_counted_each_time);
-        RUN(test_a_leader_not_among_the_brokers_is_returned);
-        RUN(test_a_leader_not_among_the_brokers_any_more_is_noticed);
-        RUN(test_replica_not_available_does_not_void_leader_or_epoch);
-        RUN(test_another_id_replaces_the_topic_whatever_its_epochs);
-        RUN(test_an_id_already_superseded_is_kept_out);
-        RUN(test_an_id_where_none_was_is_taken_with_lower_epochs);
-        RUN(test_an_id_where_none_was_is_not_taken_from_an_outdated);
-        RUN(test_a_zero_id_is_the_same_topic_and_epochs_compare);
-        RUN(test_operations_not_asked_for_overwrite_nothing);
-        RUN(test_the_last_four_ids_are_remembered);
-        RUN(test_an_id_already_superseded_stays_so_whatever_changes);
-        RUN(test_a_shorter_list_keeps_only_what_it_leaves_out);
-        RUN(test_a_shorter_list_of_the_same_id_is_believed_in_the_end);
-        RUN(test_a_shorter_list_of_one_broker_is_believed_once_stale);
-        RUN(test_a_shorter_list_is_believed_where_every_answer_is);
-        RUN(test_a_shorter_list_of_an_outdated_answer_does_not_count);
-        RUN(test_a_shorter_list_without_ids_is_as_a_lower_epoch);
-        RUN(test_a_shorter_list_with_an_id_once_is_as_a_lower_epoch);
-        RUN(test_a_shorter_list_moves_no_facts_between_partitions);
-        RUN(test_no_leader_is_not_broker_0_and_follows_it);
-        RUN(test_a_leader_hint_may_be_of_broker_0_and_epoch_0);
-        RUN(test_partitions_are_paired_by_id);
-        RUN(test_duplicate_topics_are_refused_whole);
-        RUN(test_a_topic_without_name_and_error_is_refused_whole);
-        RUN(test_duplicate_partitions_are_refused_whole);
-        RUN(test_negative_ids_are_refused_whole);
-        RUN(test_extreme_numbers_are_numbers);
-        return 0;
-}
+TEST_MAIN()

@@ -10,13 +10,13 @@ static void hour(rdmeta_conf_t *conf) {
         conf->max_age_us = 3600 * CW_S;
 }
 
-static void test_a_lower_epoch_of_one_broker_is_believed_after_15_min(void) {
+TEST(test_a_lower_epoch_of_one_broker_is_believed_after_15_min) {
         cw_script(hour, "say t#a 0:1@5 | 90x kept t#a 0:2@3 & wait 10 |"
                         " taken t#a 0:2@3 | leader 0 2");
 }
 
 /* The caller asks the same server again and again, with or without its id. */
-static void test_a_lower_epoch_of_one_broker_is_believed_once_stale(void) {
+TEST(test_a_lower_epoch_of_one_broker_is_believed_once_stale) {
         int broker;
 
         for (broker = -1; broker < 2; broker++)
@@ -27,7 +27,7 @@ static void test_a_lower_epoch_of_one_broker_is_believed_once_stale(void) {
                           broker);
 }
 
-static void test_a_row_that_rises_begins_the_count_anew(void) {
+TEST(test_a_row_that_rises_begins_the_count_anew) {
         static const char *const rises[] = {"by 2 & say t#a 0:2@11 1:2@9",
                                             "hint 0 2 11"};
         int k;
@@ -64,7 +64,7 @@ static int leaders(cw_t *w) {
         return n;
 }
 
-static void test_a_lower_epoch_here_and_there_leaves_no_topic_stale(void) {
+TEST(test_a_lower_epoch_here_and_there_leaves_no_topic_stale) {
         cw_t w;
         int i;
 
@@ -80,8 +80,7 @@ static void test_a_lower_epoch_here_and_there_leaves_no_topic_stale(void) {
 }
 
 /* The clock of row 99 goes on, while the other row is now here, now there. */
-static void test_a_lower_epoch_here_and_there_is_believed_where_it_stays(
-        void) {
+TEST(test_a_lower_epoch_here_and_there_is_believed_where_it_stays) {
         cw_t w;
         int i;
 
@@ -97,7 +96,7 @@ static void test_a_lower_epoch_here_and_there_is_believed_where_it_stays(
 }
 
 /* After UNKNOWN, an answer that is lower in one row shows them all. */
-static void test_a_lower_epoch_of_one_row_hides_no_other_after_unknown(void) {
+TEST(test_a_lower_epoch_of_one_row_hides_no_other_after_unknown) {
         cw_t w;
 
         cw_init(&w, NULL);
@@ -138,13 +137,13 @@ static void clock_of_a_row_while_another_rises(int by_hint) {
         cw_destroy(&w);
 }
 
-static void test_a_row_that_rises_leaves_the_clocks_of_others(void) {
+TEST(test_a_row_that_rises_leaves_the_clocks_of_others) {
         clock_of_a_row_while_another_rises(1);
         clock_of_a_row_while_another_rises(0);
 }
 
 /* Rewinds have any size, and end in any order. */
-static void test_each_topic_has_a_rewind_of_its_own(void) {
+TEST(test_each_topic_has_a_rewind_of_its_own) {
         int i, k, n;
         char text[512];
         cw_t w;
@@ -177,7 +176,7 @@ static void test_each_topic_has_a_rewind_of_its_own(void) {
         cw_destroy(&w);
 }
 
-static void test_a_rewind_goes_with_its_topic(void) {
+TEST(test_a_rewind_goes_with_its_topic) {
         size_t bytes = 0;
         cw_t w;
         int i;
@@ -194,124 +193,105 @@ static void test_a_rewind_goes_with_its_topic(void) {
 }
 
 /* A row of these tables is a rule, and the shortest history that shows it. */
-static void run_counts(void) {
-        RUN_SCRIPT(test_a_lower_epoch_is_believed_after_five_by_two_over_5_s,
-                   "say t#a 0:1@5 1:1@1 | insist t#a 0:2@3 1:1@1 |"
-                   " changed 1 | is t#a 0:2@3 1:1@1 |"
-                   /* from here on 3 is the highest */
-                   " taken t#a 0:3@4 1:1@1 | leader 0 3");
-        RUN_SCRIPT(test_a_lower_epoch_is_not_believed_before_5_s,
-                   "say t#a 0:1@5 | by 1,2,3 |"
-                   " 20x kept t#a 0:2@3 & wait 0.2 | leader 0 1");
-        RUN_SCRIPT(test_a_lower_epoch_is_not_believed_of_one_broker_of_many,
-                   "say t#a 0:1@5 | 20x kept t#a 0:2@3 & wait 1 | leader 0 1");
-        /* An answer for a stale topic has to count, too. */
-        RUN_SCRIPT(test_a_lower_epoch_of_a_stale_topic_needs_5_over_5_s,
-                   "say t#a 0:1@5 | wait 2000 | 5x kept t#a 0:2@3 & wait 1 |"
-                   " taken t#a 0:2@3 | leader 0 2 |"
-                   " say t#a 0:1@5 | wait 2000 | 4x kept t#a 0:2@3 & wait 5 |"
-                   " taken t#a 0:2@3");
-        /* A broker without an id may be the first one. */
-        RUN_SCRIPT(test_a_lower_epoch_of_a_broker_without_a_name_is_no_second,
-                   "say t#a 0:1@5 | by -1,1 | 20x kept t#a 0:2@3 & wait 1 |"
-                   " by 2 | taken t#a 0:2@3");
-        /* Errors and absence contain no epochs. */
-        RUN_SCRIPT(test_a_lower_epoch_is_counted_on_after_errors_and_absence,
-                   "say t#a 0:1@5; z#z 0:1@1 | by 1,1,2,2 |"
-                   " kept t#a 0:2@3 | all z#z 0:1@1 | say t!29 | wait 1 |"
-                   " 4x kept t#a 0:2@3 & say t!5 / t!29 & wait 1 |"
-                   " by 1 | taken t#a 0:2@3 | leader 0 2");
-        /* Outdated answers neither count nor end the rewind. */
-        RUN_SCRIPT(test_a_lower_epoch_of_an_outdated_answer_does_not_count,
-                   "brokers 1 | say t#a 0:1@5 1:1@5 |"
-                   " 4x kept t#a 0:2@3 1:1@5 & wait 2 | sent 0 |"
-                   " 4x kept t#a 0:2@3 1:1@5 & taken t#a 0:1@5 1:1@5 &"
-                   " wait 2 | leader 0 1 |"
-                   " sent | taken t#a 0:2@3 1:1@5 | leader 0 2");
-        /* A row that an outdated answer raises counts as risen. */
-        RUN_SCRIPT(test_a_rise_in_an_outdated_answer_ends_the_rewind,
-                   "brokers 1 | say t#a 0:1@5 1:1@5 |"
-                   " 4x kept t#a 0:2@3 1:1@5 & wait 2 |"
-                   " sent 0 | kept t#a 0:2@3 1:2@6 | leader 1 2 |"
-                   " sent | 4x kept t#a 0:2@3 1:2@6 & wait 2 |"
-                   " taken t#a 0:2@3 1:2@6");
-}
+TEST_SCRIPT(test_a_lower_epoch_is_believed_after_five_by_two_over_5_s,
+            "say t#a 0:1@5 1:1@1 | insist t#a 0:2@3 1:1@1 |"
+            " changed 1 | is t#a 0:2@3 1:1@1 |"
+            /* from here on 3 is the highest */
+            " taken t#a 0:3@4 1:1@1 | leader 0 3")
+TEST_SCRIPT(test_a_lower_epoch_is_not_believed_before_5_s,
+            "say t#a 0:1@5 | by 1,2,3 |"
+            " 20x kept t#a 0:2@3 & wait 0.2 | leader 0 1")
+TEST_SCRIPT(test_a_lower_epoch_is_not_believed_of_one_broker_of_many,
+            "say t#a 0:1@5 | 20x kept t#a 0:2@3 & wait 1 | leader 0 1")
+/* An answer for a stale topic has to count, too. */
+TEST_SCRIPT(test_a_lower_epoch_of_a_stale_topic_needs_5_over_5_s,
+            "say t#a 0:1@5 | wait 2000 | 5x kept t#a 0:2@3 & wait 1 |"
+            " taken t#a 0:2@3 | leader 0 2 |"
+            " say t#a 0:1@5 | wait 2000 | 4x kept t#a 0:2@3 & wait 5 |"
+            " taken t#a 0:2@3")
+/* A broker without an id may be the first one. */
+TEST_SCRIPT(test_a_lower_epoch_of_a_broker_without_a_name_is_no_second,
+            "say t#a 0:1@5 | by -1,1 | 20x kept t#a 0:2@3 & wait 1 |"
+            " by 2 | taken t#a 0:2@3")
+/* Errors and absence contain no epochs. */
+TEST_SCRIPT(test_a_lower_epoch_is_counted_on_after_errors_and_absence,
+            "say t#a 0:1@5; z#z 0:1@1 | by 1,1,2,2 |"
+            " kept t#a 0:2@3 | all z#z 0:1@1 | say t!29 | wait 1 |"
+            " 4x kept t#a 0:2@3 & say t!5 / t!29 & wait 1 |"
+            " by 1 | taken t#a 0:2@3 | leader 0 2")
+/* Outdated answers neither count nor end the rewind. */
+TEST_SCRIPT(test_a_lower_epoch_of_an_outdated_answer_does_not_count,
+            "brokers 1 | say t#a 0:1@5 1:1@5 |"
+            " 4x kept t#a 0:2@3 1:1@5 & wait 2 | sent 0 |"
+            " 4x kept t#a 0:2@3 1:1@5 & taken t#a 0:1@5 1:1@5 &"
+            " wait 2 | leader 0 1 |"
+            " sent | taken t#a 0:2@3 1:1@5 | leader 0 2")
+/* A row that an outdated answer raises counts as risen. */
+TEST_SCRIPT(test_a_rise_in_an_outdated_answer_ends_the_rewind,
+            "brokers 1 | say t#a 0:1@5 1:1@5 |"
+            " 4x kept t#a 0:2@3 1:1@5 & wait 2 |"
+            " sent 0 | kept t#a 0:2@3 1:2@6 | leader 1 2 |"
+            " sent | 4x kept t#a 0:2@3 1:2@6 & wait 2 |"
+            " taken t#a 0:2@3 1:2@6")
+/* Each lower answer is so in another partition: none goes back. */
+TEST_SCRIPT(test_a_lower_epoch_now_here_now_there_is_never_believed,
+            "brokers 1 | say t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:1@11 |"
+            " 50x kept t#a 0:2@10 1:1@11 2:1@11 3:1@11 4:1@11"
+            " / t#a 0:1@11 1:2@10 2:1@11 3:1@11 4:1@11"
+            " / t#a 0:1@11 1:1@11 2:2@10 3:1@11 4:1@11"
+            " / t#a 0:1@11 1:1@11 2:1@11 3:2@10 4:1@11"
+            " / t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:2@10 & wait 2 |"
+            " is t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:1@11")
+TEST_SCRIPT(test_a_lower_epoch_is_believed_where_every_answer_has_it,
+            "brokers 1 | say t#a 0:1@5 1:1@5 2:1@5 |"
+            " 5x kept t#a 0:2@3 1:2@3 2:2@3 / t#a 0:2@3 1:1@5 2:2@3"
+            " / t#a 0:2@3 1:2@3 2:1@5 / t#a 0:2@3 1:2@3 2:2@3"
+            " / t#a 0:2@3 1:2@3 2:2@3 & wait 2 |"
+            " is t#a 0:2@3 1:1@5 2:1@5 |"
+            " 4x kept t#a 0:2@3 1:2@3 2:2@3 & wait 2 |"
+            " taken t#a 0:2@3 1:2@3 2:2@3 | is t#a 0:2@3 1:2@3 2:2@3")
+TEST_SCRIPT(test_a_lower_epoch_of_the_only_broker_is_believed,
+            "brokers 1 | say t#a 0:1@5 |"
+            " 4x kept t#a 0:1@3 & wait 1.25 | taken t#a 0:1@3 |"
+            " is t#a 0:1@3")
+/* The other two brokers cannot be reached. */
+TEST_SCRIPT(test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked,
+            "candidates 1 | say t#a 0:1@5 |"
+            " 4x kept t#a 0:1@3 & wait 1.25 | taken t#a 0:1@3")
+TEST_SCRIPT(test_an_answer_that_is_not_lower_ends_the_rewind,
+            "say t#a 0:1@5 | by 1,2 | 40x say t#a 0:2@3 / t#a 0:2@3"
+            " / t#a 0:2@3 / t#a 0:1@5 & last 0 1 & wait 2")
+/* Clocks may begin anywhere, so the time between may overflow. */
+TEST_SCRIPT(test_a_rewind_lasts_from_any_time_to_any_other,
+            "brokers 1 | at -6000000000000000000 | say t#a 0:1@5 |"
+            " 4x kept t#a 0:1@3 | at 6000000000000000000 |"
+            " taken t#a 0:1@3")
+/* Each fourth answer has the id before, of another broker. */
+TEST_SCRIPT(test_a_past_id_leaves_the_clocks_of_rows,
+            "say t#z 0:1@1 1:1@1 | say t#a 0:1@5 1:1@5 | by 1,1,1,3 |"
+            " 91x leader 0 1 & wait 10 & say t#a 0:2@4 1:1@5"
+            " / t#a 0:2@4 1:2@4 / t#a 0:2@4 1:1@5"
+            " / t#z 0:1@1 1:1@1 | is t#a 0:2@4 1:1@5")
+/* Row 0 was lower for long before it rose: its clock begins anew. */
+TEST_SCRIPT(test_a_row_that_rises_loses_its_own_clock,
+            "say t#a 0:1@5 1:1@5 | say t#a 0:2@4 1:2@4 | wait 899 |"
+            " hint 0 3 6 | wait 2 | kept t#a 0:2@4 1:2@4 |"
+            " is t#a 0:3@6/r1 1:2@4")
+TEST_SCRIPT(test_an_id_already_superseded_is_believed_in_the_end,
+            "say t#a 0:1@50 | say t#b 0:2@0 | insist t#a 0:1@51 |"
+            " is t#a 0:1@51 |"
+            /* now the other one is superseded */
+            " kept t#b 0:2@0")
+TEST_SCRIPT(test_an_id_already_superseded_is_believed_of_one_once_stale,
+            "say t#a 0:1@50 | say t#b 0:2@0 |"
+            " 90x kept t#a 0:1@51 & wait 10 | taken t#a 0:1@51 |"
+            " is t#a 0:1@51")
+/* Answers that go back to different ids do not count together. */
+TEST_SCRIPT(test_an_id_already_superseded_is_not_believed_for_others,
+            "brokers 1 | say t#a 0:1@50 | say t#b 0:2@50 |"
+            " say t#c 0:2@3 |"
+            " 30x kept t#a 0:1@51 / t#b 0:1@51 / t#c 0:1@2 & wait 2 |"
+            " 30x kept t#a 0:1@51 / t#b 0:1@51 & wait 2 |"
+            " is t#c 0:2@3 | sent 1 | 30x kept t#a 0:1@51 & wait 2")
 
-static void run_rows_and_ids(void) {
-        /* Each lower answer is so in another partition: none goes back. */
-        RUN_SCRIPT(test_a_lower_epoch_now_here_now_there_is_never_believed,
-                   "brokers 1 | say t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:1@11 |"
-                   " 50x kept t#a 0:2@10 1:1@11 2:1@11 3:1@11 4:1@11"
-                   " / t#a 0:1@11 1:2@10 2:1@11 3:1@11 4:1@11"
-                   " / t#a 0:1@11 1:1@11 2:2@10 3:1@11 4:1@11"
-                   " / t#a 0:1@11 1:1@11 2:1@11 3:2@10 4:1@11"
-                   " / t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:2@10 & wait 2 |"
-                   " is t#a 0:1@11 1:1@11 2:1@11 3:1@11 4:1@11");
-        RUN_SCRIPT(test_a_lower_epoch_is_believed_where_every_answer_has_it,
-                   "brokers 1 | say t#a 0:1@5 1:1@5 2:1@5 |"
-                   " 5x kept t#a 0:2@3 1:2@3 2:2@3 / t#a 0:2@3 1:1@5 2:2@3"
-                   " / t#a 0:2@3 1:2@3 2:1@5 / t#a 0:2@3 1:2@3 2:2@3"
-                   " / t#a 0:2@3 1:2@3 2:2@3 & wait 2 |"
-                   " is t#a 0:2@3 1:1@5 2:1@5 |"
-                   " 4x kept t#a 0:2@3 1:2@3 2:2@3 & wait 2 |"
-                   " taken t#a 0:2@3 1:2@3 2:2@3 | is t#a 0:2@3 1:2@3 2:2@3");
-        RUN_SCRIPT(test_a_lower_epoch_of_the_only_broker_is_believed,
-                   "brokers 1 | say t#a 0:1@5 |"
-                   " 4x kept t#a 0:1@3 & wait 1.25 | taken t#a 0:1@3 |"
-                   " is t#a 0:1@3");
-        /* The other two brokers cannot be reached. */
-        RUN_SCRIPT(test_a_lower_epoch_is_believed_of_as_many_as_could_be_asked,
-                   "candidates 1 | say t#a 0:1@5 |"
-                   " 4x kept t#a 0:1@3 & wait 1.25 | taken t#a 0:1@3");
-        RUN_SCRIPT(test_an_answer_that_is_not_lower_ends_the_rewind,
-                   "say t#a 0:1@5 | by 1,2 | 40x say t#a 0:2@3 / t#a 0:2@3"
-                   " / t#a 0:2@3 / t#a 0:1@5 & last 0 1 & wait 2");
-        /* Clocks may begin anywhere, so the time between may overflow. */
-        RUN_SCRIPT(test_a_rewind_lasts_from_any_time_to_any_other,
-                   "brokers 1 | at -6000000000000000000 | say t#a 0:1@5 |"
-                   " 4x kept t#a 0:1@3 | at 6000000000000000000 |"
-                   " taken t#a 0:1@3");
-        /* Each fourth answer has the id before, of another broker. */
-        RUN_SCRIPT(test_a_past_id_leaves_the_clocks_of_rows,
-                   "say t#z 0:1@1 1:1@1 | say t#a 0:1@5 1:1@5 | by 1,1,1,3 |"
-                   " 91x leader 0 1 & wait 10 & say t#a 0:2@4 1:1@5"
-                   " / t#a 0:2@4 1:2@4 / t#a 0:2@4 1:1@5"
-                   " / t#z 0:1@1 1:1@1 | is t#a 0:2@4 1:1@5");
-        /* Row 0 was lower for long before it rose: its clock begins anew. */
-        RUN_SCRIPT(test_a_row_that_rises_loses_its_own_clock,
-                   "say t#a 0:1@5 1:1@5 | say t#a 0:2@4 1:2@4 | wait 899 |"
-                   " hint 0 3 6 | wait 2 | kept t#a 0:2@4 1:2@4 |"
-                   " is t#a 0:3@6/r1 1:2@4");
-        RUN_SCRIPT(test_an_id_already_superseded_is_believed_in_the_end,
-                   "say t#a 0:1@50 | say t#b 0:2@0 | insist t#a 0:1@51 |"
-                   " is t#a 0:1@51 |"
-                   /* now the other one is superseded */
-                   " kept t#b 0:2@0");
-        RUN_SCRIPT(test_an_id_already_superseded_is_believed_of_one_once_stale,
-                   "say t#a 0:1@50 | say t#b 0:2@0 |"
-                   " 90x kept t#a 0:1@51 & wait 10 | taken t#a 0:1@51 |"
-                   " is t#a 0:1@51");
-        /* Answers that go back to different ids do not count together. */
-        RUN_SCRIPT(test_an_id_already_superseded_is_not_believed_for_others,
-                   "brokers 1 | say t#a 0:1@50 | say t#b 0:2@50 |"
-                   " say t#c 0:2@3 |"
-                   " 30x kept t#a 0:1@51 / t#b 0:1@51 / t#c 0:1@2 & wait 2 |"
-                   " 30x kept t#a 0:1@51 / t#b 0:1@51 & wait 2 |"
-                   " is t#c 0:2@3 | sent 1 | 30x kept t#a 0:1@51 & wait 2");
-}
-
-int main(void) {
-        test_begin();
-        run_counts();
-        run_rows_and_ids();
-        RUN(test_a_lower_epoch_of_one_broker_is_believed_once_stale);
-        RUN(test_a_lower_epoch_of_one_broker_is_believed_after_15_min);
-        RUN(test_a_row_that_rises_begins_the_count_anew);
-        RUN(test_a_lower_epoch_here_and_there_leaves_no_topic_stale);
-        RUN(test_a_lower_epoch_here_and_there_is_believed_where_it_stays);
-        RUN(test_a_lower_epoch_of_one_row_hides_no_other_after_unknown);
-        RUN(test_a_row_that_rises_leaves_the_clocks_of_others);
-        RUN(test_each_topic_has_a_rewind_of_its_own);
-        RUN(test_a_rewind_goes_with_its_topic);
-        return 0;
-}
+TEST_MAIN()

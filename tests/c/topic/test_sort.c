@@ -55,7 +55,7 @@ static size_t names_make(test_rng_t *rng, rdmeta_memory_t *blocks,
         return n;
 }
 
-static void test_names_come_in_the_order_of_their_bytes(void) {
+TEST(test_names_come_in_the_order_of_their_bytes) {
         static rdmeta_sort_item_t items[NAMES];
         static rdmeta_topic_t *topics[NAMES];
         test_rng_t rng = test_rng(1);
@@ -84,8 +84,4 @@ static void test_names_come_in_the_order_of_their_bytes(void) {
         }
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_names_come_in_the_order_of_their_bytes);
-        return 0;
-}
+TEST_MAIN()

@@ -187,7 +187,7 @@ static void good_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         read_all(w, t);
 }
 
-static void test_a_block_of_our_own_is_good_in_every_state(void) {
+TEST(test_a_block_of_our_own_is_good_in_every_state) {
         for_each(good_block, 1, ROUNDS);
 }
 
@@ -217,7 +217,7 @@ static void short_block(builder_fixture_t *w, rdmeta_topic_t *t,
         rdmeta_cold(t)->size = (uint32_t)size;
 }
 
-static void test_a_block_cut_anywhere_is_not(void) {
+TEST(test_a_block_cut_anywhere_is_not) {
         for_each(short_block, 2, ROUNDS);
 }
 
@@ -241,7 +241,7 @@ static void flipped_block(builder_fixture_t *w, rdmeta_topic_t *t,
         }
 }
 
-static void test_a_damaged_block_is_refused_or_can_be_read(void) {
+TEST(test_a_damaged_block_is_refused_or_can_be_read) {
         for_each(flipped_block, 3, ROUNDS);
 }
 
@@ -280,7 +280,7 @@ static void moved_block(builder_fixture_t *w, rdmeta_topic_t *t,
         free(c.raw);
 }
 
-static void test_a_cold_offset_that_leads_elsewhere_is_refused(void) {
+TEST(test_a_cold_offset_that_leads_elsewhere_is_refused) {
         for_each(moved_block, 8, ROUNDS);
 }
 
@@ -325,7 +325,7 @@ static void odd_block(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         free(c.raw);
 }
 
-static void test_an_impossible_header_is_refused(void) {
+TEST(test_an_impossible_header_is_refused) {
         for_each(odd_block, 4, ROUNDS);
 }
 
@@ -384,7 +384,7 @@ static void odd_values(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
         }
 }
 
-static void test_values_below_the_least_are_refused(void) {
+TEST(test_values_below_the_least_are_refused) {
         for_each(odd_values, 5, ROUNDS);
 }
 
@@ -413,12 +413,12 @@ static void odd_reference(builder_fixture_t *w, rdmeta_topic_t *t,
                 CHECK(!good_with(t, c.offline, c.ref_width, 0, (int32_t)at));
 }
 
-static void test_references_lead_to_begins_of_lists(void) {
+TEST(test_references_lead_to_begins_of_lists) {
         for_each(odd_reference, 6, 4 * ROUNDS);
 }
 
 /* There are more units of lists than the check covers in one pass. */
-static void test_lists_of_any_length_are_checked_whole(void) {
+TEST(test_lists_of_any_length_are_checked_whole) {
         enum { ROWS = 600, MEMBERS = 149 };
         test_rng_t r = test_rng(7);
         static builder_fixture_t w;
@@ -480,7 +480,7 @@ static int same_list_is_good(uint32_t rows, uint8_t members) {
         return good;
 }
 
-static void test_rows_may_name_64_brokers_for_each_row_and_unit(void) {
+TEST(test_rows_may_name_64_brokers_for_each_row_and_unit) {
         CHECK(same_list_is_good(1000000, 64));
         CHECK(same_list_is_good(64 * 67, 65));
         CHECK(!same_list_is_good(64 * 67 + 1, 65));
@@ -489,7 +489,7 @@ static void test_rows_may_name_64_brokers_for_each_row_and_unit(void) {
 
 /* A block of our own is never refused: a list that too many rows name is stored
  * more than once. */
-static void test_a_block_of_our_own_with_long_lists_is_good(void) {
+TEST(test_a_block_of_our_own_with_long_lists_is_good) {
         test_rng_t r = test_rng(9);
         static builder_fixture_t w;
         static facts_t f;
@@ -531,7 +531,7 @@ static void test_a_block_of_our_own_with_long_lists_is_good(void) {
 
 /* With many references and many lists, the time grows with their sum, and not
  * with their product. */
-static void test_a_large_block_is_checked_in_linear_time(void) {
+TEST(test_a_large_block_is_checked_in_linear_time) {
         enum { ROWS = 16 << 20, EACH = 128, MANY = 512 << 10 };
         const size_t units = 1 + (size_t)EACH * MANY;
         const size_t size  = RDMETA_TOPIC_HEADER_SIZE + RDMETA_TOPIC_FIXED + 1 +
@@ -561,17 +561,5 @@ static void test_a_large_block_is_checked_in_linear_time(void) {
 }
 
 int main(void) {
-        test_begin();
-        RUN(test_a_block_of_our_own_is_good_in_every_state);
-        RUN(test_a_block_cut_anywhere_is_not);
-        RUN(test_a_damaged_block_is_refused_or_can_be_read);
-        RUN(test_a_cold_offset_that_leads_elsewhere_is_refused);
-        RUN(test_an_impossible_header_is_refused);
-        RUN(test_values_below_the_least_are_refused);
-        RUN(test_references_lead_to_begins_of_lists);
-        RUN(test_lists_of_any_length_are_checked_whole);
-        RUN(test_rows_may_name_64_brokers_for_each_row_and_unit);
-        RUN(test_a_block_of_our_own_with_long_lists_is_good);
-        RUN(test_a_large_block_is_checked_in_linear_time);
-        return sum == INT64_MIN;
+        return test_run_all() + (sum == INT64_MIN); /* reads are not dead */
 }

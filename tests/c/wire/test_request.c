@@ -129,7 +129,7 @@ static void check_every_way(int version, const rdmeta_str_t *names,
         gen_bytes_free(&want);
 }
 
-static void test_every_version_writes_its_fields_and_refuses_the_rest(void) {
+TEST(test_every_version_writes_its_fields_and_refuses_the_rest) {
         enum { MOST = 5, LONGEST = 300 };
         test_rng_t rng = test_rng(1);
         char texts[MOST][LONGEST];
@@ -154,7 +154,7 @@ static void test_every_version_writes_its_fields_and_refuses_the_rest(void) {
         }
 }
 
-static void test_all_topics_is_null_but_empty_at_v0(void) {
+TEST(test_all_topics_is_null_but_empty_at_v0) {
         const rdmeta_request_t all = {.asked = RDMETA_ASKED_ALL};
 
         CHECK(gives(&all, 0, "00000000"));
@@ -165,7 +165,7 @@ static void test_all_topics_is_null_but_empty_at_v0(void) {
         CHECK(gives(&all, 13, "00000000"));
 }
 
-static void test_no_topics_is_empty_and_is_unsupported_at_v0(void) {
+TEST(test_no_topics_is_empty_and_is_unsupported_at_v0) {
         const rdmeta_request_t none     = {.asked = RDMETA_ASKED_BROKERS};
         const rdmeta_request_t no_names = {.asked = RDMETA_ASKED_NAMES};
 
@@ -176,7 +176,7 @@ static void test_no_topics_is_empty_and_is_unsupported_at_v0(void) {
         CHECK(gives(&none, 12, "01000000"));
 }
 
-static void test_ids_are_asked_for_with_a_null_name(void) {
+TEST(test_ids_are_asked_for_with_a_null_name) {
         static const uint8_t ids[1][16] = {{0xab, 0xcd}};
         const rdmeta_request_t by_id    = {.asked = RDMETA_ASKED_IDS,
                                            .ids = ids, .n = 1};
@@ -187,7 +187,7 @@ static void test_ids_are_asked_for_with_a_null_name(void) {
                     "00000000"));
 }
 
-static void test_names_are_asked_for_with_a_zero_id(void) {
+TEST(test_names_are_asked_for_with_a_zero_id) {
         const rdmeta_str_t name     = GEN_STR("t");
         const rdmeta_request_t by_n = {.asked = RDMETA_ASKED_NAMES,
                                        .names = &name, .n = 1,
@@ -202,7 +202,7 @@ static void test_names_are_asked_for_with_a_zero_id(void) {
                                "010000"));
 }
 
-static void test_auto_create_off_is_refused_for_names_before_v4(void) {
+TEST(test_auto_create_off_is_refused_for_names_before_v4) {
         const rdmeta_str_t name       = GEN_STR("t");
         const rdmeta_request_t all    = {.asked = RDMETA_ASKED_ALL};
         rdmeta_request_t by_name      = {.asked = RDMETA_ASKED_NAMES,
@@ -220,7 +220,7 @@ static void test_auto_create_off_is_refused_for_names_before_v4(void) {
         CHECK(outcome(&by_name, 4) == 0);
 }
 
-static void test_a_contradiction_is_an_argument_error(void) {
+TEST(test_a_contradiction_is_an_argument_error) {
         static const uint8_t id[1][16] = {{1}}, zeros[1][16];
         static char text[32768];
         const rdmeta_str_t name   = GEN_STR("t"), empty = GEN_STR("");
@@ -252,7 +252,7 @@ static void test_a_contradiction_is_an_argument_error(void) {
                               RDMETA_ERR_ARGUMENT);
 }
 
-static void test_the_longest_name_is_32767_bytes(void) {
+TEST(test_the_longest_name_is_32767_bytes) {
         static char text[32767] = "t";
         const rdmeta_str_t name = {text, sizeof(text)};
         const rdmeta_request_t r = {.asked = RDMETA_ASKED_NAMES,
@@ -264,7 +264,7 @@ static void test_the_longest_name_is_32767_bytes(void) {
                 CHECK(outcome(&r, version) == 0);
 }
 
-static void test_a_buffer_too_small_is_left_alone(void) {
+TEST(test_a_buffer_too_small_is_left_alone) {
         const rdmeta_str_t names[]  = {GEN_STR("orders"), GEN_STR("bills")};
         const rdmeta_request_t r    = {.asked = RDMETA_ASKED_NAMES,
                                        .names = names, .n = 2,
@@ -292,7 +292,7 @@ static void test_a_buffer_too_small_is_left_alone(void) {
         }
 }
 
-static void test_versions_that_do_not_exist_are_unsupported(void) {
+TEST(test_versions_that_do_not_exist_are_unsupported) {
         static const int versions[] = {-1, 14, INT16_MAX, INT16_MIN};
         const rdmeta_request_t all  = {.asked = RDMETA_ASKED_ALL};
         size_t i;
@@ -301,17 +301,4 @@ static void test_versions_that_do_not_exist_are_unsupported(void) {
                 CHECK(outcome(&all, versions[i]) == RDMETA_ERR_UNSUPPORTED);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_version_writes_its_fields_and_refuses_the_rest);
-        RUN(test_all_topics_is_null_but_empty_at_v0);
-        RUN(test_no_topics_is_empty_and_is_unsupported_at_v0);
-        RUN(test_ids_are_asked_for_with_a_null_name);
-        RUN(test_names_are_asked_for_with_a_zero_id);
-        RUN(test_auto_create_off_is_refused_for_names_before_v4);
-        RUN(test_a_contradiction_is_an_argument_error);
-        RUN(test_the_longest_name_is_32767_bytes);
-        RUN(test_a_buffer_too_small_is_left_alone);
-        RUN(test_versions_that_do_not_exist_are_unsupported);
-        return 0;
-}
+TEST_MAIN()

@@ -149,7 +149,7 @@ static void check_same(const gen_cluster_t *cluster, int version,
  * Tests
  * --------------------------------------------------------------------- */
 
-static void test_every_version_reads_what_was_written(void) {
+TEST(test_every_version_reads_what_was_written) {
         test_rng_t rng = test_rng(1);
         gen_bytes_t b  = {0};
         int version, i;
@@ -164,7 +164,7 @@ static void test_every_version_reads_what_was_written(void) {
         gen_bytes_free(&b);
 }
 
-static void test_varints_need_not_be_minimal(void) {
+TEST(test_varints_need_not_be_minimal) {
         test_rng_t rng = test_rng(2);
         gen_bytes_t b  = {0};
         int version, i;
@@ -180,7 +180,7 @@ static void test_varints_need_not_be_minimal(void) {
         gen_bytes_free(&b);
 }
 
-static void test_tagged_fields_are_skipped_wherever_they_may_be(void) {
+TEST(test_tagged_fields_are_skipped_wherever_they_may_be) {
         gen_shape_t shape      = {.seed = 3, .brokers = 5, .topics = 10,
                                   .partitions = 4, .replication = 3};
         gen_cluster_t *cluster = gen_cluster_new(&shape);
@@ -201,7 +201,7 @@ static void test_tagged_fields_are_skipped_wherever_they_may_be(void) {
         gen_cluster_free(cluster);
 }
 
-static void test_a_large_cluster_reads_what_was_written(void) {
+TEST(test_a_large_cluster_reads_what_was_written) {
         gen_shape_t shape      = {.seed = test_seed, .brokers = 30,
                                   .first_broker = 1, .topics = 2000,
                                   .partitions = 10, .replication = 3};
@@ -220,7 +220,7 @@ static void test_a_large_cluster_reads_what_was_written(void) {
 /* There are so many of the smallest elements that the rest of the response does
  * not matter. If the decoder took one for larger than it is, it would refuse
  * them. */
-static void test_the_smallest_elements_are_accepted(void) {
+TEST(test_the_smallest_elements_are_accepted) {
         enum { MANY = 500 };
         static rdmeta_broker_t brokers[MANY];
         static gen_topic_t topics[MANY];
@@ -253,7 +253,7 @@ static void test_the_smallest_elements_are_accepted(void) {
 /* The generator and the decoder could have the same fault. So these bytes come
  * from the encoder of kafka-python 3.0, which is made from Kafka's own
  * definitions. */
-static void test_the_generator_writes_the_bytes_of_another_encoder(void) {
+TEST(test_the_generator_writes_the_bytes_of_another_encoder) {
         static const char *const golden[] = {
                 "0000000100000001000168000023840000000100000001740000000100"
                 "0000000000000000010000000200000001000000020000000100000001",
@@ -355,7 +355,7 @@ static int32_t stop_partition(void *o, const rdmeta_wire_partition_t *v) {
         return v ? stop(o) : 0;
 }
 
-static void test_a_visit_ends_the_decoding_and_is_returned(void) {
+TEST(test_a_visit_ends_the_decoding_and_is_returned) {
         static const rdmeta_wire_visitor_t stopping = {
                 stop_broker,    stop_head,  stop_topic,
                 stop_partition, stop_topic, stop_head};
@@ -379,7 +379,7 @@ static void test_a_visit_ends_the_decoding_and_is_returned(void) {
         gen_cluster_free(cluster);
 }
 
-static void test_members_that_are_null_are_skipped(void) {
+TEST(test_members_that_are_null_are_skipped) {
         static const rdmeta_wire_visitor_t none;
         gen_cluster_t *cluster = gen_odd_cluster_new(test_seed);
         gen_bytes_t b          = {0};
@@ -396,7 +396,7 @@ static void test_members_that_are_null_are_skipped(void) {
         free(cluster);
 }
 
-static void test_versions_that_do_not_exist_are_unsupported(void) {
+TEST(test_versions_that_do_not_exist_are_unsupported) {
         static const int16_t versions[] = {-1, 14, INT16_MAX, INT16_MIN};
         size_t i;
         int version;
@@ -410,16 +410,4 @@ static void test_versions_that_do_not_exist_are_unsupported(void) {
                 CHECK(rdmeta_wire_fields((int16_t)version) != 0);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_version_reads_what_was_written);
-        RUN(test_varints_need_not_be_minimal);
-        RUN(test_tagged_fields_are_skipped_wherever_they_may_be);
-        RUN(test_a_large_cluster_reads_what_was_written);
-        RUN(test_the_smallest_elements_are_accepted);
-        RUN(test_the_generator_writes_the_bytes_of_another_encoder);
-        RUN(test_a_visit_ends_the_decoding_and_is_returned);
-        RUN(test_members_that_are_null_are_skipped);
-        RUN(test_versions_that_do_not_exist_are_unsupported);
-        return 0;
-}
+TEST_MAIN()

@@ -28,7 +28,7 @@ static rdmeta_err_t check_copy(const uint8_t *data, size_t len, int version,
 }
 
 /* A prefix that lacks only a last zero must not pass with the flag either. */
-static void test_every_prefix_is_malformed(void) {
+TEST(test_every_prefix_is_malformed) {
         test_rng_t rng = test_rng(1);
         gen_bytes_t b  = {0};
         int version, i;
@@ -70,7 +70,7 @@ static gen_cluster_t *small_cluster(void) {
         return cluster;
 }
 
-static void test_every_corruption_of_a_byte_is_survived(void) {
+TEST(test_every_corruption_of_a_byte_is_survived) {
         gen_cluster_t *cluster = small_cluster();
         gen_bytes_t b          = {0};
         int version, value;
@@ -97,7 +97,7 @@ static void test_every_corruption_of_a_byte_is_survived(void) {
         gen_cluster_free(cluster);
 }
 
-static void test_heavy_corruption_is_survived(void) {
+TEST(test_heavy_corruption_is_survived) {
         test_rng_t rng = test_rng(2);
         gen_bytes_t b  = {0};
         int i, n;
@@ -117,7 +117,7 @@ static void test_heavy_corruption_is_survived(void) {
         gen_bytes_free(&b);
 }
 
-static void test_no_bytes_at_all_are_malformed(void) {
+TEST(test_no_bytes_at_all_are_malformed) {
         size_t offset = 1;
         const rdmeta_wire_visitor_t none = {0};
         int version;
@@ -136,7 +136,7 @@ static void test_no_bytes_at_all_are_malformed(void) {
  * Trailing bytes
  * --------------------------------------------------------------------- */
 
-static void test_a_trailing_zero_is_tolerated_where_asked_for(void) {
+TEST(test_a_trailing_zero_is_tolerated_where_asked_for) {
         const int32_t flag     = RDMETA_REQ_TOLERATE_TRAILING;
         gen_cluster_t *cluster = gen_odd_cluster_new(test_seed);
         gen_bytes_t b          = {0};
@@ -234,7 +234,7 @@ static size_t refused_at(const gen_bytes_t *b, int version, uint64_t visits) {
 
 /* The decoder fails at the count, and not when the bytes run out. By then it
  * would have looped, or allocated, by a number that an attacker chose. */
-static void test_counts_beyond_the_input_are_refused_at_once(void) {
+TEST(test_counts_beyond_the_input_are_refused_at_once) {
         static const int64_t counts[] = {50, 1000, 65536, INT32_MAX - 1,
                                          INT32_MAX};
         gen_bytes_t b = {0};
@@ -256,7 +256,7 @@ static void test_counts_beyond_the_input_are_refused_at_once(void) {
         gen_bytes_free(&b);
 }
 
-static void test_null_arrays_are_refused_but_for_lists_of_ids(void) {
+TEST(test_null_arrays_are_refused_but_for_lists_of_ids) {
         gen_bytes_t b = {0};
         int version, place;
 
@@ -272,7 +272,7 @@ static void test_null_arrays_are_refused_but_for_lists_of_ids(void) {
         gen_bytes_free(&b);
 }
 
-static void test_negative_counts_are_refused(void) {
+TEST(test_negative_counts_are_refused) {
         static const int32_t counts[] = {-2, -100, INT32_MIN};
         gen_bytes_t b = {0};
         size_t i;
@@ -293,7 +293,7 @@ static void test_negative_counts_are_refused(void) {
         gen_bytes_free(&b);
 }
 
-static void test_a_null_host_is_malformed(void) {
+TEST(test_a_null_host_is_malformed) {
         const rdmeta_broker_t broker = {.id = 1, .port = 9092};
         gen_bytes_t b                = {0};
         uint64_t no_tags             = 0;
@@ -312,7 +312,7 @@ static void test_a_null_host_is_malformed(void) {
 }
 
 /* v11 and v12 have no other difference. */
-static void test_a_null_topic_name_is_malformed_before_v12(void) {
+TEST(test_a_null_topic_name_is_malformed_before_v12) {
         gen_topic_t topic     = {.error = 100, .id = {1}};
         gen_cluster_t cluster = {.topics = &topic, .topic_count = 1};
         gen_bytes_t b         = {0};
@@ -323,17 +323,4 @@ static void test_a_null_topic_name_is_malformed_before_v12(void) {
         gen_bytes_free(&b);
 }
 
-int main(void) {
-        test_begin();
-        RUN(test_every_prefix_is_malformed);
-        RUN(test_every_corruption_of_a_byte_is_survived);
-        RUN(test_heavy_corruption_is_survived);
-        RUN(test_no_bytes_at_all_are_malformed);
-        RUN(test_a_trailing_zero_is_tolerated_where_asked_for);
-        RUN(test_counts_beyond_the_input_are_refused_at_once);
-        RUN(test_null_arrays_are_refused_but_for_lists_of_ids);
-        RUN(test_negative_counts_are_refused);
-        RUN(test_a_null_host_is_malformed);
-        RUN(test_a_null_topic_name_is_malformed_before_v12);
-        return 0;
-}
+TEST_MAIN()

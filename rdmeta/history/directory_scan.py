@@ -11,8 +11,15 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from rdmeta.history.arranging import arrange
+from rdmeta.history.file_listing import (
+    ListedFile,
+    Quarantined,
+    RecordingFilter,
+    bad,
+    listed,
+    listed_again,
+)
 from rdmeta.history.index import Index
-from rdmeta.history.listing import Entry, Quarantined, Wanted, bad, listed, listed_again
 from rdmeta.history.opening import HistoryFile, opened
 from rdmeta.history.schema import HistoryError
 
@@ -89,9 +96,9 @@ def look(
         raise HistoryError(f"{root}: not a directory")
     if any(time is not None and time.tzinfo is None for time in (since, until)):
         raise ValueError("since and until need a time zone, such as datetime.timezone.utc")
-    wanted = Wanted(cluster_id, session, since, until)
+    wanted = RecordingFilter(cluster_id, session, since, until)
     entries = listed(root)
-    known: dict[Entry, _Opened] = {}
+    known: dict[ListedFile, _Opened] = {}
     for _ in range(_LOOKS):
         found = _look(root, entries, wanted, known)
         faulty = [os.path.relpath(each.path, root) for each in found.quarantined]
@@ -113,7 +120,7 @@ def recordings_of(found: Iterable[HistoryFile]) -> list[Recording]:
     return sorted(made, key=lambda r: (r.cluster_id, r.observed_from, r.session))
 
 
-def _in_time(found: list[HistoryFile], wanted: Wanted) -> list[HistoryFile]:
+def _in_time(found: list[HistoryFile], wanted: RecordingFilter) -> list[HistoryFile]:
     """Returns the files of the recordings that have a part in the time."""
     sessions = {
         recording.session
@@ -123,7 +130,9 @@ def _in_time(found: list[HistoryFile], wanted: Wanted) -> list[HistoryFile]:
     return [file for file in found if file.session in sessions]
 
 
-def _look(root: Path, entries: list[Entry], wanted: Wanted, known: dict[Entry, _Opened]) -> Found:
+def _look(
+    root: Path, entries: list[ListedFile], wanted: RecordingFilter, known: dict[ListedFile, _Opened]
+) -> Found:
     """Returns what the entries are; `known` are those that this look has opened, and gets more."""
     index = Index(root)
     good: list[HistoryFile] = []

@@ -17,16 +17,16 @@ from collections import deque
 from collections.abc import Collection, Iterable
 
 from rdmeta._core import DENIED, INVALID, MetadataCache
-from rdmeta.client.actions import Kind
+from rdmeta.client.actions import RequestKind
 from rdmeta.client.events import Problem
-from rdmeta.client.fast import DUE, Why
 from rdmeta.client.flights import Flight
+from rdmeta.client.retry_schedule import DUE, Why
 from rdmeta.client.state import State
 from rdmeta.core import waits
 from rdmeta.errors import Error, from_code
 from rdmeta.model import Advice, Applied, Change
 
-__all__ = ["Looking"]
+__all__ = ["CacheScan"]
 
 # So many change records are read; more would cost too much, and are treated as "anything".
 MOST_RECORDS = 1000
@@ -36,7 +36,7 @@ LISTENER_NOT_FOUND = 72
 UNKNOWN_STATE = waits.UNKNOWN_TOPIC
 
 
-class Looking:
+class CacheScan:
     """Compares the cache with what the policy knew."""
 
     def __init__(self, state: State) -> None:
@@ -91,7 +91,7 @@ class Looking:
             _, name = self._propagating.popleft()
             since = self._s.unknown.get(name)
             if since is not None and since + self._s.config.propagation_max <= now:
-                self._s.fast.drop(Why.UNKNOWN, name)
+                self._s.schedule.drop(Why.UNKNOWN, name)
         if self._propagating:
             self._s.later(self._propagating[0][0])
 
@@ -102,7 +102,7 @@ class Looking:
     ) -> int:
         """Looks at those of the watched topics that changed."""
         s = self._s
-        fast = s.fast.names()
+        fast = s.schedule.names()
         if records is not None:
             changed = {record.topic for record in records if record.topic}
         else:
@@ -110,17 +110,17 @@ class Looking:
             changed = {watched[i] for i in s.cache._changed(watched, since)}
         self._changed = changed
         marks = {name: _mark(s.cache, name) for name in fast if name in changed}
-        moved = s.fast.progressed(marks, now)
+        moved = s.schedule.progressed(marks, now)
         moved += s.suspects.changed(changed, now, all_asked)
         over, topics = s.complaints.changed(changed)
         for name in topics:
-            s.fast.drop(Why.COMPLAINT, name)
+            s.schedule.drop(Why.COMPLAINT, name)
         return moved + over
 
     def _follow_records(self, records: Collection[Change] | None) -> None:
         """Reads the change records, unless they are too many: topics that came, went, returned."""
         s = self._s
-        if s.demand.has_patterns:
+        if s.subscriptions.has_patterns:
             if records is None:
                 self.match_patterns()
             else:
@@ -130,18 +130,18 @@ class Looking:
                     if r.topic and (r.kind in _CAME or r.kind == "topic_removed")
                 }
                 added = [name for name, there in is_there.items() if there]
-                s.demand.match(added, is_there.keys() - set(added))
+                s.subscriptions.match(added, is_there.keys() - set(added))
         if records is not None:
             self.recreated += [
                 r.topic
                 for r in records
-                if r.kind == "topic_recreated" and r.topic and r.topic in s.demand
+                if r.kind == "topic_recreated" and r.topic and r.topic in s.subscriptions
             ]
 
     def match_patterns(self) -> None:
         """Looks for the topics of every pattern among all that the cache knows."""
         cache = self._s.cache
-        self._s.demand.match_all(lambda prefix: cache.names(prefix=prefix, allow_stale=True))
+        self._s.subscriptions.match_all(lambda prefix: cache.names(prefix=prefix, allow_stale=True))
 
     def _records(self, since: int) -> Collection[Change] | None:
         changes = self._s.cache.changes(since)
@@ -158,28 +158,31 @@ class Looking:
         due = {
             name: why
             for name, why in found.items()
-            if name in s.demand or (why & Why.KEPT_BACK and s.demand.has_pattern_for(name))
+            if name in s.subscriptions
+            or (why & Why.KEPT_BACK and s.subscriptions.has_pattern_for(name))
         }
-        asked = [name for name in found if name in due or name in s.fast]
+        asked = [name for name in found if name in due or name in s.schedule]
         if not any(found[name] & Why.KEPT_BACK for name in asked):
             s.nodes.clear_behind()
         self.is_any_absent = any(why & Why.ABSENT for why in due.values())
         leaderless = [name for name in due if found[name] & Why.NO_LEADER]
-        begun = [n for n in leaderless if n in self._changed or not s.fast.why(n) & Why.NO_LEADER]
+        begun = [
+            n for n in leaderless if n in self._changed or not s.schedule.why(n) & Why.NO_LEADER
+        ]
         self._changed = set()
-        dropped = s.fast.assign(DUE, due, now)
+        dropped = s.schedule.assign(DUE, due, now)
         for name in begun:
             until = s.elections.open(name, now, lambda each: each.leaderless)
-            s.fast.hurry(name, now, until)
+            s.schedule.hurry(name, now, until)
         return len(dropped)
 
     def _look_at_unknown(self, now: float) -> int:
         """Drops the unknown topics that are known now."""
         s = self._s
-        found = [n for n in s.unknown if n not in s.demand or not _is_unknown(s.cache, n)]
+        found = [n for n in s.unknown if n not in s.subscriptions or not _is_unknown(s.cache, n)]
         for name in found:
             del s.unknown[name]
-            s.fast.drop(Why.UNKNOWN, name)
+            s.schedule.drop(Why.UNKNOWN, name)
         return len(found)
 
     def unknown(self, names: Iterable[str], now: float) -> None:
@@ -188,13 +191,13 @@ class Looking:
         That request was the first of their fast schedule.
         """
         s = self._s
-        missing = [name for name in names if name in s.demand and name not in s.unknown]
+        missing = [name for name in names if name in s.subscriptions and name not in s.unknown]
         found = _unknown_among(s.cache, missing)
         for name in found:
             s.unknown[name] = now
-            s.fast.add(Why.UNKNOWN, name, now)
+            s.schedule.add(Why.UNKNOWN, name, now)
             self._propagating.append((now + s.config.propagation_max, name))
-        s.fast.asked(found, now)
+        s.schedule.asked(found, now)
 
     def answered(self, flight: Flight, applied: Applied, now: float) -> None:
         """Finds the needed topics that an answer should have brought, and did not."""
@@ -202,8 +205,8 @@ class Looking:
 
     def _missing(self, flight: Flight, applied: Applied) -> Iterable[str]:
         s = self._s
-        if flight.kind is Kind.FULL and not flight.asked:
-            names: Collection[str] = s.demand.names()
+        if flight.kind is RequestKind.FULL and not flight.asked:
+            names: Collection[str] = s.subscriptions.names()
         elif (
             applied.negative
             or applied.topics < len(flight.asked)
@@ -227,7 +230,7 @@ class Looking:
     def look_at_waits_for(self, name: str, now: float) -> None:
         """Ends the waits for one topic if it is there, denied or invalid; a wait is a use of it."""
         s = self._s
-        s.demand.touch(name, now)
+        s.subscriptions.touch(name, now)
         for waiter in s.waiters.of_topic(name):
             try:
                 found, _ = waits.look(s.cache, name, waiter.partition, waiter.first_answer)
@@ -235,7 +238,7 @@ class Looking:
                 s.waiters.finish(waiter.number, error)
             else:
                 if found is not None:
-                    s.demand.keep(name)
+                    s.subscriptions.keep(name)
                     s.waiters.finish(waiter.number, None)
 
     # ---- errors of topics ----
@@ -251,7 +254,7 @@ class Looking:
         if applied.negative:
             for state in (UNKNOWN_STATE, DENIED, INVALID):
                 names = s.cache.names(state=state)
-                errors.update((name, state) for name in names if name in s.demand)
+                errors.update((name, state) for name in names if name in s.subscriptions)
         for name, state in errors.items():
             if self._reported.get(name) != state:
                 error = from_code(state, f"topic {name!r}")
@@ -273,8 +276,8 @@ class Looking:
     def _report_listeners(self, count: int) -> None:
         s = self._s
         found: list[str] = []
-        for name in s.fast.names():
-            topic = s.cache.topic(name, None) if s.fast.why(name) & Why.NO_LEADER else None
+        for name in s.schedule.names():
+            topic = s.cache.topic(name, None) if s.schedule.why(name) & Why.NO_LEADER else None
             partitions = topic.partitions if topic else ()
             found += [f"{name}-{p.partition}" for p in partitions if p.error == LISTENER_NOT_FOUND]
             if len(found) >= MOST_PARTITIONS:
@@ -310,6 +313,6 @@ def _unknown_among(cache: MetadataCache, names: list[str]) -> list[str]:
 
 def forget_excluded(state: State, flight: Flight) -> None:
     """Removes the topics of topic.blacklist that an answer about all topics, or ids, brought."""
-    if state.demand.has_exclusions and flight.topics and not flight.asked:
+    if state.subscriptions.has_exclusions and flight.topics and not flight.asked:
         names = state.cache.names(allow_stale=True)
-        state.cache.forget([name for name in names if state.demand.is_excluded(name)])
+        state.cache.forget([name for name in names if state.subscriptions.is_excluded(name)])

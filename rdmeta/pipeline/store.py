@@ -26,8 +26,8 @@ from rdmeta._atomic import AtomicFile
 from rdmeta.pipeline.errors import PipelineError
 
 __all__ = [
-    "Entry",
-    "Place",
+    "StoredFile",
+    "Store",
     "as_text",
     "contacted",
     "is_asking",
@@ -67,7 +67,7 @@ def as_text(path: str) -> str:
     return os.fsencode(path).decode(errors="replace")
 
 
-class Entry(NamedTuple):
+class StoredFile(NamedTuple):
     """A file of a place: its path in it with "/", its size in bytes and its time in ns."""
 
     name: str
@@ -75,7 +75,7 @@ class Entry(NamedTuple):
     mtime_ns: int
 
 
-class Place:
+class Store:
     """A folder, by its path or by a URI of `pyarrow.fs`. It need not exist.
 
     Raises PipelineError for a path that is empty or not UTF-8, and for a URI that pyarrow does not
@@ -96,8 +96,8 @@ class Place:
                 self._store = None
         self._root = self._root.rstrip("/") or "/"
 
-    def __reduce__(self) -> tuple[type[Place], tuple[str]]:
-        return Place, (self.where,)
+    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
+        return Store, (self.where,)
 
     @property
     def is_local(self) -> bool:
@@ -118,7 +118,7 @@ class Place:
             return os.path.isdir(self._root)
         return bool(self._info(self._root).type == fs.FileType.Directory)
 
-    def files(self, below: str = "") -> Iterator[Entry]:
+    def files(self, below: str = "") -> Iterator[StoredFile]:
         """Yields all files below a folder of the place; leftovers of writers are among them.
 
         Links are followed; a folder is entered once. Raises OSError if a folder cannot be read. A
@@ -131,7 +131,7 @@ class Place:
         for info in self._infos(top):
             if info.type == fs.FileType.File:
                 name = info.path[len(self._root) :].lstrip("/")
-                yield Entry(name, info.size, info.mtime_ns or 0)
+                yield StoredFile(name, info.size, info.mtime_ns or 0)
 
     def mtime_ns(self, name: str) -> int:
         """Returns the time of a file that is there, as `files` has it; raises OSError."""
@@ -177,7 +177,7 @@ class Place:
             else:
                 self._store.delete_file(self.path(name))
 
-    def _local_files(self, top: str) -> Iterator[Entry]:
+    def _local_files(self, top: str) -> Iterator[StoredFile]:
         entered: set[tuple[int, int]] = set()
         walk = os.walk(top, onerror=_raise_unless_missing, followlinks=True)
         for folder, folders, names in walk:
@@ -195,7 +195,7 @@ class Place:
                     continue
                 # A name that is no text cannot be shown; it is no file of ours.
                 inside = as_text(os.path.relpath(path, self._root))
-                yield Entry(inside, found.st_size, found.st_mtime_ns)
+                yield StoredFile(inside, found.st_size, found.st_mtime_ns)
 
     def _infos(self, top: str) -> list[Any]:
         selector = fs.FileSelector(top, recursive=True, allow_not_found=True)
@@ -217,7 +217,7 @@ class Place:
             raise OSError(f"{self.shown(name)}: {there} of {size} bytes have arrived")
 
 
-def contacted(where: str | os.PathLike[str], timeout: float) -> Place:
+def contacted(where: str | os.PathLike[str], timeout: float) -> Store:
     """Returns a place; asks an object store for it, so that one without an answer ends a run soon.
 
     A signal, such as that of Ctrl-C, ends the wait: pyarrow's own calls pass over signals.
@@ -229,15 +229,15 @@ def contacted(where: str | os.PathLike[str], timeout: float) -> Place:
             f"timeout must be a number of seconds above 0 and below 1e9, not {timeout!r}"
         )
     if not is_uri(os.fspath(where)):
-        return Place(where)
-    done: SimpleQueue[Place | Exception] = SimpleQueue()
+        return Store(where)
+    done: SimpleQueue[Store | Exception] = SimpleQueue()
 
     def ask() -> None:
         try:
-            place = Place(where)
-            if not place.is_local:
-                place._info(place.path())
-            done.put(place)
+            store = Store(where)
+            if not store.is_local:
+                store._info(store.path())
+            done.put(store)
         except Exception as error:
             done.put(error)
 
@@ -249,7 +249,7 @@ def contacted(where: str | os.PathLike[str], timeout: float) -> Place:
             f"{where}: the store did not answer within {timeout:g} s: check the network"
             " and its credentials, or give it longer with --timeout"
         ) from None
-    if isinstance(found, Place):
+    if isinstance(found, Store):
         return found
     if isinstance(found, (OSError, PipelineError)):
         raise found
@@ -309,9 +309,9 @@ class Upload(AtomicFile):
     An exception between two calls would close the stream, and leave a cut object.
     """
 
-    def __init__(self, place: Place, name: str) -> None:
-        super().__init__(name, place.shown(name))
-        self._place, self._target = place, name
+    def __init__(self, store: Store, name: str) -> None:
+        super().__init__(name, store.shown(name))
+        self._store, self._target = store, name
         descriptor, path = tempfile.mkstemp(prefix="rdmeta-", suffix=".tmp")
         os.close(descriptor)
         self.path = Path(path)
@@ -322,7 +322,7 @@ class Upload(AtomicFile):
     def name_it(self) -> None:
         """Uploads the file, and removes it here."""
         with self.naming():
-            self._place._upload(self.path, self._target)
+            self._store._upload(self.path, self._target)
             self.path.unlink()
 
     def sync_folder(self) -> None:

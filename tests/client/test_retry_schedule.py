@@ -7,8 +7,8 @@ import pytest
 from policy_driver import ADDRESSES, Driver, T, names_of, topic
 
 from rdmeta import ALL, TransportError
-from rdmeta.client import elections
-from rdmeta.client.actions import Kind
+from rdmeta.client import election_windows
+from rdmeta.client.actions import RequestKind
 
 NO_LEADER = -1
 
@@ -165,7 +165,7 @@ def test_a_name_in_flight_is_asked_again_by_force() -> None:
     d.connect()
     d.policy.refresh(d.now, ["orders"], force=True)
     d.poll()
-    assert [send.kind for send in d.sends] == [Kind.FULL, Kind.NAMES]
+    assert [send.kind for send in d.sends] == [RequestKind.FULL, RequestKind.NAMES]
 
 
 def test_a_name_that_failed_is_in_flight_no_longer() -> None:
@@ -176,7 +176,7 @@ def test_a_name_that_failed_is_in_flight_no_longer() -> None:
     d.open.clear()
     d.policy.on_failure(send.number, d.now, TransportError("not sent"))
     d.wait(0.13)
-    assert names_of(d.sent(Kind.NAMES)) == ["orders"]
+    assert names_of(d.sent(RequestKind.NAMES)) == ["orders"]
 
 
 # ---- the budget ---------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_an_hour_without_a_leader_costs_no_more_after_the_time_of_an_election(
 ) -> None:
     after = []
     for seconds in (15.0, 0.0):  # 0: as if there were no elections
-        monkeypatch.setattr(elections, "ELECTION_S", seconds)
+        monkeypatch.setattr(election_windows, "ELECTION_S", seconds)
         d = Driver(topics=["orders"], refresh_interval=None)
         d.start(topic("orders", NO_LEADER))
         times = play(d, 3600, topic("orders", NO_LEADER), step=0.05)
@@ -382,7 +382,7 @@ def refresh_times(d: Driver, n: int) -> list[float]:
         while waiter not in d.finished:
             d.wait(0.001)
             for send in list(d.open.values()):
-                if send.kind is Kind.FULL:
+                if send.kind is RequestKind.FULL:
                     times.append(d.sent_at[send.number])
                 d.answer(send, topic("orders"), topic("audit"))
     return times
@@ -402,7 +402,7 @@ def test_a_new_topic_resets_the_equivalent_answers() -> None:
     refresh_times(d, 6)
     d.policy.need(["new"], d.now)
     d.wait(0.011)
-    d.answer(d.sent(Kind.NEW), topic("new"))
+    d.answer(d.sent(RequestKind.NEW), topic("new"))
     start = d.now
     assert refresh_times(d, 1)[0] == pytest.approx(start)
 
@@ -509,4 +509,4 @@ def test_a_full_refresh_whose_names_are_in_flight_returns_if_they_fail() -> None
     d.poll()
     d.answer(complaint, topic("orders", 2, 2), cluster_id="another")
     d.wait(40)
-    assert any(send.kind is Kind.FULL for send in d.sends[1:])
+    assert any(send.kind is RequestKind.FULL for send in d.sends[1:])

@@ -10,7 +10,7 @@ import pytest
 
 import rdmeta
 from rdmeta.cli.messages import BadInputError, Messages
-from rdmeta.cli.options import Where, new_file
+from rdmeta.cli.shared_options import Where, new_file
 from rdmeta.errors import ConfigError
 
 

@@ -19,13 +19,13 @@ from rdmeta.history.schema import moment
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
 
-__all__ = ["Wanted", "chosen", "groups_of", "needed", "times_of"]
+__all__ = ["RowFilter", "chosen", "groups_of", "needed", "times_of"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowFilter:
     """The topics and the time of a read, in microseconds since 1970; None is no limit.
 
     Only tables of a state take `partitions`, and history leaves them to Spark.
@@ -41,7 +41,7 @@ class Wanted:
     partitions: frozenset[int] | None = None
 
     @classmethod
-    def of(cls, options: Options) -> Wanted:
+    def of(cls, options: Options) -> RowFilter:
         """Returns what the options ask for."""
         return cls(options.clusters, None, options.topics, options.since_us, options.until_us)
 
@@ -72,7 +72,7 @@ def times_of(table: str) -> tuple[str, str]:
     return "seen_from", "seen_to"
 
 
-def needed(table: str, columns: pa.Schema, wanted: Wanted) -> list[str]:
+def needed(table: str, columns: pa.Schema, wanted: RowFilter) -> list[str]:
     """Returns the columns to read: those of the result, and those by which rows are chosen."""
     names = [*columns.names]
     if wanted.since_us is not None or wanted.until_us is not None:
@@ -84,7 +84,7 @@ def needed(table: str, columns: pa.Schema, wanted: Wanted) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def chosen(rows: Rows, table: str, wanted: Wanted) -> Rows:
+def chosen(rows: Rows, table: str, wanted: RowFilter) -> Rows:
     """Returns the rows that are wanted."""
     mask: Any = None
     for part in _masks(rows, table, wanted):
@@ -92,7 +92,7 @@ def chosen(rows: Rows, table: str, wanted: Wanted) -> Rows:
     return rows if mask is None else rows.filter(mask)
 
 
-def _masks(rows: Any, table: str, wanted: Wanted) -> Iterator[Any]:
+def _masks(rows: Any, table: str, wanted: RowFilter) -> Iterator[Any]:
     begin, end = times_of(table)
     if wanted.since_us is not None:
         since = _scalar(wanted.since_us)
@@ -106,7 +106,7 @@ def _masks(rows: Any, table: str, wanted: Wanted) -> Iterator[Any]:
         yield pc.is_in(rows.column("topic"), pa.array(sorted(wanted.topics), pa.string()))
 
 
-def groups_of(metadata: Any, table: str, wanted: Wanted) -> list[int]:
+def groups_of(metadata: Any, table: str, wanted: RowFilter) -> list[int]:
     """Returns the row groups of a Parquet file that may have wanted rows, by their bounds."""
     groups = range(metadata.num_row_groups)
     if wanted.since_us is None and wanted.until_us is None and wanted.topics is None:
@@ -114,7 +114,7 @@ def groups_of(metadata: Any, table: str, wanted: Wanted) -> list[int]:
     return [each for each in groups if _may_have(metadata.row_group(each), table, wanted)]
 
 
-def _may_have(group: Any, table: str, wanted: Wanted) -> bool:
+def _may_have(group: Any, table: str, wanted: RowFilter) -> bool:
     bounds = {}
     for number in range(group.num_columns):
         column = group.column(number)

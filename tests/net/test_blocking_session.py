@@ -20,7 +20,7 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError
-from rdmeta.net.blocking import Connection, Deadline
+from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.session import METADATA
 
 RANGES = {METADATA: (0, 13), 18: (0, 3)}

@@ -24,7 +24,7 @@ MANY = 1000
 Mark: TypeAlias = "tuple[str | None, int | None, int | None]"
 
 
-class Partitions(Protocol):
+class KnownLeaders(Protocol):
     """The cache from which leaders and epochs are read."""
 
     def topic(self, topic: str, default: None, *, allow_stale: bool = False) -> Topic | None: ...
@@ -33,7 +33,7 @@ class Partitions(Protocol):
 class Elections:
     """The windows, by topic and partition: that of the last epoch of each."""
 
-    def __init__(self, cache: Partitions) -> None:
+    def __init__(self, cache: KnownLeaders) -> None:
         self._cache = cache
         self._windows: dict[str, dict[int, tuple[Mark, float]]] = {}
         self._room = MANY

@@ -31,21 +31,21 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from rdmeta.client.actions import Kind, Send
+from rdmeta.client.actions import RequestKind, Send
 from rdmeta.client.backoff import JITTER, jittered
+from rdmeta.client.cache_scan import CacheScan
 from rdmeta.client.connecting import Connecting
 from rdmeta.client.events import Problem
-from rdmeta.client.fast import Why
 from rdmeta.client.flights import LONGEST_HEDGE, Attempt, Flight
-from rdmeta.client.looking import Looking
 from rdmeta.client.nodes import Link, Wish, addresses
+from rdmeta.client.retry_schedule import Why
 from rdmeta.client.state import State
 from rdmeta.client.wants import Scope, Want
 from rdmeta.config.address import Address
 from rdmeta.errors import UnsupportedVersionError
 from rdmeta.model import ALL, All
 
-__all__ = ["Asking"]
+__all__ = ["Requests"]
 
 # A FULL of up to so many topics goes before NAMES, and covers them.
 SMALL = 1000
@@ -68,12 +68,12 @@ class _Full:
     is_periodic: bool
 
 
-class Asking:
+class Requests:
     """Decides about requests of Metadata."""
 
-    def __init__(self, state: State, connecting: Connecting, looking: Looking) -> None:
+    def __init__(self, state: State, connecting: Connecting, scan: CacheScan) -> None:
         self._s = state
-        self._looking = looking
+        self._scan = scan
         self._connecting = connecting
         self._full: _Full | None = None
         # The reason of a full refresh without the names that were in flight. If their request
@@ -81,9 +81,9 @@ class Asking:
         self._left_out: str | None = None
         self._periodic_at = math.inf
         # When the full refresh that waits may leave, as the gate was when it began to wait.
-        self._promised: dict[Kind, float] = {}
+        self._promised: dict[RequestKind, float] = {}
         # Since when it waits only for the budget.
-        self._held: dict[Kind, float] = {}
+        self._held: dict[RequestKind, float] = {}
         # When the last periodic refresh of the brokers alone was scheduled; None: of topics too.
         self._brokers_alone_since: float | None = None
         # Where the next request of NAMES does not go: servers whose answer it is to confirm.
@@ -117,12 +117,12 @@ class Asking:
     def is_asking(self) -> bool:
         """Whether there is anything to ask for, or a request without an answer."""
         s = self._s
-        wanted = self._full is not None or len(s.wants) or s.demand.new
-        return bool(wanted or s.flights.metadata() or len(s.fast) or len(s.suspects))
+        wanted = self._full is not None or len(s.wants) or s.subscriptions.new
+        return bool(wanted or s.flights.metadata() or len(s.schedule) or len(s.suspects))
 
     def periodic(self, now: float) -> None:
         """Makes the periodic refresh due when its time has come."""
-        if self._brokers_alone_since is not None and not self._s.demand.is_empty:
+        if self._brokers_alone_since is not None and not self._s.subscriptions.is_empty:
             self._schedule(self._brokers_alone_since)  # topics do not wait for as long
         if now >= self._periodic_at:
             self._periodic_at = math.inf
@@ -133,7 +133,7 @@ class Asking:
         s = self._s
         if s.config.refresh_interval is None:
             return
-        is_alone = s.demand.is_empty
+        is_alone = s.subscriptions.is_empty
         self._brokers_alone_since = now if is_alone else None
         shortest = BROKERS_INTERVAL if is_alone else 0.0
         interval = max(s.config.refresh_interval, shortest)
@@ -162,11 +162,13 @@ class Asking:
     def _full_covers_fast(self) -> bool:
         """Returns whether a small full refresh has every topic of the fast schedule."""
         s = self._s
-        if s.demand.wants_all:
+        if s.subscriptions.wants_all:
             return s.topics_in_all <= SMALL
-        return s.demand.most_names <= SMALL and all(name in s.demand for name in s.fast.names())
+        return s.subscriptions.most_names <= SMALL and all(
+            name in s.subscriptions for name in s.schedule.names()
+        )
 
-    def _is_free(self, kind: Kind) -> bool:
+    def _is_free(self, kind: RequestKind) -> bool:
         return self._s.flights.of_kind(kind) is None
 
     def _may_leave(self, now: float, opens: float, is_free_of_charge: bool = False) -> bool:
@@ -188,23 +190,26 @@ class Asking:
 
     def _ask_new(self, now: float) -> None:
         s = self._s
-        if not s.demand.new or not self._is_free(Kind.NEW):
+        if not s.subscriptions.new or not self._is_free(RequestKind.NEW):
             return
-        if now < s.demand.new_at:
-            s.later(s.demand.new_at)
+        if now < s.subscriptions.new_at:
+            s.later(s.subscriptions.new_at)
             return
-        names, unkept = list(s.demand.new), s.demand.unkept()
+        names, unkept = list(s.subscriptions.new), s.subscriptions.unkept()
         if self._is_too_old(now, names):
             return
         link = self._link(now, Wish(self._names_min))
         if link is None:
             return
         to_ask = (*self._to_ask(unkept), *s.cache.hint(self._not_in_flight(names), ttl=self._ttl()))
-        s.demand.sent(names)
-        s.fast.asked(to_ask, now)
+        s.subscriptions.sent(names)
+        s.schedule.asked(to_ask, now)
         if to_ask:
             self._send(
-                now, link, self._names_flight(Kind.NEW, "need", to_ask), is_free_of_charge=True
+                now,
+                link,
+                self._names_flight(RequestKind.NEW, "need", to_ask),
+                is_free_of_charge=True,
             )
 
     # ---- FULL and BROKERS ----
@@ -212,25 +217,25 @@ class Asking:
     def _ask_full(self, now: float) -> None:
         s = self._s
         wants = s.wants.whole(Scope.NEEDED, Scope.ALL)
-        wants_all = s.demand.wants_all or any(want.scope is Scope.ALL for want in wants)
-        if s.demand.is_empty and not wants_all:
-            self._not_waiting(Kind.FULL)  # _ask_brokers() serves it
+        wants_all = s.subscriptions.wants_all or any(want.scope is Scope.ALL for want in wants)
+        if s.subscriptions.is_empty and not wants_all:
+            self._not_waiting(RequestKind.FULL)  # _ask_brokers() serves it
             return
         full, lowest = self._full, 0 if wants_all else self._names_min
-        link = self._full_link(now, Kind.FULL, full, wants, lowest)
+        link = self._full_link(now, RequestKind.FULL, full, wants, lowest)
         if link is None:
             return
         reason = full.reason if full is not None else "refresh"
         is_periodic = full is not None and full.is_periodic
         self._full = None
         self._schedule(now)
-        s.suspects.asked(s.demand.__contains__, now)
+        s.suspects.asked(s.subscriptions.__contains__, now)
         if wants_all:
-            s.fast.asked(self._served(s.fast.names()), now)
-            flight = self._flight(Kind.FULL, reason, ALL)
+            s.schedule.asked(self._served(s.schedule.names()), now)
+            flight = self._flight(RequestKind.FULL, reason, ALL)
         else:
-            flight = self._names_flight(Kind.FULL, reason, self._needed_to_ask(now, wants))
-        if not wants_all and len(flight.asked) < s.demand.most_names:
+            flight = self._names_flight(RequestKind.FULL, reason, self._needed_to_ask(now, wants))
+        if not wants_all and len(flight.asked) < s.subscriptions.most_names:
             self._left_out = reason
         if flight.topics:
             s.wants.take(wants, flight.covered)
@@ -240,27 +245,27 @@ class Asking:
 
     def _ask_brokers(self, now: float) -> None:
         s = self._s
-        full = self._full if s.demand.is_empty else None
-        scopes = (Scope.BROKERS, Scope.NEEDED) if s.demand.is_empty else (Scope.BROKERS,)
+        full = self._full if s.subscriptions.is_empty else None
+        scopes = (Scope.BROKERS, Scope.NEEDED) if s.subscriptions.is_empty else (Scope.BROKERS,)
         wants = s.wants.whole(*scopes)
         if full is None and not wants:
-            self._not_waiting(Kind.BROKERS)
+            self._not_waiting(RequestKind.BROKERS)
             return
         # Metadata v0 cannot ask for the brokers alone: it gets all topics with them.
         topics: Topics = ALL if s.nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
         lowest = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
-        link = self._full_link(now, Kind.BROKERS, full, wants, lowest)
+        link = self._full_link(now, RequestKind.BROKERS, full, wants, lowest)
         if link is None:
             return
         if full is not None:
             self._full = None
             self._schedule(now)
-        flight = self._flight(Kind.BROKERS, full.reason if full else "refresh", topics)
+        flight = self._flight(RequestKind.BROKERS, full.reason if full else "refresh", topics)
         s.wants.take(wants, flight.covered)
         self._send(now, link, flight, is_free_of_charge=full is not None and full.is_periodic)
 
     def _full_link(
-        self, now: float, kind: Kind, full: _Full | None, wants: list[Want], min_version: int
+        self, now: float, kind: RequestKind, full: _Full | None, wants: list[Want], min_version: int
     ) -> Link | None:
         """Returns the link for a full refresh, or for the brokers alone, if it may leave now."""
         if (full is None and not wants) or not self._is_free(kind):
@@ -283,12 +288,12 @@ class Asking:
             self._not_waiting(kind)
         return link
 
-    def _not_waiting(self, kind: Kind) -> None:
+    def _not_waiting(self, kind: RequestKind) -> None:
         """Notes that no full refresh of a kind waits to leave."""
         self._promised.pop(kind, None)
         self._held.pop(kind, None)
 
-    def _promise(self, kind: Kind) -> float:
+    def _promise(self, kind: RequestKind) -> float:
         """Returns when the full refresh that waits may leave.
 
         Answers to other requests move the gate. They do not put it off: topics that are asked for
@@ -299,10 +304,10 @@ class Asking:
     def _needed_to_ask(self, now: float, wants: list[Want]) -> tuple[str, ...]:
         """Returns the needed names, without those that are in flight unless a want forces them."""
         s = self._s
-        names = s.demand.names()
-        to_ask = self._to_ask(names, [name for name in _again(wants) if name in s.demand])
-        s.demand.sent(names)
-        s.fast.asked(self._served(to_ask), now)
+        names = s.subscriptions.names()
+        to_ask = self._to_ask(names, [name for name in _again(wants) if name in s.subscriptions])
+        s.subscriptions.sent(names)
+        s.schedule.asked(self._served(to_ask), now)
         return to_ask
 
     def _served(self, names: Collection[str]) -> Collection[str]:
@@ -312,11 +317,11 @@ class Asking:
         """
         if not self._around:
             return names
-        return [name for name in names if not self._s.fast.why(name) & Why.ABSENT]
+        return [name for name in names if not self._s.schedule.why(name) & Why.ABSENT]
 
     def _leave_the_rest(self, flight: Flight, wants: list[Want]) -> None:
         """Leaves to each want the names that were in flight before: NAMES asks for them later."""
-        names = self._s.demand.names() if wants else []
+        names = self._s.subscriptions.names() if wants else []
         rest = [name for name in names if name not in flight.asked]
         for want in wants:
             want.whole, want.names = False, dict.fromkeys(rest)
@@ -326,22 +331,22 @@ class Asking:
 
     def _ask_names(self, now: float) -> None:
         s = self._s
-        at = min(t for t in (s.fast.next_at(), s.suspects.next_at(), math.inf) if t is not None)
+        at = min(t for t in (s.schedule.next_at(), s.suspects.next_at(), math.inf) if t is not None)
         wants = s.wants.named()
         if wants:
             at = min(at, s.gate.opens)
         if at == math.inf:
             self._around = frozenset()  # there is nothing to confirm
             return
-        if not self._is_free(Kind.NAMES):
+        if not self._is_free(RequestKind.NAMES):
             return
-        hurried_at = min(s.fast.hurried_at(now), s.suspects.hurried_at(now))
+        hurried_at = min(s.schedule.hurried_at(now), s.suspects.hurried_at(now))
         hurried_at = max(hurried_at, self._hurried_opens)
         is_hurried = hurried_at <= now
-        fast, suspects = s.fast.due(now), s.suspects.due(now)
+        fast, suspects = s.schedule.due(now), s.suspects.due(now)
         if not is_hurried:
             s.later(hurried_at)
-            if fast and not (suspects or wants) and s.fast.all_hurry(fast):
+            if fast and not (suspects or wants) and s.schedule.all_hurry(fast):
                 return
             if not self._may_leave(now, at):
                 return
@@ -365,13 +370,13 @@ class Asking:
         s = self._s
         again = [n for want in wants for n in want.again if n in want.names]
         to_ask = dict.fromkeys(self._to_ask(names, again))
-        reason = s.fast.label(to_ask) or ("suspect" if s.suspects.due(now) else "refresh")
-        flight = self._names_flight(Kind.NAMES, reason, tuple(to_ask))
-        s.fast.skip((name for name in names if name not in to_ask), now)
-        s.fast.asked(to_ask, now)
+        reason = s.schedule.label(to_ask) or ("suspect" if s.suspects.due(now) else "refresh")
+        flight = self._names_flight(RequestKind.NAMES, reason, tuple(to_ask))
+        s.schedule.skip((name for name in names if name not in to_ask), now)
+        s.schedule.asked(to_ask, now)
         s.suspects.asked(frozenset(names).__contains__, now)
         if to_ask:
-            s.demand.sent(to_ask)
+            s.subscriptions.sent(to_ask)
             self._around = frozenset()
             if is_hurried:
                 self._hurried_opens = now + HURRIED_SHARE * s.config.fast_interval
@@ -382,7 +387,7 @@ class Asking:
     def _ask_ids(self, now: float) -> None:
         s = self._s
         want = next(iter(s.wants.whole(Scope.IDS)), None)
-        if want is None or not self._is_free(Kind.NAMES):
+        if want is None or not self._is_free(RequestKind.NAMES):
             return
         if not self._may_leave(now, s.gate.opens):
             return
@@ -394,7 +399,7 @@ class Asking:
             return
         link = self._link(now, Wish(FIRST_WITH_IDS))
         if link is not None:
-            flight = self._flight(Kind.NAMES, "refresh", want.ids, FIRST_WITH_IDS)
+            flight = self._flight(RequestKind.NAMES, "refresh", want.ids, FIRST_WITH_IDS)
             s.wants.take([want], flight.covered)
             self._send(now, link, flight)
 
@@ -405,7 +410,7 @@ class Asking:
         s = self._s
         if not self._names_min or not s.nodes.speaks_none(self._names_min):
             return False
-        if s.demand.wants_all:
+        if s.subscriptions.wants_all:
             self._ask_all_instead(now, names)
             return True
         error = UnsupportedVersionError(
@@ -415,9 +420,9 @@ class Asking:
         for name in names:
             for waiter in s.waiters.of_topic(name):
                 s.waiters.finish(waiter.number, error)
-        self._looking.unknown(names, now)
-        s.demand.sent(names)
-        s.fast.asked(names, now)
+        self._scan.unknown(names, now)
+        s.subscriptions.sent(names)
+        s.schedule.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
         self._fail(wants, error)
         if not names:
@@ -430,9 +435,9 @@ class Asking:
     def _ask_all_instead(self, now: float, names: Collection[str]) -> None:
         """Makes a refresh of all topics due, since these cannot be asked for by name."""
         s = self._s
-        self.want_full(s.fast.label(names) or "refresh")
-        s.demand.sent(names)
-        s.fast.asked(names, now)
+        self.want_full(s.schedule.label(names) or "refresh")
+        s.subscriptions.sent(names)
+        s.schedule.asked(names, now)
         s.suspects.asked(frozenset(names).__contains__, now)
         self._ask_full(now)
 
@@ -488,14 +493,14 @@ class Asking:
         return [name for name in names if not any(name in each for each in busy)] if busy else names
 
     def _flight(
-        self, kind: Kind, reason: str, topics: Topics, min_version: int | None = None
+        self, kind: RequestKind, reason: str, topics: Topics, min_version: int | None = None
     ) -> Flight:
         """Returns the flight of a request that names no topics, or ids."""
         if min_version is None:
             min_version = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
         return Flight(kind, reason, min_version, self._s.flights.hedge_after(kind), topics)
 
-    def _names_flight(self, kind: Kind, reason: str, names: tuple[str, ...]) -> Flight:
+    def _names_flight(self, kind: RequestKind, reason: str, names: tuple[str, ...]) -> Flight:
         """Returns the flight of a request by name."""
         hedge_after = self._s.flights.hedge_after(kind)
         return Flight(kind, reason, self._names_min, hedge_after, names, frozenset(names))
@@ -522,7 +527,7 @@ class Asking:
         self._connecting.tried(now)
         if not is_free_of_charge:
             s.budget.take(now)
-        elif flight.kind not in (Kind.NEW, Kind.NAMES):
+        elif flight.kind not in (RequestKind.NEW, RequestKind.NAMES):
             s.gate.begin_anew()  # it is the periodic refresh
         s.last_try = now
         s.counts[flight.reason, "hedged" if is_hedge else "sent"] += 1
@@ -536,7 +541,9 @@ class Asking:
         s = self._s
         if not len(s.wants):
             return
-        all_needed = not s.demand.wants_all and flight.asked.issuperset(s.demand.names())
+        all_needed = not s.subscriptions.wants_all and flight.asked.issuperset(
+            s.subscriptions.names()
+        )
         s.wants.cover(None if flight.topics is ALL else flight.asked, flight.covered, all_needed)
 
     # ---- outcomes ----
@@ -544,10 +551,10 @@ class Asking:
     def succeeded(self, flight: Flight, now: float) -> None:
         """Ends what an answer has covered."""
         s = self._s
-        s.fast.drop_each(Why.ONCE, s.fast if flight.topics is ALL else flight.asked)
-        s.fast.release(now)
+        s.schedule.drop_each(Why.ONCE, s.schedule if flight.topics is ALL else flight.asked)
+        s.schedule.release(now)
         s.wants.succeeded(flight.covered)
-        if self._is_free(Kind.NAMES) and self._is_free(Kind.NEW):
+        if self._is_free(RequestKind.NAMES) and self._is_free(RequestKind.NEW):
             self._left_out = None
 
     def failed(self, flight: Flight, now: float) -> None:
@@ -557,17 +564,17 @@ class Asking:
             s.cache.apply_failure(flight.request)
         s.gate.failed(now)
         s.counts[flight.reason, "failed"] += 1
-        s.wants.failed(flight.covered, s.demand.__contains__)
-        if flight.kind in (Kind.FULL, Kind.BROKERS):
+        s.wants.failed(flight.covered, s.subscriptions.__contains__)
+        if flight.kind in (RequestKind.FULL, RequestKind.BROKERS):
             self.want_full(flight.reason)
         elif self._left_out is not None:
             self.want_full(self._left_out)
-        if flight.kind is Kind.NEW:
-            self._looking.unknown(flight.asked, now)
+        if flight.kind is RequestKind.NEW:
+            self._scan.unknown(flight.asked, now)
             for name in flight.asked:
-                if name in s.demand and name not in s.unknown:
-                    s.fast.add(Why.ONCE, name, now, s.gate.opens)
-        s.fast.release(now)
+                if name in s.subscriptions and name not in s.unknown:
+                    s.schedule.add(Why.ONCE, name, now, s.gate.opens)
+        s.schedule.release(now)
         s.is_changed = True
 
 

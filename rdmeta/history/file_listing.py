@@ -12,7 +12,15 @@ from typing import NamedTuple
 from rdmeta.history.index import Stamp
 from rdmeta.history.schema import FileName, HistoryError
 
-__all__ = ["Entry", "Quarantined", "Wanted", "bad", "has_history_name", "listed", "listed_again"]
+__all__ = [
+    "ListedFile",
+    "Quarantined",
+    "RecordingFilter",
+    "bad",
+    "has_history_name",
+    "listed",
+    "listed_again",
+]
 
 _SUFFIX = ".parquet"
 
@@ -20,7 +28,7 @@ _SUFFIX = ".parquet"
 _LISTINGS = 100
 
 
-class Entry(NamedTuple):
+class ListedFile(NamedTuple):
     """A file below the directory; `reason` says why it cannot be one of history."""
 
     path: str
@@ -37,7 +45,7 @@ class Quarantined(NamedTuple):
     reason: str
 
 
-class Wanted(NamedTuple):
+class RecordingFilter(NamedTuple):
     """The recordings that a caller asks for; None: all of them."""
 
     cluster_id: str | None = None
@@ -77,17 +85,19 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
-def listed(root: Path) -> list[Entry]:
+def listed(root: Path) -> list[ListedFile]:
     """Returns the files whose names end in .parquet, in the order of their paths.
 
     Names that begin with "." or "_" are ignored. Links are followed; a folder is entered once.
     """
-    found: list[Entry] = []
+    found: list[ListedFile] = []
     _enter(str(root), "", set(), found)
     return sorted(found)
 
 
-def listed_again(root: Path, entries: Iterable[Entry], paths: Iterable[str]) -> list[Entry]:
+def listed_again(
+    root: Path, entries: Iterable[ListedFile], paths: Iterable[str]
+) -> list[ListedFile]:
     """Returns the entries after listing the folders of these paths once more."""
     folders = {os.path.dirname(path) for path in paths}
     kept = [each for each in entries if not _is_below(each.path, folders)]
@@ -111,7 +121,7 @@ def bad(root: Path, path: str, reason: str) -> Quarantined:
     return Quarantined(root / path, name.session, name.cluster_id, reason)
 
 
-def _enter(folder: str, path: str, entered: set[tuple[int, int]], found: list[Entry]) -> None:
+def _enter(folder: str, path: str, entered: set[tuple[int, int]], found: list[ListedFile]) -> None:
     try:
         about = os.stat(folder)
         if (about.st_dev, about.st_ino) in entered:
@@ -119,7 +129,7 @@ def _enter(folder: str, path: str, entered: set[tuple[int, int]], found: list[En
         entered.add((about.st_dev, about.st_ino))
         members = _members(folder)
     except OSError as error:
-        found.append(Entry(path or ".", None, f"cannot be read: {error.strerror}"))
+        found.append(ListedFile(path or ".", None, f"cannot be read: {error.strerror}"))
         return
     for each in members:
         if not _is_hidden(each.name):
@@ -142,27 +152,27 @@ def _members(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _member(
-    each: os.DirEntry[str], path: str, entered: set[tuple[int, int]], found: list[Entry]
+    each: os.DirEntry[str], path: str, entered: set[tuple[int, int]], found: list[ListedFile]
 ) -> None:
     is_named = each.name.endswith(_SUFFIX)
     try:
         if each.is_dir():
             if is_named:
-                found.append(Entry(path, None, "a folder, not a file"))
+                found.append(ListedFile(path, None, "a folder, not a file"))
             else:
                 _enter(each.path, path, entered, found)
         elif is_named:
             found.append(_file(each, path))
     except OSError as error:
         if is_named:
-            found.append(Entry(path, None, f"cannot be read: {error.strerror}"))
+            found.append(ListedFile(path, None, f"cannot be read: {error.strerror}"))
 
 
-def _file(each: os.DirEntry[str], path: str) -> Entry:
+def _file(each: os.DirEntry[str], path: str) -> ListedFile:
     about = each.stat()
     if not stat.S_ISREG(about.st_mode):
-        return Entry(path, None, "not a regular file")
-    return Entry(path, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns))
+        return ListedFile(path, None, "not a regular file")
+    return ListedFile(path, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns))
 
 
 def _day(folder: str) -> datetime | None:

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from history_files import record, rewrite
 
-from rdmeta.history import compact, files, look, looking, read
-from rdmeta.history.looking import Found
+from rdmeta.history import compact, directory_scan, files, look, read
+from rdmeta.history.directory_scan import Found
 
 CLUSTERS = tuple("ABCDEFGH")
 
@@ -46,14 +46,14 @@ def test_a_look_that_is_disturbed_again_and_again_finds_every_recording(
 ) -> None:
     directory, replace = compacted
     rows, left = read(directory), list(CLUSTERS)
-    real = looking._look
+    real = directory_scan._look
 
     def disturbed(*args: Any) -> Found:
         if left:
             replace(left.pop())
         return real(*args)
 
-    monkeypatch.setattr(looking, "_look", disturbed)
+    monkeypatch.setattr(directory_scan, "_look", disturbed)
     assert read(directory).equals(rows)
     assert look(directory).quarantined == []
 
@@ -64,7 +64,7 @@ def test_a_second_look_goes_back_to_the_folders_that_changed_alone(
     directory, replace = compacted
     seen: list[str] = []
     left = ["C"]
-    real, scandir = looking._look, os.scandir
+    real, scandir = directory_scan._look, os.scandir
 
     def disturbed(*args: Any) -> Found:
         if left:
@@ -76,7 +76,7 @@ def test_a_second_look_goes_back_to_the_folders_that_changed_alone(
         seen.append(os.path.relpath(folder, directory))
         return scandir(folder)
 
-    monkeypatch.setattr(looking, "_look", disturbed)
+    monkeypatch.setattr(directory_scan, "_look", disturbed)
     monkeypatch.setattr(os, "scandir", scanned)
     assert len(look(directory).files) == 7 * 5 + 1
     assert set(seen) == {"cluster=C/day=2025-06-01"}
@@ -111,14 +111,14 @@ def test_a_fault_that_stays_is_told_while_other_files_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record(tmp_path)[1].write_bytes(b"PAR1")
-    real = looking._look
+    real = directory_scan._look
     looks: list[list[Path]] = []
 
     def busy(*args: Any) -> Found:
         looks.append(record(tmp_path, f"cluster-{len(looks)}"))
         return real(*args)
 
-    monkeypatch.setattr(looking, "_look", busy)
+    monkeypatch.setattr(directory_scan, "_look", busy)
     assert len(look(tmp_path).quarantined) == 2
     assert len(looks) == 1
     assert len(files(tmp_path, on_error="quarantine")) > 0

@@ -10,16 +10,16 @@ from datetime import timedelta
 from itertools import groupby
 
 from rdmeta._escaping import escaped
-from rdmeta.history.listing import Wanted as WantedFiles
+from rdmeta.history.file_listing import RecordingFilter
 from rdmeta.history.opening import HistoryFile
 from rdmeta.history.schema import FileName, HistoryError, microseconds
 from rdmeta.pipeline.listing import Lister, Seen, name_of, shown
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.offsets import Key, Offset, Position
 from rdmeta.spark.source.recorded import history_place
-from rdmeta.spark.source.wanted import Wanted
+from rdmeta.spark.source.row_filter import RowFilter
 
-__all__ = ["Chain", "DataLossError", "Feed", "Piece"]
+__all__ = ["Chain", "DataLossError", "FolderFeed", "Piece"]
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ class Chain:
         return Position(version, rows, self.is_over and rows >= self.rows)
 
 
-class Feed:
+class FolderFeed:
     """Looks at a folder of recordings, again and again.
 
         for chain in Feed("history", Wanted()).chains(Offset()):
@@ -81,7 +81,7 @@ class Feed:
     folder that is not there is a ConfigError.
     """
 
-    def __init__(self, where: str, wanted: Wanted, *, fails_on_loss: bool = True) -> None:
+    def __init__(self, where: str, wanted: RowFilter, *, fails_on_loss: bool = True) -> None:
         self.where = where
         self._wanted = wanted
         self._fails_on_loss = fails_on_loss
@@ -94,21 +94,21 @@ class Feed:
         Raises HistoryError for a damaged file, and DataLossError if rows behind `start` are gone.
         A recording that `start` has read to its end may be gone or damaged.
         """
-        place = history_place(Place(self.where))
-        seen = self._seen(place, self._wanted, None)
+        store = history_place(Store(self.where))
+        seen = self._seen(store, self._wanted, None)
         sessions = {key[1]: key for key, each in start.positions.items() if each.ended}
-        self._check_faults(place, seen, sessions)
-        chains = list(self._chains(place, seen))
+        self._check_faults(store, seen, sessions)
+        chains = list(self._chains(store, seen))
         self._check_gone(start, {chain.key: chain for chain in chains})
         return sorted(chains, key=lambda chain: (chain.from_us, chain.key))
 
     def chain(self, key: Key) -> Chain | None:
         """Returns one recording as it is now, None if it is gone; raises HistoryError."""
-        place = history_place(Place(self.where))
-        seen = self._seen(place, Wanted(clusters=frozenset(key[:1])), key[1])
+        store = history_place(Store(self.where))
+        seen = self._seen(store, RowFilter(clusters=frozenset(key[:1])), key[1])
         faults = [each for each in seen.faults if each.session == key[1]]
-        self._check_faults(place, Seen(seen.files, faults), {})
-        return next((chain for chain in self._chains(place, seen) if chain.key == key), None)
+        self._check_faults(store, Seen(seen.files, faults), {})
+        return next((chain for chain in self._chains(store, seen) if chain.key == key), None)
 
     def lose(self, key: Key, problem: str) -> None:
         """Raises DataLossError, or logs one warning if the stream is to go on."""
@@ -121,7 +121,7 @@ class Feed:
             self._told.add(text)
             _log.warning("%s; the stream goes on without these rows", escaped(text))
 
-    def _check_faults(self, place: Place, seen: Seen, ended: dict[str, Key]) -> None:
+    def _check_faults(self, store: Store, seen: Seen, ended: dict[str, Key]) -> None:
         """Raises HistoryError for the first fault, but for those of recordings that are read."""
         left = [each for each in seen.faults if each.session is None or each.session not in ended]
         for session in sorted({each.session for each in left if each.session is not None}):
@@ -140,7 +140,7 @@ class Feed:
                 )
                 left = [each for each in left if each.session != session]
         for fault in left:
-            raise HistoryError(f"{shown(place, fault)}: {fault.reason}; move it elsewhere")
+            raise HistoryError(f"{shown(store, fault)}: {fault.reason}; move it elsewhere")
 
     def _check_gone(self, start: Offset, there: dict[Key, Chain]) -> None:
         for key, position in start.positions.items():
@@ -159,21 +159,21 @@ class Feed:
 
     # ---- what lies in the folder ----------------------------------------------------------------
 
-    def _seen(self, place: Place, wanted: Wanted, session: str | None) -> Seen:
-        limits = WantedFiles(None, session, wanted.since, wanted.until)
-        return _of_clusters(self._lister.seen(place, limits, wanted.clusters), wanted)
+    def _seen(self, store: Store, wanted: RowFilter, session: str | None) -> Seen:
+        limits = RecordingFilter(None, session, wanted.since, wanted.until)
+        return _of_clusters(self._lister.seen(store, limits, wanted.clusters), wanted)
 
-    def _chains(self, place: Place, seen: Seen) -> Iterator[Chain]:
+    def _chains(self, store: Store, seen: Seen) -> Iterator[Chain]:
         now_us = time.time_ns() // 1000
         for key, group in groupby(seen.files, key=lambda each: (each.cluster_id, each.session)):
             files = list(group)
-            pieces = tuple(_pieces(place, files))
+            pieces = tuple(_pieces(store, files))
             last = files[-1]
             is_over = last.ended_by is not None or now_us - pieces[-1].to_us > _OVER
             yield Chain(key, microseconds(files[0].observed_from), pieces, is_over)
 
 
-def _of_clusters(seen: Seen, wanted: Wanted) -> Seen:
+def _of_clusters(seen: Seen, wanted: RowFilter) -> Seen:
     """Returns the files and faults of the wanted clusters, and the faults of no cluster."""
     if wanted.clusters is None:
         return seen
@@ -189,11 +189,11 @@ def _of_clusters(seen: Seen, wanted: Wanted) -> Seen:
     )
 
 
-def _pieces(place: Place, files: Iterable[HistoryFile]) -> Iterator[Piece]:
+def _pieces(store: Store, files: Iterable[HistoryFile]) -> Iterator[Piece]:
     begin = 0
     for file in files:
         times = microseconds(file.observed_from), microseconds(file.observed_to)
-        name = name_of(place, file)
+        name = name_of(store, file)
         yield Piece(name, file.bytes, begin, file.rows, file.until, *times)
         begin += file.rows
 

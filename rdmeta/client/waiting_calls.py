@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rdmeta.client.actions import Call, Finish
+from rdmeta.client.actions import Finish, OtherRequest
 from rdmeta.errors import Error
 
 __all__ = ["Waiter", "Waiters"]
@@ -30,7 +30,7 @@ class Waiter:
     topic: str | None = None
     partition: int | None = None
     first_answer: object = None
-    call: Call | None = None
+    call: OtherRequest | None = None
     is_sent: bool = False
 
 

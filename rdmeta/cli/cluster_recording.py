@@ -15,7 +15,7 @@ from pathlib import Path
 from rdmeta.cli.answers import asking_every, wait_for_first
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, NO_ANSWER
-from rdmeta.cli.min_isr import Asker
+from rdmeta.cli.min_isr_asker import Asker
 from rdmeta.cli.status import Status
 from rdmeta.client.blocking import Client
 from rdmeta.client.events import Updated
@@ -27,7 +27,7 @@ try:
 except MissingExtraError as error:
     raise MissingExtraError.of("rdmeta record", "arrow") from error
 
-__all__ = ["Recording"]
+__all__ = ["ClusterRecording"]
 
 # Observations that are further apart belong to two recordings; a lower `every` does not lower it.
 _LEAST_GAP_S = 60.0
@@ -37,10 +37,10 @@ _UNNAMED = (
     " to the clusters file, and choose it with -c"
 )
 
-Told = Callable[["Recording", Path], object]
+Told = Callable[["ClusterRecording", Path], object]
 
 
-class Recording:
+class ClusterRecording:
     """Records one cluster from one broker, and from another one when that fails.
 
     `every` is the time between two answers, `flush_every` that between two files, in seconds.

@@ -24,13 +24,13 @@ class NoStateError(Error):
     """An executor has no image and no published state; the text says what to do."""
 
 
-class _Held(NamedTuple):
+class _KeptState(NamedTuple):
     task: int | None
     path: str
     state: Attached
 
 
-_held: dict[tuple[str, str | None], _Held] = {}
+_held: dict[tuple[str, str | None], _KeptState] = {}
 
 
 def state_of(name: str, published: str | None) -> Attached:
@@ -123,19 +123,19 @@ def _task() -> int | None:
     return None if context is None else context.taskAttemptId()
 
 
-def _published(path: str | None, held: _Held | None) -> _Held | None:
+def _published(path: str | None, held: _KeptState | None) -> _KeptState | None:
     """Returns the state that a process of this host publishes at a path, if there is one."""
     if path is None:
         return None
     if held is not None and held.path == path:
         return held  # it follows the file by itself, and keeps the last good one
     try:
-        return _Held(None, path, Attached(path))
+        return _KeptState(None, path, Attached(path))
     except (OSError, Error):
         return None
 
 
-def _newest(name: str, held: _Held | None) -> _Held | None:
+def _newest(name: str, held: _KeptState | None) -> _KeptState | None:
     """Returns the newest image of a name that Spark has copied to this executor.
 
     Spark may still be copying the very newest one: then the one before is the newest.
@@ -145,7 +145,7 @@ def _newest(name: str, held: _Held | None) -> _Held | None:
         if held is not None and held.path == path:
             return held
         try:
-            return _Held(None, path, Attached(path, clock=_stopped))
+            return _KeptState(None, path, Attached(path, clock=_stopped))
         except (OSError, Error):
             continue
     return None

@@ -8,26 +8,26 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from rdmeta.pipeline.place import Place
+from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import slices_of_parts
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.recorded import is_pipeline, parts_of_changes
+from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import CHANGES
 from rdmeta.spark.source.silver import parts_of_silver, slices_of_days
 from rdmeta.spark.source.slices import Slice, exact
 from rdmeta.spark.source.states import slices_of_state
-from rdmeta.spark.source.wanted import Wanted
 
-__all__ = ["Reader"]
+__all__ = ["BatchReader"]
 
 
-class Reader(DataSourceReader):
+class BatchReader(DataSourceReader):
     """Reads a table; Spark pickles it for the tasks, and then it has no options any more."""
 
     def __init__(self, options: Options, columns: pa.Schema) -> None:
         self._options = options
         self._columns = columns
-        self._wanted = Wanted.of(options)
+        self._wanted = RowFilter.of(options)
 
     def partitions(self) -> list[InputPartition]:
         """Returns the tasks; a live read asks the cluster here, once."""
@@ -42,12 +42,12 @@ class Reader(DataSourceReader):
         table, wanted = self._options.table, self._wanted
         if self._options.source != "path":
             return slices_of_state(self._options, wanted)
-        place = Place(self._options.where)
+        store = Store(self._options.where)
         if table == CHANGES:
-            return slices_of_parts(table, parts_of_changes(place, wanted), wanted)
-        if is_pipeline(place):
-            return slices_of_parts(table, parts_of_silver(place, table, wanted), wanted)
-        return slices_of_days(place, table, wanted)
+            return slices_of_parts(table, parts_of_changes(store, wanted), wanted)
+        if is_pipeline(store):
+            return slices_of_parts(table, parts_of_silver(store, table, wanted), wanted)
+        return slices_of_days(store, table, wanted)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_columns": self._columns}

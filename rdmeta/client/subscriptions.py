@@ -28,7 +28,7 @@ from typing import TypeAlias
 from rdmeta.errors import ArgumentError, InvalidTopicError
 from rdmeta.model import ALL, All, topic_fault
 
-__all__ = ["Demand", "Subscription", "literal_prefix"]
+__all__ = ["Subscriptions", "Subscription", "literal_prefix"]
 
 TOGETHER = 0.01
 AGAIN = 10.0
@@ -50,7 +50,7 @@ def literal_prefix(pattern: str) -> str:
     return body[: max(size, 0)]
 
 
-class Demand:
+class Subscriptions:
     """The needed topics."""
 
     def __init__(

@@ -16,7 +16,7 @@ from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
 
 __all__ = [
-    "Source",
+    "OptionSource",
     "Where",
     "connection_options",
     "csv_options",
@@ -39,7 +39,7 @@ _PREFIX = "RDMETA_"
 _SHORTEST_S, _LONGEST_S = 0.001, 3600.0
 
 
-class Source(NamedTuple):
+class OptionSource(NamedTuple):
     """Options, and where the user gave them: the environment, a file, -b or -X."""
 
     name: str
@@ -73,30 +73,30 @@ class Where(NamedTuple):
             )
         return found
 
-    def sources(self) -> list[tuple[str | None, list[Source]]]:
+    def sources(self) -> list[tuple[str | None, list[OptionSource]]]:
         """Returns each cluster's name, None without -c, and its options by source.
 
         A later source wins. There may be no servers among them. Secrets in the environment do not
         count for a named cluster without security.protocol: one of several may be plaintext. Raises
         as targets().
         """
-        first = Source("environment", _environment(os.environ))
-        last = [] if self.file is None else [Source(self.file, _properties(self.file))]
+        first = OptionSource("environment", _environment(os.environ))
+        last = [] if self.file is None else [OptionSource(self.file, _properties(self.file))]
         if self.bootstrap is not None:
-            last.append(Source("-b", {_SERVERS: self.bootstrap}))
-        last.append(Source("-X", dict(self.settings)))
+            last.append(OptionSource("-b", {_SERVERS: self.bootstrap}))
+        last.append(OptionSource("-X", dict(self.settings)))
         if self.clusters is None:
             return [(None, [first, *last])]
         for source in filter(lambda each: _has_servers(each.options), last):
             what = source.name if source.name == "-b" else f"{_SERVERS} of {source.name}"
             raise BadInputError(f"{what} and -c both say which cluster to ask: leave out one")
-        first = Source(first.name, _without_servers(first.options))
+        first = OptionSource(first.name, _without_servers(first.options))
         file = clusters_file()
-        found: list[tuple[str | None, list[Source]]] = []
+        found: list[tuple[str | None, list[OptionSource]]] = []
         for name, own in named_clusters(self.clusters, self.messages):
-            given = [first, Source(f"{file} [{name}]", own), *last]
+            given = [first, OptionSource(f"{file} [{name}]", own), *last]
             if not any(_PROTOCOL in source.options for source in given):
-                given[0] = Source(first.name, _without_security(first.options))
+                given[0] = OptionSource(first.name, _without_security(first.options))
             found.append((name, given))
         return found
 

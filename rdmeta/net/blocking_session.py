@@ -68,7 +68,7 @@ class Deadline:
         return seconds
 
 
-class Wait(NamedTuple):
+class PendingSocket(NamedTuple):
     """What a connection that is being made waits for: one of its sockets, or a time."""
 
     sockets: tuple[socket.socket, ...]
@@ -78,7 +78,7 @@ class Wait(NamedTuple):
     stagger: float = STAGGER
 
 
-Opening: TypeAlias = "Generator[Wait, Sequence[socket.socket], Connection]"
+Opening: TypeAlias = "Generator[PendingSocket, Sequence[socket.socket], Connection]"
 """The steps of a connection: each takes the sockets that are ready, and the last returns it."""
 
 
@@ -182,11 +182,13 @@ class Connection:
 
     def _exchange_until(
         self, holds: Callable[[], bool], deadline: Deadline, stagger: float = STAGGER
-    ) -> Generator[Wait, Sequence[socket.socket], None]:
+    ) -> Generator[PendingSocket, Sequence[socket.socket], None]:
         while not holds():
             with self._explained():
                 self._send(deadline)
-            ready = yield Wait((self._socket,), selectors.EVENT_READ, deadline.end, stagger)
+            ready = yield PendingSocket(
+                (self._socket,), selectors.EVENT_READ, deadline.end, stagger
+            )
             with self._explained():
                 if ready:
                     self._receive(deadline)
@@ -254,7 +256,7 @@ class Race:
         """Takes what begins a connection, and the servers in their order."""
         self._begin = begin
         self._untried = list(servers)
-        self._attempts: dict[Address, tuple[Opening, Wait]] = {}
+        self._attempts: dict[Address, tuple[Opening, PendingSocket]] = {}
         self._next_at = -math.inf
 
     def __enter__(self) -> Race:
@@ -315,7 +317,7 @@ class Race:
         return None
 
 
-def _ready(waits: Iterable[Wait], until: float) -> list[socket.socket]:
+def _ready(waits: Iterable[PendingSocket], until: float) -> list[socket.socket]:
     """Returns the sockets that are ready, none after that time."""
     with selectors.DefaultSelector() as selector:
         for wait in waits:
@@ -335,7 +337,7 @@ def _resolved(address: Address, family: int) -> _Endpoints:
 
 def _connect(
     found: _Endpoints, deadline: Deadline
-) -> Generator[Wait, Sequence[socket.socket], socket.socket]:
+) -> Generator[PendingSocket, Sequence[socket.socket], socket.socket]:
     """Returns the socket that is connected first; addresses are raced as RFC 8305 has it."""
     failure: OSError | None = None
     untried = list(found)
@@ -360,7 +362,7 @@ def _connect(
                 failure = TimeoutError()
                 break
             until = min(deadline.end, next_at) if untried else deadline.end
-            ready = yield Wait(tuple(attempts), selectors.EVENT_WRITE, until)
+            ready = yield PendingSocket(tuple(attempts), selectors.EVENT_WRITE, until)
             for attempt in ready:
                 attempts.remove(attempt)
                 code = attempt.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)

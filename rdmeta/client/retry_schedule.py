@@ -4,7 +4,7 @@ A Pace is one schedule: at once, then after the fast interval, doubled, +-20 %, 
 backoff. While an election may be under way the wait does not double. A pace that has seen no
 progress for 30 s goes on every 10 s. A new reason, and progress after the 30 s, begin anew.
 
-FastTopics has a pace per topic. A topic stays for as long as it has at least one reason. The
+RetrySchedule has a pace per topic. A topic stays for as long as it has at least one reason. The
 reasons come from several sources, each of which says now and then which topics it wants: assign()
 replaces what that source said before. The times are in a heap. An entry of the heap counts only if
 it has the topic's present time. So a change of a time costs one push, and no search.
@@ -25,7 +25,7 @@ from random import Random
 
 from rdmeta.client.backoff import JITTER, Backoff, jittered
 
-__all__ = ["FastTopics", "Pace", "Rules", "Why"]
+__all__ = ["RetrySchedule", "Schedule", "Rules", "Why"]
 
 SLOW_AFTER = 30.0
 SLOW_INTERVAL = 10.0
@@ -84,7 +84,7 @@ class Rules:
         return jittered(1.0, self.random)
 
 
-class Pace:
+class Schedule:
     """One schedule: `at` is the time of the next request, `since` that of the last progress."""
 
     __slots__ = ("asked_at", "at", "hurries_until", "since", "step")
@@ -138,7 +138,7 @@ class Pace:
         self.since = now
 
 
-class _Item(Pace):
+class _Item(Schedule):
     __slots__ = ("mark", "seen", "why")
 
     def __init__(self, now: float) -> None:
@@ -152,7 +152,7 @@ class _Item(Pace):
         return SLOW_AFTER if self.why & ~_MAY_PROPAGATE else rules.propagation
 
 
-class FastTopics:
+class RetrySchedule:
     """The topics of the fast schedule, by name."""
 
     def __init__(self, rules: Rules) -> None:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from rdmeta._core import code_name, partitions_for
 from rdmeta.cache import NO_LEADER, STALE, Attached
 from rdmeta.errors import Error
-from rdmeta.spark.functions.states import state_of
+from rdmeta.spark.functions.worker_state import state_of
 
 __all__ = ["counted", "leaders", "named", "partitions", "racks", "typed", "without_codes"]
 

@@ -17,7 +17,7 @@ import pytest
 
 from rdmeta._atomic import is_leftover
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.place import Entry, Place, contacted, is_asking
+from rdmeta.pipeline.store import Store, StoredFile, contacted, is_asking
 
 
 @pytest.fixture
@@ -32,15 +32,15 @@ def small_files() -> Iterator[None]:
 
 
 def test_a_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:
-    place = Place(tmp_path / "out")
-    with place.draft("a/b.parquet") as draft:
+    store = Store(tmp_path / "out")
+    with store.draft("a/b.parquet") as draft:
         draft.path.write_bytes(b"whole")
         assert is_leftover(draft.path.name)
         assert not draft.path.name.endswith(".parquet")
-        assert place.read("a/b.parquet") is None
+        assert store.read("a/b.parquet") is None
         draft.commit()
-    assert place.read("a/b.parquet") == b"whole"
-    assert [entry.name for entry in place.files()] == ["a/b.parquet"]
+    assert store.read("a/b.parquet") == b"whole"
+    assert [entry.name for entry in store.files()] == ["a/b.parquet"]
 
 
 def test_a_file_is_synced_before_it_has_its_name_and_its_folder_after(
@@ -59,33 +59,33 @@ def test_a_file_is_synced_before_it_has_its_name_and_its_folder_after(
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
-    Place(tmp_path).put("x.json", b"{}")
+    Store(tmp_path).put("x.json", b"{}")
     temporary = events[0]
     assert events == [temporary, f"{tmp_path}/x.json <- {temporary}", str(tmp_path)]
 
 
 @pytest.mark.usefixtures("small_files")
 def test_a_file_that_does_not_fit_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.put("x", b"old")
+    store = Store(tmp_path)
+    store.put("x", b"old")
     with pytest.raises(OSError, match="too large") as caught:
-        place.put("x", b"." * 100_000)
+        store.put("x", b"." * 100_000)
     assert caught.value.errno == errno.EFBIG
-    assert place.read("x") == b"old"
-    assert [entry.name for entry in place.files()] == ["x"]
+    assert store.read("x") == b"old"
+    assert [entry.name for entry in store.files()] == ["x"]
 
 
 def test_a_place_lists_files_by_their_path_in_it(tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    place.put("b/1", b"1")
-    place.put("a", b"22")
-    found = list(place.files())
+    store = Store(tmp_path)
+    store.put("b/1", b"1")
+    store.put("a", b"22")
+    found = list(store.files())
     assert [(entry.name, entry.size) for entry in found] == [("a", 2), ("b/1", 1)]
-    assert list(place.files("b")) == [Entry("b/1", 1, (tmp_path / "b/1").stat().st_mtime_ns)]
-    assert list(place.files("c")) == []
-    place.remove("a")
-    place.remove("a")
-    assert place.read("a") is None
+    assert list(store.files("b")) == [StoredFile("b/1", 1, (tmp_path / "b/1").stat().st_mtime_ns)]
+    assert list(store.files("c")) == []
+    store.remove("a")
+    store.remove("a")
+    assert store.read("a") is None
 
 
 def test_a_folder_that_cannot_be_read_is_an_error(
@@ -96,42 +96,42 @@ def test_a_folder_that_cannot_be_read_is_an_error(
 
     monkeypatch.setattr(os, "scandir", denied)
     with pytest.raises(PermissionError):
-        list(Place(tmp_path).files())
+        list(Store(tmp_path).files())
 
 
 def test_a_uri_of_this_machine_is_a_path(tmp_path: Path) -> None:
-    place = Place(f"file://{tmp_path}/x")
-    assert place.is_local
-    assert place.path("a") == f"{tmp_path}/x/a"
-    assert pickle.loads(pickle.dumps(place)).path("a") == place.path("a")
+    store = Store(f"file://{tmp_path}/x")
+    assert store.is_local
+    assert store.path("a") == f"{tmp_path}/x/a"
+    assert pickle.loads(pickle.dumps(store)).path("a") == store.path("a")
 
 
 def test_an_empty_name_is_no_folder() -> None:
     with pytest.raises(PipelineError, match="the name of a folder is empty"):
-        Place("")
+        Store("")
 
 
 def test_a_uri_that_pyarrow_does_not_know_is_an_error() -> None:
     with pytest.raises(PipelineError, match="^nowhere://x: "):
-        Place("nowhere://x")
+        Store("nowhere://x")
 
 
 def test_files_behind_links_are_found_and_pipes_and_loops_are_not(tmp_path: Path) -> None:
     other = tmp_path / "other"
-    Place(other).put("a.parquet", b"a")
-    place = Place(tmp_path / "in")
-    place.put("b.parquet", b"b")
+    Store(other).put("a.parquet", b"a")
+    store = Store(tmp_path / "in")
+    store.put("b.parquet", b"b")
     (tmp_path / "in/day").symlink_to(other)
     (other / "loop").symlink_to(tmp_path / "in")
     (other / "self").symlink_to("self")
     (other / "nothing").symlink_to("nowhere")
     os.mkfifo(other / "pipe")
-    assert [entry.name for entry in place.files()] == ["b.parquet", "day/a.parquet"]
+    assert [entry.name for entry in store.files()] == ["b.parquet", "day/a.parquet"]
 
 
 def test_a_name_that_is_no_text_is_shown_as_far_as_it_is(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.parquet")).write_bytes(b"")
-    assert [entry.name for entry in Place(tmp_path).files()] == ["a\ufffd.parquet"]
+    assert [entry.name for entry in Store(tmp_path).files()] == ["a\ufffd.parquet"]
 
 
 def test_an_unknown_scheme_is_refused_and_those_of_hadoop_are_known(
@@ -139,37 +139,37 @@ def test_an_unknown_scheme_is_refused_and_those_of_hadoop_are_known(
 ) -> None:
     for where in ("dbfs:/x", "foo://x"):
         with pytest.raises(PipelineError, match="scheme .* is unknown; known are file, s3, s3a"):
-            Place(where)
+            Store(where)
     for scheme in ("s3a", "s3n", "s3"):
-        place = Place(f"{scheme}://bucket/folder?region=eu-west-1")
-        assert place.path("a") == "bucket/folder/a"
-        assert not place.is_local
+        store = Store(f"{scheme}://bucket/folder?region=eu-west-1")
+        assert store.path("a") == "bucket/folder/a"
+        assert not store.is_local
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(PipelineError, match="(libjvm|libhdfs) is missing: hdfs needs Java"):
-        Place("hdfs://host/x")
+        Store("hdfs://host/x")
 
 
 def test_a_store_without_an_answer_ends_the_wait_and_so_does_a_signal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     where, never = "gs://bucket/folder", Event()
-    monkeypatch.setattr(Place, "_info", lambda place, path: never.wait())
+    monkeypatch.setattr(Store, "_info", lambda store, path: never.wait())
     with pytest.raises(PipelineError, match="did not answer within 0.1 s: check the network"):
         contacted(where, 0.1)
     assert is_asking()
 
-    def interrupted(place: Place, path: str) -> None:
+    def interrupted(store: Store, path: str) -> None:
         os.kill(os.getpid(), signal.SIGINT)
         never.wait()
 
-    monkeypatch.setattr(Place, "_info", interrupted)
+    monkeypatch.setattr(Store, "_info", interrupted)
     with pytest.raises(KeyboardInterrupt):
         contacted(where, 60)
     never.set()
 
-    def refused(place: Place, path: str) -> None:
+    def refused(store: Store, path: str) -> None:
         raise pa.ArrowException("no token\nfrom any of these")
 
-    monkeypatch.setattr(Place, "_info", refused)
+    monkeypatch.setattr(Store, "_info", refused)
     with pytest.raises(PipelineError, match="the store cannot be asked: no token$"):
         contacted(where, 60)
