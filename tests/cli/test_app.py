@@ -97,6 +97,7 @@ def test_each_command_has_help_that_ends_with_two_examples() -> None:
         assert [words[0] for words in commands.examples(name)] == [name, name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in COMMANDS if name not in ("embedded", "pipeline")]
 )

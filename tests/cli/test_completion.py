@@ -179,6 +179,7 @@ def test_a_shell_that_is_not_known_gets_no_answer() -> None:
     assert commands.run(env={"_RDMETA_COMPLETE": "bash_complete"}) == (0, "\n", "")
 
 
+@pytest.mark.slow
 def test_a_silent_cluster_costs_one_second() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
@@ -188,6 +189,7 @@ def test_a_silent_cluster_costs_one_second() -> None:
     assert took - none < 2
 
 
+@pytest.mark.slow
 def test_clusters_that_are_silent_cost_one_second_together(tmp_path: Path) -> None:
     file = tmp_path / "clusters.ini"
     with Brokers(1) as brokers:
@@ -237,6 +239,7 @@ def path(tmp_path: Path) -> str:
     return f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_bash_completes_a_topic_while_a_user_types(
     path: str, cluster: rdmeta.EmbeddedCluster

@@ -163,6 +163,7 @@ def test_without_confluent_kafka_it_names_the_extras() -> None:
     assert "pip install -e '.[kafka,cffi]'" in done.err
 
 
+@pytest.mark.slow
 def test_the_examples_run(tmp_path: Path) -> None:
     tool = tmp_path / "rdmeta"
     tool.write_text(f"#!{sys.executable}\n{commands.PROGRAM}\n")

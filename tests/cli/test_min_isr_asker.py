@@ -65,6 +65,7 @@ def test_a_look_that_saw_no_new_topic_asks_nothing(brokers: Brokers) -> None:
     assert made.told[1] == ({"clicks": 1}, "known")
 
 
+@pytest.mark.slow
 def test_a_new_topic_that_a_broker_does_not_know_yet_is_asked_for_soon_again(
     brokers: Brokers,
 ) -> None:

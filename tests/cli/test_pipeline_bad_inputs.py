@@ -127,6 +127,7 @@ def silver_of(out: Path, cluster: str) -> dict[str, bytes]:
     return {name: c for name, c in contents(out / "silver").items() if f"cluster={cluster}" in name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("damage", "count", "reason"), DAMAGES, ids=lambda each: getattr(each, "__name__", "")
 )
@@ -238,6 +239,7 @@ REFUSED: list[tuple[Callable[[Path], None], str]] = [
 ]
 
 
+@pytest.mark.slow
 def test_an_output_folder_of_another_version_or_run_is_refused_and_left_as_it_is(
     source: Path, tmp_path: Path
 ) -> None:
@@ -262,6 +264,7 @@ IDS = (
 )
 
 
+@pytest.mark.slow
 def test_odd_cluster_ids_stay_in_the_folder_and_come_back_as_they_were(tmp_path: Path) -> None:
     source, out = tmp_path / "a/b/history", tmp_path / "a/b/out"
     for cluster_id in IDS:

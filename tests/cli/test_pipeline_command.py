@@ -43,6 +43,7 @@ def json(*words: str | Path, code: int = 0) -> Any:
     return commands.checked_json(pipeline(*words, "--json", code=code).out)
 
 
+@pytest.mark.slow
 def test_tables_are_made_and_a_second_run_makes_nothing(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = json("all", source, out, "--engine", "local")
@@ -59,6 +60,7 @@ def test_tables_are_made_and_a_second_run_makes_nothing(source: Path, tmp_path: 
     assert json("check", out)["faults"] == []
 
 
+@pytest.mark.slow
 def test_the_text_has_a_line_for_each_table_and_count(source: Path, tmp_path: Path) -> None:
     done = pipeline("all", source, tmp_path / "out", "--engine", "local")
     tables, counts = done.out.split("\n\n")
@@ -68,6 +70,7 @@ def test_the_text_has_a_line_for_each_table_and_count(source: Path, tmp_path: Pa
     assert done.err == ""
 
 
+@pytest.mark.slow
 def test_a_quiet_run_prints_nothing_but_what_was_asked_for(source: Path, tmp_path: Path) -> None:
     words = ("all", source, tmp_path / "out", "--engine", "local", "-q")
     assert pipeline(*words, "--dry-run").out != ""
@@ -99,6 +102,7 @@ def test_a_dry_run_says_what_would_be_made_and_why_and_writes_nothing(
     assert "one\t2026-11\t0 of 1\t26\t2026-11-01 to 2026-11-02 are new\n" in text
 
 
+@pytest.mark.slow
 def test_bronze_then_silver_is_the_same_as_all(source: Path, tmp_path: Path) -> None:
     assert json("bronze", source, tmp_path / "a", "--engine", "local")["made"] == 0
     json("silver", tmp_path / "a", "--engine", "local")
@@ -189,6 +193,7 @@ def test_columns_and_kinds_of_a_later_version_are_warned_about_once(
     assert sorted(partial) == [False, True]
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_make_the_tables_of_one(source: Path, tmp_path: Path) -> None:
     for day in range(3, 6):
         cluster_day(source, f"cluster-{day}", day)
@@ -216,6 +221,7 @@ os.cpu_count = lambda: 2
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("program", ["", _TWO_PROCESSES], ids=["alone", "two processes"])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
 def test_a_signal_ends_a_run_without_a_word_and_the_next_one_goes_on(
@@ -252,6 +258,7 @@ def renames(told: Path) -> str:
     return path.read_text() if path.exists() else ""
 
 
+@pytest.mark.slow
 def test_the_tables_are_made_also_if_stdout_cannot_be_written(source: Path, tmp_path: Path) -> None:
     for to, code, said in (("/dev/full", 2, "No space left on device"), ("&-", 2, "is closed")):
         out = tmp_path / to[-4:]
@@ -318,6 +325,7 @@ def counted_java(folder: Path) -> tuple[dict[str, str], Path]:
     return {"JAVA_HOME": str(folder)}, started
 
 
+@pytest.mark.slow
 def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) -> None:
     env, started = counted_java(tmp_path / "java")
     out = tmp_path / "out"
@@ -374,6 +382,7 @@ def test_a_master_chooses_spark(
     assert (done.code, done.err) == (0, "")
 
 
+@pytest.mark.slow
 def test_many_rows_choose_spark_where_it_can_start(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -415,6 +424,7 @@ def test_a_spark_connect_server_that_does_not_listen_is_named(source: Path, tmp_
     assert "rdmeta: sc://127.0.0.1:1: no Spark Connect server answers: " in done.err
 
 
+@pytest.mark.slow
 def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
     source: Path, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def test_the_file_has_the_mode_that_is_asked_for(
     assert (done.code, path.stat().st_mode & 0o777) == (0, 0o606)
 
 
+@pytest.mark.proof
 def test_another_process_reads_what_the_feeder_keeps_true(
     cluster: rdmeta.EmbeddedCluster, path: Path
 ) -> None:
@@ -161,6 +162,7 @@ def test_a_feeder_that_was_killed_is_started_again_for_the_same_readers(
     assert sorted(each.name for each in path.parent.iterdir()) == ["state", "state.lock"]
 
 
+@pytest.mark.slow
 def test_readers_see_how_old_a_state_is(cluster: rdmeta.EmbeddedCluster, path: Path) -> None:
     def read(running: Running) -> None:
         running.out.next_line()

@@ -203,6 +203,7 @@ def test_watch_asks_again_on_one_connection_and_prints_each_answer_at_once(
     assert len({seen.connection for seen in brokers[1].seen(DESCRIBE_QUORUM)}) == 1
 
 
+@pytest.mark.slow
 def test_watch_prints_a_line_of_json_for_each_round(brokers: Brokers) -> None:
     done = shown(brokers, "--watch", "--every", "0.2", "--for", "0.7", "--json")
     assert (done.code, done.err) == (0, "")
@@ -246,6 +247,7 @@ def test_watch_goes_on_after_a_failure_and_tells_it_once(brokers: Brokers) -> No
     assert 1 <= err.count("\n") <= 2  # no answer in time, and perhaps no connection
 
 
+@pytest.mark.slow
 def test_watch_gives_up_a_cluster_that_never_answers_and_follows_the_others(
     brokers: Brokers, tmp_path: Path
 ) -> None:

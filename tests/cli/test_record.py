@@ -127,6 +127,7 @@ def test_files_are_lines_of_output(cluster: rdmeta.EmbeddedCluster, directory: P
     assert done.out.splitlines() == [str(each.path) for each in history.files(directory)]
 
 
+@pytest.mark.proof
 def test_sigterm_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
     with commands.started(*words(cluster, directory, "-q", "--every", "0.1")) as process:
         first_line(process)
@@ -148,6 +149,7 @@ def test_ctrl_c_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, director
     assert kinds(directory)[-1] == "observed_to"
 
 
+@pytest.mark.slow
 def test_a_recorder_that_is_killed_leaves_whole_files(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
@@ -174,6 +176,7 @@ def test_a_recorder_that_is_killed_leaves_whole_files(
     assert len(history.recordings(directory)) == 5
 
 
+@pytest.mark.slow
 def test_rows_that_no_file_can_take_wait_for_one(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
@@ -201,6 +204,7 @@ def test_rows_that_no_file_can_take_wait_for_one(
     assert (found[0], found[-1]) == ("topic_added", "topic_absent")
 
 
+@pytest.mark.slow
 def test_rows_of_a_full_disk_wait_for_space(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -229,6 +233,7 @@ def test_rows_of_a_full_disk_wait_for_space(
         assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_rows_that_are_lost_at_the_end_are_told(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
@@ -330,6 +335,7 @@ def test_another_broker_answers_when_the_first_one_fails(
     assert len(history.recordings(directory)) == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_has_a_line_that_says_how_things_stand(
     cluster: rdmeta.EmbeddedCluster, directory: Path
 ) -> None:
@@ -644,6 +650,7 @@ def test_footers_have_the_name_of_the_cluster(
     assert {each.name for each in footers(directory)} == {"prod"}
 
 
+@pytest.mark.slow
 def test_each_day_is_a_recording_in_a_folder_of_its_own(
     cluster: rdmeta.EmbeddedCluster, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

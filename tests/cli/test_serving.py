@@ -40,6 +40,7 @@ def scraped(port: int, wanted: str) -> str:
     return text
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "words", [["watch", *OFTEN], ["record", "-o", "{dir}/history"], ["publish", "{dir}/state"]]
 )

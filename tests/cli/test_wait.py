@@ -371,6 +371,7 @@ def test_a_cluster_is_named_in_lines_and_in_json(
 # ---- a terminal ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_what_is_missing_behind_a_spinner(
     cluster: rdmeta.EmbeddedCluster,
 ) -> None:
@@ -384,6 +385,7 @@ def test_a_terminal_shows_what_is_missing_behind_a_spinner(
         assert terminal.raw.endswith("\r\x1b[2K")  # nothing of it stays
 
 
+@pytest.mark.slow
 def test_a_wait_that_is_over_leaves_one_line_on_a_terminal(cluster: rdmeta.EmbeddedCluster) -> None:
     words = ["wait", "-b", cluster.bootstrap, "-t", "NOPE", "--timeout", "1"]
     with commands.Terminal(*words) as terminal:

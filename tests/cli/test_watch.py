@@ -393,6 +393,7 @@ def test_a_pipe_gets_lines_without_rich(brokers: Brokers) -> None:
 # ---- the table that redraws ---------------------------------------------------------------------
 
 
+@pytest.mark.proof
 def test_a_live_table_shows_the_state_and_the_last_changes(brokers: Brokers) -> None:
     words = ("watch", "-b", brokers.bootstrap, *OFTEN, "--live")
     with commands.Terminal(*words, columns=120) as terminal:
