@@ -85,10 +85,9 @@ if TYPE_CHECKING:
     from rdmeta import compat, config, health, metrics
     from rdmeta import history as history
     from rdmeta import pipeline as pipeline
-    from rdmeta.client.actions import Node
+    from rdmeta.client.actions import Node, Problem, Updated
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
-    from rdmeta.client.events import Problem, Updated
     from rdmeta.embedded import EmbeddedCluster
     from rdmeta.net.check import CheckedServer, check
     from rdmeta.net.fetch import fetch
@@ -176,8 +175,8 @@ _LATER = {
     "AsyncClient": "rdmeta.client.aio",
     "Client": "rdmeta.client.blocking",
     "Node": "rdmeta.client.actions",
-    "Problem": "rdmeta.client.events",
-    "Updated": "rdmeta.client.events",
+    "Problem": "rdmeta.client.actions",
+    "Updated": "rdmeta.client.actions",
     "compat": "rdmeta.compat",
     "config": "rdmeta.config",
     "EmbeddedCluster": "rdmeta.embedded",

@@ -36,7 +36,7 @@ except ImportError as error:
     sys.exit(2)
 
 if TYPE_CHECKING:
-    from rdmeta.client.events import Updated
+    from rdmeta.client.actions import Updated
 
 TOPICS = tuple(
     f"{what}.{where}-{number}"

@@ -17,8 +17,8 @@ from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, NO_ANSWER
 from rdmeta.cli.min_isr_asker import Asker
 from rdmeta.cli.status import Status
+from rdmeta.client.actions import Updated
 from rdmeta.client.blocking import Client
-from rdmeta.client.events import Updated
 from rdmeta.errors import MissingExtraError
 from rdmeta.model import ALL
 

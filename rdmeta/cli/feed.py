@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 from rdmeta.cli.clusters import Target
 from rdmeta.cli.following import following
 from rdmeta.cli.messages import FINE
-from rdmeta.client.events import Problem, Updated
+from rdmeta.client.actions import Problem, Updated
 from rdmeta.errors import Error
 from rdmeta.model import Changes
 

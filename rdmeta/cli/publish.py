@@ -20,8 +20,8 @@ from rdmeta.cli.selection import kept_topics
 from rdmeta.cli.serving import Listen, metrics_option, serving
 from rdmeta.cli.shared_options import Where, connection_options, every_option, new_file, seconds
 from rdmeta.cli.status import Status
+from rdmeta.client.actions import Updated
 from rdmeta.client.blocking import Client
-from rdmeta.client.events import Updated
 
 __all__ = ["command"]
 

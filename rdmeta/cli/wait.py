@@ -20,8 +20,8 @@ from rdmeta.errors import Error
 from rdmeta.model import ALL
 
 if TYPE_CHECKING:
+    from rdmeta.client.actions import Updated
     from rdmeta.client.blocking import Client
-    from rdmeta.client.events import Updated
 
 __all__ = ["command"]
 

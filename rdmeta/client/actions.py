@@ -1,7 +1,8 @@
-"""The values between the policy, which decides, and a driver, which has the sockets.
+"""The values that the policy gives out: actions for the driver, which has the sockets, and events.
 
 A *link* is one connection, or one attempt to make it; links are numbered, and a number is used
-once. A *waiter* is one call of the application that waits for an outcome.
+once. A *waiter* is one call of the application that waits for an outcome. Events are for listeners
+and the log.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from rdmeta.errors import Error
-from rdmeta.model import Request
+from rdmeta.model import Applied, Request
 
 __all__ = [
     "Action",
-    "OtherRequest",
     "Close",
     "Connect",
+    "Event",
     "Finish",
-    "RequestKind",
     "Node",
+    "OtherRequest",
     "Poll",
+    "Problem",
+    "RequestKind",
     "Send",
+    "Updated",
 ]
 
 
@@ -110,3 +114,30 @@ class Poll(NamedTuple):
 
     actions: tuple[Action, ...]
     at: float
+
+
+class Updated(NamedTuple):
+    """An answer was applied to the cache. `node` has the broker's id, if that is known."""
+
+    request: Request
+    applied: Applied
+    cluster_id: str | None
+    node: Node
+
+
+class Problem(NamedTuple):
+    """A node, an answer or a topic failed: `text` says what failed, `error` why.
+
+    `node` is None unless a node failed. `topic` is a needed topic that has an error. Missing
+    listeners (LISTENER_NOT_FOUND, code 72) come once for all topics: `partitions` then has up to
+    ten of the partitions, as "topic-partition".
+    """
+
+    error: Error
+    node: Node | None
+    text: str
+    topic: str | None = None
+    partitions: tuple[str, ...] = ()
+
+
+Event: TypeAlias = Updated | Problem

@@ -17,8 +17,7 @@ from collections import deque
 from collections.abc import Collection, Iterable
 
 from rdmeta._core import DENIED, INVALID, MetadataCache
-from rdmeta.client.actions import RequestKind
-from rdmeta.client.events import Problem
+from rdmeta.client.actions import Problem, RequestKind
 from rdmeta.client.flights import Flight
 from rdmeta.client.retry_schedule import DUE, Why
 from rdmeta.client.state import State

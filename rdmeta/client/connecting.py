@@ -20,8 +20,7 @@ from __future__ import annotations
 
 import math
 
-from rdmeta.client.actions import Close, Connect
-from rdmeta.client.events import Problem
+from rdmeta.client.actions import Close, Connect, Problem
 from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Server, Wish, silent_at
 from rdmeta.client.state import State
 from rdmeta.errors import TransportError

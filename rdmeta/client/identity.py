@@ -20,8 +20,7 @@ import math
 from collections.abc import Sequence
 
 from rdmeta._core import METADATA_MAX_VERSION, _cluster_in, encode_metadata_request
-from rdmeta.client.actions import Connect, OtherRequest, RequestKind, Send
-from rdmeta.client.events import Problem
+from rdmeta.client.actions import Connect, OtherRequest, Problem, RequestKind, Send
 from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, silent_at
 from rdmeta.client.state import State
 from rdmeta.config.address import Address

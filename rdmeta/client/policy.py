@@ -42,10 +42,19 @@ from rdmeta._core import (
     MetadataCache,
     _brokers_in,
 )
-from rdmeta.client.actions import Close, Node, OtherRequest, Poll, RequestKind, Send
+from rdmeta.client.actions import (
+    Close,
+    Event,
+    Node,
+    OtherRequest,
+    Poll,
+    Problem,
+    RequestKind,
+    Send,
+    Updated,
+)
 from rdmeta.client.cache_scan import CacheScan, forget_excluded
 from rdmeta.client.connecting import Connecting
-from rdmeta.client.events import Event, Problem, Updated
 from rdmeta.client.flights import Attempt, Flight
 from rdmeta.client.identity import Identity
 from rdmeta.client.nodes import Link, Server, Wish

@@ -31,11 +31,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from rdmeta.client.actions import RequestKind, Send
+from rdmeta.client.actions import Problem, RequestKind, Send
 from rdmeta.client.backoff import JITTER, jittered
 from rdmeta.client.cache_scan import CacheScan
 from rdmeta.client.connecting import Connecting
-from rdmeta.client.events import Problem
 from rdmeta.client.flights import LONGEST_HEDGE, Attempt, Flight
 from rdmeta.client.nodes import Link, Wish, addresses
 from rdmeta.client.retry_schedule import Why

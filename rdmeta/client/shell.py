@@ -31,7 +31,7 @@ from rdmeta.model import All, Changes, Partition, Topic, topic_fault
 from rdmeta.net import describe_cluster, describe_configs, describe_quorum
 
 if TYPE_CHECKING:
-    from rdmeta.client.events import Problem, Updated
+    from rdmeta.client.actions import Problem, Updated
     from rdmeta.client.listeners import Delivery
     from rdmeta.net.describe_cluster import ClusterDescription
     from rdmeta.net.describe_configs import TopicConfig

@@ -9,11 +9,10 @@ from itertools import count
 from random import Random
 
 from rdmeta._core import MetadataCache
-from rdmeta.client.actions import Action
+from rdmeta.client.actions import Action, Event
 from rdmeta.client.backoff import Backoff, Budget, Gate
 from rdmeta.client.complaints import Complaints
 from rdmeta.client.election_windows import Elections
-from rdmeta.client.events import Event
 from rdmeta.client.flights import Flights
 from rdmeta.client.nodes import Link, Nodes, Server
 from rdmeta.client.retry_schedule import RetrySchedule, Rules, Why

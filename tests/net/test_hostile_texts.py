@@ -11,9 +11,8 @@ import pytest
 
 import rdmeta
 from rdmeta._escaping import escaped
-from rdmeta.client.actions import Node
+from rdmeta.client.actions import Node, Problem
 from rdmeta.client.driver import _lines_of
-from rdmeta.client.events import Problem
 from rdmeta.client.log import Lines
 from rdmeta.config.address import Address
 from rdmeta.history import HistoryError

@@ -26,7 +26,7 @@ FOLDER = Path(__file__).parent
 CLIENT = Path(sys.modules["rdmeta.client.policy"].__file__ or "").parent
 FOUND = FOLDER / "found.json"
 # The modules that the world and a patched policy share: the types of actions and events.
-SHARED = ("rdmeta.client.actions", "rdmeta.client.events")
+SHARED = ("rdmeta.client.actions", "rdmeta.client.actions")
 
 
 class Mistake(NamedTuple):
