@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rdmeta.client.daemon import Daemon
 from rdmeta.client.log import Lines
+from rdmeta.client.thread import Daemon
 
 if TYPE_CHECKING:
     from rdmeta._core import MetadataCache

@@ -258,7 +258,7 @@ def test_a_call_ends_if_the_thread_of_another_call_cannot_be_started(
             errors.append(error)
 
     callers = [threading.Thread(target=call, daemon=True) for _ in range(2)]
-    monkeypatch.setattr("rdmeta.client.daemon.threading.Thread", Refused)
+    monkeypatch.setattr("rdmeta.client.thread.threading.Thread", Refused)
     callers[0].start()
     assert entered.wait(20)
     callers[1].start()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rdmeta.client.daemon import Daemon, Latch
+from rdmeta.client.thread import Daemon, Latch
 
 
 def test_a_latch_that_is_set_lets_every_waiter_pass() -> None:
