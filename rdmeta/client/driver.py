@@ -4,6 +4,10 @@ The policy is asked in *turns*. A turn first hands in what has arrived, so that 
 blocked does not make a broker look silent. Then it polls the policy, does its actions, sweeps the
 cache if that is due, and sets one timer for the next turn. Without inputs, changes and due times
 there are no turns.
+
+Changes of a cache wake the loop through a pipe, to which a watch in C writes. All clients of a loop
+share its pipe: a thousand need two descriptors and no thread, and a wake-up compares one version
+per client. The counters of each node's traffic and the log lines are written here as well.
 """
 
 from __future__ import annotations
@@ -14,17 +18,27 @@ import math
 import os
 import random
 import time
+import traceback
 import weakref
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
-from rdmeta.client import wakeups
-from rdmeta.client.actions import Action, Close, Connect, Finish, OtherRequest, Send
-from rdmeta.client.log import Lines
-from rdmeta.client.policy import Policy, Problem, Updated
-from rdmeta.client.traffic import Traffic
+from rdmeta._escaping import escaped
+from rdmeta.client.actions import (
+    Action,
+    Close,
+    Connect,
+    Finish,
+    OtherRequest,
+    Problem,
+    Send,
+    Updated,
+)
+from rdmeta.client.policy import Policy
 from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.errors import AuthenticationError, Error, TransportError, UnsupportedVersionError
 from rdmeta.model import All
@@ -34,10 +48,204 @@ from rdmeta.net.session import METADATA, Response
 from rdmeta.net.stream import StreamConnection
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
     from rdmeta._core import MetadataCache
     from rdmeta.config import Config
+    from rdmeta.core.waits import Closable
 
-__all__ = ["Act", "Begin", "Driver", "Topics", "closed"]
+__all__ = [
+    "Act",
+    "Begin",
+    "Driver",
+    "Lines",
+    "Topics",
+    "Traffic",
+    "Wakeups",
+    "closed",
+    "of_loop",
+]
+
+
+class Wakeups:
+    """The pipe of one loop and the clients that it wakes. Only the loop's thread uses it."""
+
+    def __init__(self, loop: AbstractEventLoop) -> None:
+        self._loop = loop
+        self._wakes: dict[Callable[[], None], Closable] = {}
+        self._reader = self._writer = -1
+        _open.add(self)  # before the descriptors exist, as another thread may fork
+        self._reader, self._writer = os.pipe()
+        try:
+            os.set_blocking(self._reader, False)
+            os.set_blocking(self._writer, False)
+            loop.add_reader(self._reader, self._read)
+        except BaseException:  # the loop cannot watch files, or memory ran out
+            self._release()
+            raise
+
+    def add(self, cache: MetadataCache, wake: Callable[[], None]) -> None:
+        """Calls `wake` in the loop after changes of `cache`, or of another client's cache."""
+        self._wakes[wake] = cache._watch(self._writer)
+
+    def remove(self, wake: Callable[[], None]) -> None:
+        """Ends the calls of `wake`; the last one closes the pipe, also if the loop is closed."""
+        watch = self._wakes.pop(wake, None)
+        if watch is not None:
+            watch.close()
+        if not self._wakes and self._reader >= 0:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._reader)
+            _of_loops.pop(self._loop, None)
+            self._release()
+
+    def abandon(self) -> None:
+        """Closes the pipe in the child of a fork; the loop's epoll is the parent's, and stays."""
+        self._release()
+
+    def _read(self) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._reader, 65536)
+        for wake in list(self._wakes):
+            wake()
+
+    def _release(self) -> None:
+        """Closes the pipe; a second call does nothing."""
+        reader, writer, self._reader, self._writer = self._reader, self._writer, -1, -1
+        if reader >= 0:
+            os.close(reader)
+            os.close(writer)
+
+    def __del__(self) -> None:
+        for watch in self._wakes.values():
+            watch.close()
+        self._release()
+
+
+# A loop, its pipe's reader and its clients keep the pipe; these tables do not.
+_of_loops: weakref.WeakValueDictionary[AbstractEventLoop, Wakeups] = weakref.WeakValueDictionary()
+_open: weakref.WeakSet[Wakeups] = weakref.WeakSet()
+
+
+def of_loop(loop: AbstractEventLoop) -> Wakeups:
+    """Returns the pipe that all clients of the loop share; call it in the loop's thread."""
+    found = _of_loops.get(loop)
+    if found is None:
+        found = _of_loops[loop] = Wakeups(loop)
+    return found
+
+
+_PERIOD_S = 30.0
+# The different lines whose counts are kept; beyond that the one written longest ago is forgotten.
+_MOST = 512
+
+
+class _Written(NamedTuple):
+    at: float
+    repeated: int
+
+
+class Lines:
+    """Writes lines to a logger; a line that repeats within 30 s is counted instead.
+
+    The next one after that time says how often it was repeated. An exception of a logging handler
+    is printed to stderr, as logging does. One thread at a time may use it.
+    """
+
+    def __init__(self, logger: logging.Logger, clock: Callable[[], float] = time.monotonic) -> None:
+        self._logger = logger
+        self._clock = clock
+        self._written: dict[str, _Written] = {}
+
+    def write(
+        self, level: int, line: str, exc_info: BaseException | None = None, same: str = ""
+    ) -> None:
+        """Writes a line, or counts it; lines with the same `same` count as the same line."""
+        now, line = self._clock(), escaped(line)
+        key = same or line
+        last = self._written.pop(key, None)
+        if last is not None and now - last.at < _PERIOD_S:
+            self._written[key] = _Written(last.at, last.repeated + 1)
+            return
+        self._written[key] = _Written(now, 0)
+        if len(self._written) > _MOST:
+            del self._written[min(self._written, key=lambda each: self._written[each].at)]
+        if last is not None and last.repeated:
+            seconds = now - last.at
+            line = f"{line} ({last.repeated} times more in the last {seconds:.0f} s)"
+        try:
+            self._logger.log(level, "%s", line, exc_info=exc_info)
+        except Exception:  # of a handler or filter of the application, which must not stop a client
+            if logging.raiseExceptions:
+                traceback.print_exc()
+
+
+class Counted(Protocol):
+    """A connection that counts its bytes, and its logins after the first."""
+
+    @property
+    def bytes_sent(self) -> int: ...
+    @property
+    def bytes_received(self) -> int: ...
+    @property
+    def reauthentications(self) -> int: ...
+
+
+@dataclass
+class _Node:
+    requests: int = 0
+    answers: int = 0
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    reauthentications: int = 0
+    last_round_trip: float | None = None
+    longest_round_trip: float | None = None
+
+
+class Traffic:
+    """The counters of all nodes, by their addresses; one thread uses it."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[Address, _Node] = {}
+
+    def sent(self, node: Address) -> None:
+        """Counts a request."""
+        self._of(node).requests += 1
+
+    def answered(self, node: Address, seconds: float) -> None:
+        """Counts an answer that came `seconds` after its request."""
+        counters = self._of(node)
+        counters.answers += 1
+        counters.last_round_trip = seconds
+        counters.longest_round_trip = max(counters.longest_round_trip or 0.0, seconds)
+
+    def ended(self, node: Address, connection: Counted) -> None:
+        """Adds the counts of a connection that is closed."""
+        counters = self._of(node)
+        counters.bytes_sent += connection.bytes_sent
+        counters.bytes_received += connection.bytes_received
+        counters.reauthentications += connection.reauthentications
+
+    def read(
+        self, open_connections: Sequence[tuple[Address, Counted]]
+    ) -> dict[Address, dict[str, Any]]:
+        """Returns the counters of each node, with those of the connections that are open."""
+        found = {node: vars(counters).copy() for node, counters in self._nodes.items()}
+        for node, connection in open_connections:
+            counters = found.setdefault(node, self.nothing())
+            counters["bytes_sent"] += connection.bytes_sent
+            counters["bytes_received"] += connection.bytes_received
+            counters["reauthentications"] += connection.reauthentications
+        return found
+
+    @staticmethod
+    def nothing() -> dict[str, Any]:
+        """Returns the counters of a node that was sent nothing."""
+        return vars(_Node()).copy()
+
+    def _of(self, node: Address) -> _Node:
+        return self._nodes.setdefault(node, _Node())
+
 
 R = TypeVar("R")
 
@@ -88,7 +296,7 @@ class Driver:
         # The topics that client.leader() found since the last turn; None if it need not tell.
         self.touched: set[str] | None = set() if config.max_idle > 0 else None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._wakeups: wakeups.Wakeups | None = None
+        self._wakeups: Wakeups | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._planned: asyncio.Handle | None = None
         # The time for which the timer is set.
@@ -104,7 +312,7 @@ class Driver:
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begins in a loop, in its thread; raises OSError if no descriptor is left."""
-        found = wakeups.of_loop(loop)
+        found = of_loop(loop)
         found.add(self.cache, self._wake)
         self._loop, self._wakeups = loop, found
         _drivers.add(self)
@@ -468,6 +676,9 @@ _drivers: weakref.WeakSet[Driver] = weakref.WeakSet()
 def _in_child() -> None:
     for driver in list(_drivers):
         driver.abandon()
+    for pipe in list(_open):
+        pipe.abandon()
+    _of_loops.clear()
 
 
 os.register_at_fork(after_in_child=_in_child)

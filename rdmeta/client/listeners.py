@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rdmeta.client.log import Lines
+from rdmeta.client.driver import Lines
 from rdmeta.client.thread import Daemon
 
 if TYPE_CHECKING:

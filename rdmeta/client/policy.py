@@ -82,7 +82,7 @@ from rdmeta.errors import (
 )
 from rdmeta.model import ALL, Advice, All, Applied, Broker, Request
 
-__all__ = ["Event", "Policy", "Problem", "Updated"]
+__all__ = ["Policy"]
 
 Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes] | None"
 Hosted: TypeAlias = "Broker | tuple[str, int] | tuple[str, int, str | None] | None"

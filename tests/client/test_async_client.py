@@ -20,7 +20,7 @@ from frames import P, T
 from waiting import until
 
 from rdmeta import AsyncClient, Client, EmbeddedCluster
-from rdmeta.client import wakeups
+from rdmeta.client import driver as drivers
 from rdmeta.errors import Error, RequestTimedOutError
 
 uvloop: Any = None
@@ -397,7 +397,7 @@ def test_a_thousand_clients_share_one_loop() -> None:
             clients = [AsyncClient({"bootstrap.servers": cluster.bootstrap}) for _ in range(1000)]
             found = await asyncio.gather(*(each.leader("orders", 1) for each in clients))
             assert found == [found[0]] * 1000
-            assert len([each for each in wakeups._open if each._reader >= 0]) == 1
+            assert len([each for each in drivers._open if each._reader >= 0]) == 1
             assert threading.active_count() <= threads
             await asyncio.sleep(0.5)  # connections to bootstrap servers end in this time
             # Two connections each at most, as a late answer has a hedge; both ends of each are in

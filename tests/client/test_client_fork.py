@@ -22,7 +22,6 @@ from waiting import until
 import rdmeta
 from rdmeta import AsyncClient, Client
 from rdmeta.client import driver as drivers
-from rdmeta.client import wakeups
 from rdmeta.errors import ForkedError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
@@ -139,7 +138,7 @@ def test_a_child_has_none_of_the_sockets_and_the_parent_keeps_them(
     driver = the_driver(client)
     sockets = [link.connection.channel._socket for link in driver.links.values()]
     found = [each.fileno() for each in sockets if each is not None]
-    pipes = [fd for each in list(wakeups._open) for fd in (each._reader, each._writer)]
+    pipes = [fd for each in list(drivers._open) for fd in (each._reader, each._writer)]
     pipes = [fd for fd in pipes if fd >= 0]  # those of closed clients wait for the collector
     assert found
     assert len(pipes) >= 2

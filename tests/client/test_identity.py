@@ -17,8 +17,7 @@ from rdmeta import (
     UnknownTopicError,
     WrongClusterError,
 )
-from rdmeta.client.actions import RequestKind
-from rdmeta.client.policy import Problem
+from rdmeta.client.actions import Problem, RequestKind
 from rdmeta.config.address import Address
 
 TWO = [Address("one", 9092), Address("two", 9092)]

@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from rdmeta.client.log import Lines
+from rdmeta.client.driver import Lines
 
 
 class At:

@@ -10,7 +10,7 @@ from answers import apply_answer
 from frames import P, T
 
 from rdmeta import MetadataCache
-from rdmeta.client import wakeups
+from rdmeta.client.driver import of_loop
 
 
 def descriptors() -> int:
@@ -26,13 +26,13 @@ def test_a_thousand_caches_share_two_descriptors() -> None:
         before = descriptors()
         calls = [lambda i=i: woken.append(i) for i in range(1000)]
         for cache, call in zip(caches, calls, strict=True):
-            wakeups.of_loop(loop).add(cache, call)
+            of_loop(loop).add(cache, call)
         assert descriptors() == before + 2
         apply_answer(caches[700], T("orders", [P(0, 1, 0)]))
         await asyncio.sleep(0.05)
         assert woken == list(range(1000))
         for call in calls:
-            wakeups.of_loop(loop).remove(call)
+            of_loop(loop).remove(call)
         assert descriptors() == before
 
     asyncio.run(main())
@@ -43,7 +43,7 @@ def test_a_loop_that_is_closed_keeps_no_descriptor() -> None:
     cache = MetadataCache()
 
     async def main() -> None:
-        wakeups.of_loop(asyncio.get_running_loop()).add(cache, lambda: None)
+        of_loop(asyncio.get_running_loop()).add(cache, lambda: None)
 
     before = descriptors()
     asyncio.run(main())

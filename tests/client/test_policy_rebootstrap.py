@@ -6,8 +6,7 @@ import frames
 from policy_driver import ADDRESSES, B, Driver, names_of, topic
 
 from rdmeta import AuthenticationError, TransportError, WrongClusterError
-from rdmeta.client.actions import RequestKind
-from rdmeta.client.policy import Problem
+from rdmeta.client.actions import Problem, RequestKind
 from rdmeta.config.address import Address
 
 BOOTSTRAP = [Address("bootstrap", 9092)]

@@ -12,8 +12,8 @@ from frames import topic_id
 from policy_driver import ADDRESSES, B, Driver, P, T, names_of, topic
 
 from rdmeta import ALL, MetadataCache, UnsupportedVersionError
-from rdmeta.client.actions import RequestKind
-from rdmeta.client.policy import Policy, Problem, Updated
+from rdmeta.client.actions import Problem, RequestKind, Updated
+from rdmeta.client.policy import Policy
 from rdmeta.client.subscriptions import literal_prefix
 from rdmeta.config import Config
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rdmeta.client.traffic import Traffic
+from rdmeta.client.driver import Traffic
 from rdmeta.config.address import Address
 
 ONE, TWO = Address("one", 9092), Address("two", 9092)

@@ -12,8 +12,7 @@ import pytest
 import rdmeta
 from rdmeta._escaping import escaped
 from rdmeta.client.actions import Node, Problem
-from rdmeta.client.driver import _lines_of
-from rdmeta.client.log import Lines
+from rdmeta.client.driver import Lines, _lines_of
 from rdmeta.config.address import Address
 from rdmeta.history import HistoryError
 from rdmeta.net.blocking_session import Connection, Deadline

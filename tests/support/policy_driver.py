@@ -17,8 +17,8 @@ import frames
 from frames import B, P, T
 
 from rdmeta import Applied, Error, MetadataCache, TransportError
-from rdmeta.client.actions import Close, Connect, Finish, RequestKind, Send
-from rdmeta.client.policy import Policy, Problem, Updated
+from rdmeta.client.actions import Close, Connect, Finish, Problem, RequestKind, Send, Updated
+from rdmeta.client.policy import Policy
 from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.model import ALL, Request
