@@ -20,7 +20,7 @@ from uuid import UUID
 
 from rdmeta.client.actions import OtherRequest, RequestKind
 from rdmeta.client.nodes import Link
-from rdmeta.client.wants import Covered
+from rdmeta.client.waiting_calls import Covered
 from rdmeta.model import All, Request
 
 __all__ = ["Attempt", "Flight", "Flights"]

@@ -62,8 +62,7 @@ from rdmeta.client.requests import Requests
 from rdmeta.client.retry_schedule import Why
 from rdmeta.client.state import State
 from rdmeta.client.subscriptions import Subscription
-from rdmeta.client.waiting_calls import Waiter
-from rdmeta.client.wants import Scope, Want
+from rdmeta.client.waiting_calls import Scope, Waiter, Want
 from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.errors import (

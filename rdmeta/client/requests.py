@@ -39,7 +39,7 @@ from rdmeta.client.flights import LONGEST_HEDGE, Attempt, Flight
 from rdmeta.client.nodes import Link, Wish, addresses
 from rdmeta.client.retry_schedule import Why
 from rdmeta.client.state import State
-from rdmeta.client.wants import Scope, Want
+from rdmeta.client.waiting_calls import Scope, Want
 from rdmeta.config.address import Address
 from rdmeta.errors import UnsupportedVersionError
 from rdmeta.model import ALL, All

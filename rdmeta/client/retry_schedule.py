@@ -1,10 +1,10 @@
-"""The fast schedule: topics that are asked for again and again while a reason holds.
+"""The retry schedule: topics that are asked for again and again while a reason holds.
 
-A Pace is one schedule: at once, then after the fast interval, doubled, +-20 %, up to the longest
-backoff. While an election may be under way the wait does not double. A pace that has seen no
-progress for 30 s goes on every 10 s. A new reason, and progress after the 30 s, begin anew.
+A Schedule is that of one topic: at once, then after the fast interval, doubled, +-20 %, up to the
+longest backoff. While an election may be under way the wait does not double. A schedule that has
+seen no progress for 30 s goes on every 10 s. A new reason, and progress after the 30 s, begin anew.
 
-RetrySchedule has a pace per topic. A topic stays for as long as it has at least one reason. The
+RetrySchedule has a Schedule per topic. A topic stays for as long as it has at least one reason. The
 reasons come from several sources, each of which says now and then which topics it wants: assign()
 replaces what that source said before. The times are in a heap. An entry of the heap counts only if
 it has the topic's present time. So a change of a time costs one push, and no search.
@@ -13,19 +13,99 @@ Topics that are due at almost the same time share a request. So a request also t
 would be due within half of their own interval.
 
 A topic whose name is in flight in another request is skipped: it is due again when a request ends.
+
+Elections has the windows in which an election may be under way: after a complaint, the loss of a
+connection to a leader, or leader -1, Kafka names the successor within some seconds. A window opens
+once for each leader epoch of a partition (without epochs: for each leader). A complaint that comes
+again does not renew it: a partition that stays without a leader costs the same as before, once its
+window is over.
 """
 
 from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from enum import IntFlag
 from random import Random
+from typing import Protocol, TypeAlias
 
 from rdmeta.client.backoff import JITTER, Backoff, jittered
+from rdmeta.model import Partition, Topic
 
-__all__ = ["RetrySchedule", "Schedule", "Rules", "Why"]
+__all__ = [
+    "ELECTION_S",
+    "Elections",
+    "RetrySchedule",
+    "Rules",
+    "Schedule",
+    "Why",
+]
+
+ELECTION_S = 15.0
+MANY = 1000
+
+# What is kept of a partition: topic id, leader epoch, leader.
+Mark: TypeAlias = "tuple[str | None, int | None, int | None]"
+
+
+class KnownLeaders(Protocol):
+    """The cache from which leaders and epochs are read."""
+
+    def topic(self, topic: str, default: None, *, allow_stale: bool = False) -> Topic | None: ...
+
+
+class Elections:
+    """The windows, by topic and partition: that of the last epoch of each."""
+
+    def __init__(self, cache: KnownLeaders) -> None:
+        self._cache = cache
+        self._windows: dict[str, dict[int, tuple[Mark, float]]] = {}
+        self._room = MANY
+
+    def open(self, name: str, now: float, concerns: Callable[[Partition], bool]) -> float:
+        """Opens the windows of a topic's partitions that an election concerns.
+
+        Returns when the last of them ends; one of this epoch that was open before has its old end.
+        """
+        topic = self._cache.topic(name, None, allow_stale=True)
+        ends = -math.inf
+        for each in topic.partitions if topic is not None else ():
+            if concerns(each):
+                ends = max(ends, self._open(each, now))
+        return ends
+
+    def _open(self, each: Partition, now: float) -> float:
+        windows = self._windows.get(each.topic)
+        if windows is None:
+            self._make_room()
+            windows = self._windows[each.topic] = {}
+        known = windows.get(each.partition)
+        ends = now + ELECTION_S if known is None or _is_other(each, known[0]) else known[1]
+        windows[each.partition] = (each.topic_id, each.leader_epoch, each.leader), ends
+        return ends
+
+    def _make_room(self) -> None:
+        """Drops the windows of topics that the cache no longer has, once there are many."""
+        if len(self._windows) < self._room:
+            return
+        for name in [n for n in self._windows if self._cache.topic(n, None) is None]:
+            del self._windows[name]
+        self._room = max(MANY, 2 * len(self._windows))
+
+
+def _is_other(each: Partition, before: Mark) -> bool:
+    """Returns whether a partition has another leader epoch, or another id, than before.
+
+    Brokers of several versions may answer: what one of the two does not say is no difference.
+    """
+    topic_id, epoch, leader = before
+    if each.topic_id and topic_id and each.topic_id != topic_id:
+        return True
+    if each.leader_epoch is None or epoch is None:
+        return each.leader != leader
+    return each.leader_epoch != epoch
+
 
 SLOW_AFTER = 30.0
 SLOW_INTERVAL = 10.0

@@ -12,14 +12,12 @@ from rdmeta._core import MetadataCache
 from rdmeta.client.actions import Action, Event
 from rdmeta.client.backoff import Backoff, Budget, Gate
 from rdmeta.client.complaints import Complaints
-from rdmeta.client.election_windows import Elections
 from rdmeta.client.flights import Flights
 from rdmeta.client.nodes import Link, Nodes, Server
-from rdmeta.client.retry_schedule import RetrySchedule, Rules, Why
+from rdmeta.client.retry_schedule import Elections, RetrySchedule, Rules, Why
 from rdmeta.client.subscriptions import Subscriptions
 from rdmeta.client.suspects import Suspects
-from rdmeta.client.waiting_calls import Waiters
-from rdmeta.client.wants import Wants
+from rdmeta.client.waiting_calls import Waiters, Wants
 from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.errors import Error, RequestTimedOutError, TransportError

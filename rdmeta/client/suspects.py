@@ -19,8 +19,7 @@ from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Literal, Protocol
 
-from rdmeta.client.election_windows import Elections
-from rdmeta.client.retry_schedule import Rules, Schedule
+from rdmeta.client.retry_schedule import Elections, Rules, Schedule
 from rdmeta.model import Topic, TopicPartition
 
 __all__ = ["Suspects"]

@@ -131,7 +131,7 @@ def test_a_fault_in_one_action_does_not_stop_the_others(
             raise ZeroDivisionError("no link")
 
         monkeypatch.setattr(driver.policy, "poll", add)
-        monkeypatch.setattr(drivers, "Link", fail)
+        monkeypatch.setattr(drivers, "SocketLink", fail)
         monkeypatch.setattr(driver.policy, "on_disconnected", lambda *what: lost.append(what))
         await client.refresh(timeout=20)
         assert [each[0] for each in lost] == [99]

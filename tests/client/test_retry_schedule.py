@@ -7,7 +7,7 @@ import pytest
 from policy_driver import ADDRESSES, Driver, T, names_of, topic
 
 from rdmeta import ALL, TransportError
-from rdmeta.client import election_windows
+from rdmeta.client import retry_schedule
 from rdmeta.client.actions import RequestKind
 
 NO_LEADER = -1
@@ -349,7 +349,7 @@ def test_an_hour_without_a_leader_costs_no_more_after_the_time_of_an_election(
 ) -> None:
     after = []
     for seconds in (15.0, 0.0):  # 0: as if there were no elections
-        monkeypatch.setattr(election_windows, "ELECTION_S", seconds)
+        monkeypatch.setattr(retry_schedule, "ELECTION_S", seconds)
         d = Driver(topics=["orders"], refresh_interval=None)
         d.start(topic("orders", NO_LEADER))
         times = play(d, 3600, topic("orders", NO_LEADER), step=0.05)

@@ -26,7 +26,7 @@ from rdmeta import (
     UnknownTopicError,
     Updated,
 )
-from rdmeta.client.election_windows import ELECTION_S
+from rdmeta.client.retry_schedule import ELECTION_S
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]
 each_way = pytest.mark.parametrize("way", WAYS, indirect=True)
