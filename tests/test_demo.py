@@ -20,7 +20,7 @@ from rdmeta import EmbeddedCluster
 from rdmeta.demo import QUERIES, command, show
 from rdmeta.errors import Error
 from rdmeta.history import changes
-from rdmeta.net.api_versions import API_VERSIONS
+from rdmeta.net.handshake import API_VERSIONS
 from rdmeta.net.session import METADATA
 from rdmeta.pipeline import check
 

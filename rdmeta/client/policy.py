@@ -14,7 +14,7 @@ The driver reports what happens, and calls poll() after it, and at the time that
     Connect, Send, Close, Finish
 
 The way of a complaint: leader_unavailable() or epoch_seen() notes it in `complaints`, with a mark
-of what is known, puts its topic on `retry_schedule`, and opens a window in `election_windows`.
+of what is known, puts its topic on `retry_schedule`, and opens a window in `Elections`.
 poll() lets `requests` ask for the topic by name. on_response() applies the answer; `cache_scan`
 sees that the mark has moved, ends the complaint, and takes the topic off the schedule.
 

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 from rdmeta.config.address import Address
 from rdmeta.errors import Error, RequestTimedOutError, TlsError, TransportError
 from rdmeta.net.resolve import asked_for, unresolved
-from rdmeta.net.session import Response, Session
-from rdmeta.net.wire import Wire
+from rdmeta.net.session import Response, Session, Wire
 
 if TYPE_CHECKING:
     from rdmeta.net.security import Prepared, Security

@@ -1,18 +1,25 @@
-"""Reads Kafka's types from an answer's bytes; a length that goes beyond them is an error.
+"""Kafka's types in bytes, and the calls of the exchanges that a session runs by itself.
 
-It also writes the varints of requests.
+FieldReader reads an answer; a length that goes beyond its bytes is an error. Here is also what
+writes the varints of requests.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Generator
+from typing import NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 from rdmeta.errors import MalformedError
 
-__all__ = ["FieldReader", "encode_uvarint"]
+__all__ = [
+    "Call",
+    "FieldReader",
+    "RAW",
+    "Steps",
+    "encode_uvarint",
+]
 
 _INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
@@ -141,3 +148,23 @@ def encode_uvarint(value: int) -> bytes:
         value >>= 7
     parts.append(value)
     return bytes(parts)
+
+
+# The API key of a frame without a header: a SASL message of a broker before 1.0.
+RAW = -1
+
+
+class Call(NamedTuple):
+    """A request: its API key, its version, and its body without the header."""
+
+    api_key: int
+    version: int
+    body: bytes
+
+
+Steps: TypeAlias = Generator[Call, bytes, float | None]
+"""Exchanges in order: the generator yields a request and receives its answer's body.
+
+It returns the seconds after which the broker wants the connection to log in again, None without a
+limit.
+"""

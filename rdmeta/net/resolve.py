@@ -2,7 +2,8 @@
 
 The system's resolver has no deadline. A lookup that hangs therefore costs a thread, and nothing
 else: neither the loop nor the interpreter's exit waits for it. All clients of a process share two
-threads, which end when there is nothing to look up.
+threads, which end when there is nothing to look up. hand_out() gives what a thread found to the
+futures of the loops.
 """
 
 from __future__ import annotations
@@ -13,17 +14,49 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from rdmeta.errors import Error, TransportError
-from rdmeta.net.waiters import hand_out, settle
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
+    from collections.abc import Iterable
 
     from rdmeta.config.address import Address
 
-__all__ = ["FAMILIES", "Endpoint", "Resolver", "asked_for", "literal", "shared", "unresolved"]
+__all__ = [
+    "Endpoint",
+    "FAMILIES",
+    "Resolver",
+    "asked_for",
+    "hand_out",
+    "literal",
+    "settle",
+    "shared",
+    "unresolved",
+]
+
+T = TypeVar("T")
+
+
+def hand_out(waiters: Iterable[tuple[AbstractEventLoop, Future[T]]], outcome: T | Error) -> None:
+    """Settles each future in its own loop, and leaves out closed loops; any thread may call it."""
+    for loop, future in waiters:
+        try:
+            loop.call_soon_threadsafe(settle, future, outcome)
+        except RuntimeError:  # the loop is closed
+            continue
+
+
+def settle(future: Future[T], outcome: T | Error) -> None:
+    """Gives `future` its result or exception, unless it is done; its loop's thread may call it."""
+    if future.done():  # cancelled
+        return
+    if isinstance(outcome, Error):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
+
 
 # The values of broker.address.family.
 FAMILIES = {"any": socket.AF_UNSPEC, "v4": socket.AF_INET, "v6": socket.AF_INET6}

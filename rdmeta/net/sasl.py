@@ -25,8 +25,7 @@ from rdmeta.errors import (
     UnsupportedVersionError,
     error_name,
 )
-from rdmeta.net.call import RAW, Call, Steps
-from rdmeta.net.fields import FieldReader, encode_uvarint
+from rdmeta.net.fields import RAW, Call, FieldReader, Steps, encode_uvarint
 
 __all__ = [
     "SASL_AUTHENTICATE",

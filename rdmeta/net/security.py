@@ -17,7 +17,7 @@ from rdmeta.errors import (
     RequestTimedOutError,
     TransportError,
 )
-from rdmeta.net.waiters import hand_out
+from rdmeta.net.resolve import hand_out
 
 if TYPE_CHECKING:
     import ssl
@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from rdmeta.net.oauth import TokenSource
     from rdmeta.net.resolve import Endpoint
     from rdmeta.net.sasl import Login
-    from rdmeta.net.tls import Tls
-    from rdmeta.net.tunnel import Tunnel
+    from rdmeta.net.tls import Tls, Tunnel
 
 __all__ = ["Prepared", "Security", "for_config"]
 
@@ -56,7 +55,7 @@ class Prepared(NamedTuple):
         """Returns the TLS of a new connection to `host`, None without TLS; raises TlsError."""
         if self.context is None or self.settings is None:
             return None
-        from rdmeta.net.tunnel import Tunnel  # only secured connections pay for importing ssl
+        from rdmeta.net.tls import Tunnel  # only secured connections pay for importing ssl
 
         return Tunnel(self.context, self.settings, host)
 

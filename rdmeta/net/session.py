@@ -2,13 +2,17 @@
 
 A session owns no socket, clock or thread, so a blocking driver, an asyncio driver and a simulation
 can share it. It frames requests, matches answers to them, agrees on versions first, and logs in.
+
+A Wire has the bytes between a session and a socket: plain ones, or encrypted ones through a tunnel.
+It owns no socket either.
 """
 
 from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from rdmeta.errors import (
     Error,
@@ -18,16 +22,23 @@ from rdmeta.errors import (
     UnsupportedVersionError,
 )
 from rdmeta.net import handshake, sasl
-from rdmeta.net.api_versions import API_VERSIONS
-from rdmeta.net.call import RAW, Call, Steps
 from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
 from rdmeta.net.describe_configs import DESCRIBE_CONFIGS
 from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
-from rdmeta.net.fields import FieldReader
-from rdmeta.net.handshake import LONGEST_ANSWER, METADATA, Handshake
+from rdmeta.net.fields import RAW, Call, FieldReader, Steps
+from rdmeta.net.handshake import API_VERSIONS, LONGEST_ANSWER, METADATA, Handshake
 from rdmeta.net.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 
-__all__ = ["METADATA", "Response", "Session"]
+if TYPE_CHECKING:
+    from rdmeta.net.tls import Tunnel
+
+__all__ = [
+    "CHUNK",
+    "METADATA",
+    "Response",
+    "Session",
+    "Wire",
+]
 
 _NAMES = {
     METADATA: "Metadata",
@@ -439,3 +450,87 @@ class Session:
 def _is_flexible(api_key: int, version: int) -> bool:
     first = _FIRST_FLEXIBLE.get(api_key)
     return first is not None and version >= first
+
+
+# Bytes: what one read of the socket asks for.
+CHUNK = 1 << 18
+
+
+class Wire:
+    """Joins `session` to a driver's socket; with a `tunnel` the bytes of both ways are encrypted.
+
+    The driver sends the bytes of `data_to_send()`, reads by `read()`, and passes what that returns
+    to `answers()`. The methods raise the errors of the session and the tunnel.
+    """
+
+    def __init__(self, session: Session, tunnel: Tunnel | None = None) -> None:
+        self._session = session
+        self._tunnel = tunnel
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the other side has ended its side of TLS."""
+        return self._tunnel is not None and self._tunnel.is_over
+
+    def data_to_send(self) -> bytes:
+        """Returns the bytes that the socket is to send; the session's wait for the tunnel."""
+        if self._tunnel is None:
+            return self._session.data_to_send()
+        if self._tunnel.is_ready:
+            self._tunnel.write(self._session.data_to_send())
+        return self._tunnel.data_to_send()
+
+    def last_words(self) -> bytes:
+        """Returns the alert of a tunnel that failed, for the broker's log."""
+        return b"" if self._tunnel is None else self._tunnel.data_to_send()
+
+    def read(
+        self, recv: Callable[[int], bytes], recv_into: Callable[[memoryview], int]
+    ) -> tuple[bytes, int]:
+        """Reads once by one of both functions; returns what arrived and how many bytes these are.
+
+        Bytes that were read into the space of the session are only counted.
+        """
+        return _read(None if self._tunnel is not None else self._session.space(), recv, recv_into)
+
+    def answers(self, data: bytes, count: int) -> Iterator[list[Response]]:
+        """Passes on what `read()` returned, and yields the session's answers in several steps.
+
+        The session keeps a failure that comes after answers; it ends the steps.
+        """
+        if self._tunnel is None:
+            yield self._pass_on(data, count)
+            return
+        self._tunnel.receive(data)
+        while self._session.failure is None:
+            plain, count = _read(self._session.space(), self._tunnel.read, self._tunnel.read_into)
+            if not count:
+                break
+            yield self._pass_on(plain, count)
+
+    def closed(self, how: str) -> NoReturn:
+        """Raises the error of a connection that the other side ended; `how` says how."""
+        if self._tunnel is not None:
+            self._tunnel.closed(how)
+        self._session.closed(how)
+
+    def timed_out(self) -> NoReturn:
+        """Raises RequestTimedOutError, which says what did not come in time."""
+        if self._tunnel is not None:
+            self._tunnel.timed_out()
+        self._session.timed_out()
+
+    def _pass_on(self, data: bytes, count: int) -> list[Response]:
+        return self._session.receive(data) if data else self._session.received(count)
+
+
+def _read(
+    space: memoryview | None,
+    read: Callable[[int], bytes],
+    read_into: Callable[[memoryview], int],
+) -> tuple[bytes, int]:
+    """Reads into `space`, or without one returns bytes; also returns how many there are."""
+    if space is None:
+        data = read(CHUNK)
+        return data, len(data)
+    return b"", read_into(space)

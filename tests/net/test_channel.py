@@ -21,11 +21,10 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 from rdmeta.config.address import Address
 from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error, MalformedError, TlsError, TransportError
-from rdmeta.net.channel import Channel
 from rdmeta.net.resolve import literal
 from rdmeta.net.session import METADATA, Response, Session
-from rdmeta.net.tls import Tls
-from rdmeta.net.tunnel import Tunnel
+from rdmeta.net.stream import Channel
+from rdmeta.net.tls import Tls, Tunnel
 
 RANGES = {METADATA: (0, 13), 18: (0, 3)}
 METADATA_V1_ALL = struct.pack(">i", -1)

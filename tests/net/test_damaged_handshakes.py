@@ -26,8 +26,7 @@ from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error
 from rdmeta.net.sasl import Login, Token, oauth_login, plain_login, scram_login
 from rdmeta.net.session import Session
-from rdmeta.net.tls import Tls
-from rdmeta.net.tunnel import Tunnel
+from rdmeta.net.tls import Tls, Tunnel
 
 ours = Authority()
 USER, PASSWORD = "alice", "pass-MARKED-word"

@@ -17,8 +17,7 @@ from rdmeta.errors import (
     TransportError,
     UnsupportedVersionError,
 )
-from rdmeta.net.api_versions import API_VERSIONS
-from rdmeta.net.handshake import Handshake, no_answer, no_broker, not_served
+from rdmeta.net.handshake import API_VERSIONS, Handshake, no_answer, no_broker, not_served
 from rdmeta.net.sasl import plain_login
 
 RANGES = {0: (3, 11), 3: (0, 13), API_VERSIONS: (0, 4)}

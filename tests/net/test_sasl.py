@@ -31,7 +31,7 @@ from rdmeta.errors import (
     UnsupportedVersionError,
 )
 from rdmeta.net import sasl
-from rdmeta.net.call import RAW
+from rdmeta.net.fields import RAW
 from rdmeta.net.sasl import Login, Token, oauth_login, plain_login, scram_login
 
 VERSIONS = {17: (0, 1), 36: (0, 2)}

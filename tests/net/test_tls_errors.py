@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rdmeta.config.security_settings import TlsSettings
-from rdmeta.net.tls_errors import explain
+from rdmeta.net.tls import explain
 
 _EXPIRED = 10
 _PAST, _FUTURE = "Feb  3 00:00:00 2001 GMT", "Feb  3 00:00:00 2999 GMT"

@@ -14,8 +14,7 @@ from certificates import LONG_AGO, Authority
 from rdmeta.config.secret import Secret
 from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import RequestTimedOutError, TlsError
-from rdmeta.net.tls import Tls
-from rdmeta.net.tunnel import Tunnel
+from rdmeta.net.tls import Tls, Tunnel
 
 ours, theirs = Authority(), Authority()
 TRUSTING = TlsSettings(ca_pem=ours.pem)
