@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
-from rdmeta.cli.answers import asking_every, wait_for_first
-from rdmeta.cli.clusters import Target
+from rdmeta.cli.following import asking_every, wait_for_first
 from rdmeta.cli.messages import FINE, NO_ANSWER
 from rdmeta.cli.min_isr_asker import Asker
+from rdmeta.cli.shared_options import Target
 from rdmeta.cli.status import Status
 from rdmeta.client.actions import Updated
 from rdmeta.client.blocking import Client

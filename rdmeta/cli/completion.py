@@ -121,7 +121,7 @@ class _Clusters(_Names):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[str]]:
-        from rdmeta.cli.clusters import named_clusters
+        from rdmeta.cli.shared_options import named_clusters
 
         names = [name for name, _ in named_clusters("all", _quiet()) if name.isprintable()]
         head, comma, last = incomplete.rpartition(",")
@@ -248,8 +248,7 @@ def _given(ctx: click.Context, param: click.Parameter, line: _Line) -> Mapping[s
 def _topic_names(given: Mapping[str, Any], deadline: float) -> set[str]:
     """Returns the names of the topics of the named clusters that answer until the deadline."""
     from rdmeta.cache import MetadataCache
-    from rdmeta.cli.clusters import Target
-    from rdmeta.cli.shared_options import Where
+    from rdmeta.cli.shared_options import Target, Where
     from rdmeta.net.fetch import fetch
 
     where = Where(

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, Messages
 from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
 from rdmeta.cli.shared_options import (
     OptionSource,
+    Target,
     Where,
     connection_options,
     merged,
     output_options,
+    side_by_side,
     variable_of,
 )
 from rdmeta.errors import ConfigError

@@ -1,17 +1,68 @@
-"""The clients of commands that keep running: how often they ask, and what of their log is shown."""
+"""The clients of commands that keep running: how often they ask, what they log, and what they see.
+
+A Feed is a cluster as `rdmeta watch` follows it: a client, and what happens as events in a queue.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from queue import SimpleQueue
+from typing import NamedTuple, TypeAlias
 
-from rdmeta.cli.answers import INTERVAL, asking_every
-from rdmeta.cli.clusters import Target
-from rdmeta.cli.messages import Messages
+from rdmeta.cli.messages import FINE, Messages
+from rdmeta.cli.shared_options import Target
+from rdmeta.cli.status import show
+from rdmeta.client.actions import Problem, Updated
 from rdmeta.client.blocking import Client
 from rdmeta.config import parse
-from rdmeta.model import ALL
+from rdmeta.errors import Error, RequestTimedOutError
+from rdmeta.model import ALL, Changes
 
-__all__ = ["following", "interval_of", "show_log"]
+__all__ = [
+    "Answered",
+    "Away",
+    "Began",
+    "Events",
+    "Failed",
+    "Feed",
+    "INTERVAL",
+    "Moved",
+    "Trouble",
+    "asking_every",
+    "following",
+    "interval_of",
+    "show_log",
+    "wait_for_first",
+]
+
+INTERVAL = "topic.metadata.refresh.interval.ms"
+_MAX_AGE = "metadata.max.age.ms"
+
+
+def asking_every(conf: Mapping[str, str], every: float, max_age: float) -> dict[str, str]:
+    """Returns a client's options with a refresh interval of `every` seconds.
+
+    An answer counts as true for `max_age` seconds, unless `conf` has another limit.
+    """
+    return {_MAX_AGE: _ms(max_age), **conf, INTERVAL: _ms(every)}
+
+
+def _ms(seconds: float) -> str:
+    return str(round(seconds * 1000))
+
+
+def wait_for_first(client: Client, answered: threading.Event, timeout: float) -> None:
+    """Returns once a listener has set `answered`; the client asks for its topics by itself.
+
+    Raises what says why no server answers, as Client.refresh() does; RequestTimedOutError.
+    """
+    until = time.monotonic() + timeout
+    client.refresh((), timeout=timeout)
+    if not answered.wait(max(0.0, until - time.monotonic())):
+        raise RequestTimedOutError(f"no answer about the topics within {timeout:g} s")
+
 
 # Brokers do not say that an ISR has changed, so the client asks often. It asks at once, and again
 # and again, for what lacks a leader or is not there.
@@ -45,6 +96,118 @@ def show_log(messages: Messages, write: Callable[[str], None] | None = None) -> 
     The commands tell the same themselves, once. `write` takes the lines, by default
     messages.fault(). Call it once, before the client is made.
     """
-    from rdmeta.cli import logs
+    show(write or messages.fault, messages.level, quietly=True)
 
-    logs.show(write or messages.fault, messages.level, quietly=True)
+
+class Began(NamedTuple):
+    """The first answer has come."""
+
+    feed: Feed
+
+
+class Failed(NamedTuple):
+    """No answer has come in time, or a server refused; the client goes on trying."""
+
+    feed: Feed
+    error: Error
+
+
+class Moved(NamedTuple):
+    """The cache has changed: Feed.take() has the changes."""
+
+    feed: Feed
+
+
+class Away(NamedTuple):
+    """The last connection broke, or could not be made again."""
+
+    feed: Feed
+    text: str
+
+
+class Answered(NamedTuple):
+    """An answer has come from a server, which `broker` names."""
+
+    feed: Feed
+    broker: str
+
+
+class Trouble(NamedTuple):
+    """Something is wrong that no change tells, such as a missing listener."""
+
+    feed: Feed
+    text: str
+
+
+Event: TypeAlias = "Began | Failed | Moved | Away | Answered | Trouble"
+Events: TypeAlias = "SimpleQueue[Event]"
+
+
+class Feed:
+    """Follows one cluster; each event goes to `events`, where one thread reads them.
+
+    That thread sets these: `has_begun`, whether the first answer has been shown; `away_since`, the
+    time (time.monotonic()) since when no server is connected; `code`, the exit code while the
+    cluster has failed.
+    """
+
+    def __init__(self, target: Target, topics: Sequence[str], events: Events) -> None:
+        """Makes the client, which is not started yet; raises ConfigError."""
+        self.name = target.name
+        self.client = following(target, topics, sticky=True)
+        self.has_begun = False
+        self.away_since: float | None = None
+        self.code = FINE
+        self._events = events
+        self._since = 0
+        self.client.on_change(lambda changes: events.put(Moved(self)))
+        self.client.on_update(self._updated)
+        self.client.on_error(self._failed)
+
+    def start(self, timeout: float) -> None:
+        """Starts the client; Began or Failed comes within `timeout` seconds."""
+        threading.Thread(
+            target=self._begin, args=(timeout,), name="rdmeta-cluster", daemon=True
+        ).start()
+
+    def _begin(self, timeout: float) -> None:
+        try:
+            self._since = self.client.refresh(timeout=timeout)
+        except Error as error:
+            self._events.put(Failed(self, error))
+        else:
+            self._events.put(Began(self))
+
+    def begin_late(self) -> None:
+        """Takes the state now as the first one, after Failed."""
+        self._since = self.client.cache.version
+
+    def take(self) -> Changes:
+        """Returns the changes since the last call, or since the first answer."""
+        changes = self.client.cache.changes(self._since)
+        self._since = changes.until
+        return changes
+
+    def _updated(self, answers: tuple[Updated, ...]) -> None:
+        node = answers[-1].node
+        broker = f"broker {node.id}" if node.id >= 0 else f"{node.host}:{node.port}"
+        self._events.put(Answered(self, broker))
+
+    def _failed(self, problems: tuple[Problem, ...]) -> None:
+        """Tells of problems with connections if none is left, and of those that are no change."""
+        broken = [each for each in problems if each.node is not None]
+        if broken and not self._is_connected():
+            last = broken[-1]
+            assert last.node is not None
+            where = f"{last.node.host}:{last.node.port}"
+            self._events.put(Away(self, f"{where}: {last.text}: {last.error}"))
+        for each in problems:
+            if each.partitions:
+                self._events.put(Trouble(self, f"{each.text}: {', '.join(each.partitions)}"))
+
+    def _is_connected(self) -> bool:
+        try:
+            nodes = self.client.stats()["nodes"]
+        except Error:  # it is being closed
+            return True
+        return any(each["state"] == "ready" for each in nodes.values())

@@ -12,12 +12,17 @@ import click
 
 from rdmeta import health
 from rdmeta.cache import Image, MetadataCache
-from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
 from rdmeta.cli.min_isr_asker import Answer
 from rdmeta.cli.output import Output, Row, Share, Table, TableColumn, json_text
 from rdmeta.cli.selection import NEED_MIN_ISR, ClusterState, Selection, conditions, named_topics
-from rdmeta.cli.shared_options import Where, connection_options, output_options
+from rdmeta.cli.shared_options import (
+    Target,
+    Where,
+    connection_options,
+    output_options,
+    side_by_side,
+)
 from rdmeta.errors import (
     Error,
     UnsupportedVersionError,

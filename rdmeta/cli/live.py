@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from rdmeta._escaping import escaped
 from rdmeta.cli.change_rows import Pair, change_row
-from rdmeta.cli.feed import Feed
+from rdmeta.cli.following import Feed
 from rdmeta.cli.messages import Messages
 from rdmeta.cli.output import rfc3339
 from rdmeta.errors import MissingExtraError

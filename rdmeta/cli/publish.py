@@ -12,13 +12,21 @@ import click
 
 from rdmeta._escaping import escaped
 from rdmeta.cache import MetadataCache, Publisher
-from rdmeta.cli.answers import asking_every, wait_for_first
-from rdmeta.cli.clusters import Target
+from rdmeta.cli.following import asking_every, wait_for_first
 from rdmeta.cli.messages import FINE, BadInputError
 from rdmeta.cli.output import json_text
 from rdmeta.cli.selection import kept_topics
-from rdmeta.cli.serving import Listen, metrics_option, serving
-from rdmeta.cli.shared_options import Where, connection_options, every_option, new_file, seconds
+from rdmeta.cli.shared_options import (
+    Listen,
+    Target,
+    Where,
+    connection_options,
+    every_option,
+    metrics_option,
+    new_file,
+    seconds,
+    serving,
+)
 from rdmeta.cli.status import Status
 from rdmeta.client.actions import Updated
 from rdmeta.client.blocking import Client

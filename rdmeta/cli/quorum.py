@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
 from rdmeta.cli.output import Output, Row, Stream, Table, TableColumn, json_text
-from rdmeta.cli.shared_options import Where, connection_options, output_options, seconds
+from rdmeta.cli.shared_options import (
+    Target,
+    Where,
+    connection_options,
+    output_options,
+    seconds,
+    side_by_side,
+)
 from rdmeta.errors import ConfigError
 
 if TYPE_CHECKING:

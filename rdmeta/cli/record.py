@@ -13,11 +13,19 @@ from typing import TYPE_CHECKING
 import click
 
 from rdmeta._escaping import escaped
-from rdmeta.cli.clusters import Target, side_by_side
 from rdmeta.cli.messages import BAD_INPUT, FINE
 from rdmeta.cli.output import json_text
-from rdmeta.cli.serving import Listen, metrics_option, serving
-from rdmeta.cli.shared_options import Where, connection_options, every_option, seconds
+from rdmeta.cli.shared_options import (
+    Listen,
+    Target,
+    Where,
+    connection_options,
+    every_option,
+    metrics_option,
+    seconds,
+    serving,
+    side_by_side,
+)
 from rdmeta.cli.status import Status
 from rdmeta.errors import Error
 

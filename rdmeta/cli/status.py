@@ -1,17 +1,23 @@
-"""A line at the end of a terminal's output that says how a command that keeps running stands."""
+"""What a command that keeps running shows on stderr: a line about its state, and the client's log.
+
+Status draws the line at the end of a terminal's output. A Spinner turns in it as a sign of life.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from types import TracebackType
 
 from rdmeta._escaping import escaped
 from rdmeta.cli.messages import Messages
 
-__all__ = ["Status"]
+__all__ = ["Spinner", "Status", "show"]
 
 _CLEAR = "\r\x1b[2K"
 
@@ -75,9 +81,7 @@ class Status:
         Before the command has begun, it does so quietly: the command itself says why no server
         answers, and once.
         """
-        from rdmeta.cli import logs
-
-        logs.show(self.fault, self._messages.level, quietly=not has_begun)
+        show(self.fault, self._messages.level, quietly=not has_begun)
 
     def _draw(self) -> None:
         if self.is_drawn and self._text:
@@ -96,3 +100,83 @@ def _write(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+_FRAMES = "|/-\\"
+_FRAME_S = 0.12
+
+
+class Spinner:
+    """Turns in front of a text while it is entered, where a Status draws its line."""
+
+    def __init__(self, status: Status) -> None:
+        self._status, self._text = status, "waiting for an answer"
+        self._is_over = False
+        self._thread = threading.Thread(target=self._turn, name="rdmeta-spinner", daemon=True)
+
+    def __enter__(self) -> Spinner:
+        if self._status.is_drawn:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._is_over = True
+        if self._thread.ident is not None:
+            self._thread.join(1)
+        self._status.end()
+
+    def say(self, text: str) -> None:
+        """Changes the text."""
+        self._text = text
+
+    def _turn(self) -> None:
+        frame = 0
+        while not self._is_over:
+            self._status.show(f"{_FRAMES[frame % len(_FRAMES)]} {self._text}")
+            frame += 1
+            time.sleep(_FRAME_S)
+
+
+_LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
+# What is wrong with the options is logged for each client that is made of them.
+_CONFIG = "rdmeta.config"
+
+
+class _Lines(logging.Handler):
+    """Writes lines; those about the options once. `shown` are those that have been written."""
+
+    def __init__(self, write: Callable[[str], None], shown: set[str]) -> None:
+        super().__init__()
+        self._write = write
+        self.shown = shown
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.name == _CONFIG:
+            if text in self.shown:
+                return
+            self.shown.add(text)
+        self._write(text)
+
+
+def show(write: Callable[[str], None], level: int, *, quietly: bool = False) -> None:
+    """Gives each line of the loggers below `rdmeta` to `write`; `level` is that of Messages.
+
+    With `quietly`, warnings need -v, but for those about the options, such as a password that is
+    sent in the clear: no command says the same itself.
+    """
+    logger = logging.getLogger("rdmeta")
+    shown: set[str] = set().union(*(h.shown for h in logger.handlers if isinstance(h, _Lines)))
+    logger.handlers = [_Lines(write, shown)]
+    logger.setLevel(_level(-1 if quietly and level == 0 else level))
+    logger.propagate = False
+    logging.getLogger(_CONFIG).setLevel(_level(level))
+
+
+def _level(loudness: int) -> int:
+    return _LEVELS.get(loudness, logging.DEBUG)

@@ -19,14 +19,21 @@ from rdmeta.cli.change_rows import Pair, change_object, change_row, old_and_new,
 from rdmeta.cli.messages import FINE, BadInputError, Messages
 from rdmeta.cli.output import Output, Stream, TableColumn
 from rdmeta.cli.selection import named_topics
-from rdmeta.cli.serving import Listen, metrics_option, serving
-from rdmeta.cli.shared_options import Where, connection_options, csv_options, seconds
+from rdmeta.cli.shared_options import (
+    Listen,
+    Where,
+    connection_options,
+    csv_options,
+    metrics_option,
+    seconds,
+    serving,
+)
 from rdmeta.errors import ConfigError, RequestTimedOutError
 from rdmeta.model import Change
 
 if TYPE_CHECKING:
-    from rdmeta.cli.clusters import Target
-    from rdmeta.cli.feed import Event, Events, Feed
+    from rdmeta.cli.following import Event, Events, Feed
+    from rdmeta.cli.shared_options import Target
 
 __all__ = ["command"]
 
@@ -110,7 +117,7 @@ def _made(
     targets: Sequence[Target], topics: Sequence[str], events: Events, messages: Messages
 ) -> tuple[list[Feed], int]:
     """Returns the feeds, and the exit code of the clusters whose options are wrong."""
-    from rdmeta.cli.feed import Feed
+    from rdmeta.cli.following import Feed
 
     feeds, code = [], FINE
     for target in targets:
@@ -257,7 +264,7 @@ class _Watch:
                 feed.code = self._view.failure(error, feed)
 
     def _take(self, event: Event) -> None:
-        from rdmeta.cli.feed import Answered, Away, Began, Failed, Trouble
+        from rdmeta.cli.following import Answered, Away, Began, Failed, Trouble
 
         feed, note = event.feed, self._view.note
         if isinstance(event, Failed):

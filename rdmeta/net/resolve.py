@@ -20,7 +20,6 @@ from rdmeta.errors import Error, TransportError
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop, Future
-    from collections.abc import Iterable
 
     from rdmeta.config.address import Address
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import commands
 import pytest
 
-from rdmeta.cli.clusters import Target, clusters_file, named_clusters, side_by_side
 from rdmeta.cli.messages import BadInputError, Messages
+from rdmeta.cli.shared_options import Target, clusters_file, named_clusters, side_by_side
 from rdmeta.errors import TransportError
 
 

@@ -7,7 +7,7 @@ import pytest
 from frames import B, P, T
 
 from rdmeta import ALL, MetadataCache
-from rdmeta.cli.conditions import Answers, Conditions, Finding, conditions
+from rdmeta.cli.wait import Answers, Conditions, Finding, conditions
 
 BROKERS = [B(1), B(2), B(3)]
 UNKNOWN, DENIED = 3, 29

@@ -29,9 +29,9 @@ import rdmeta
 from rdmeta import history
 from rdmeta.cli import cluster_recording as recording_module
 from rdmeta.cli.cluster_recording import ClusterRecording
-from rdmeta.cli.clusters import Target
 from rdmeta.cli.messages import FINE, NO_ANSWER, Messages
 from rdmeta.cli.min_isr_asker import Answer, Asker
+from rdmeta.cli.shared_options import Target
 from rdmeta.cli.status import Status
 from rdmeta.health import MIN_ISR
 from rdmeta.history.schema import Footer

@@ -24,7 +24,7 @@ from waiting import until
 
 import rdmeta
 from rdmeta.cli import wait
-from rdmeta.cli.conditions import Conditions
+from rdmeta.cli.wait import Conditions
 
 OFTEN = ("-X", "topic.metadata.refresh.interval.ms=20")
 

@@ -23,8 +23,8 @@ from waiting import until
 
 import rdmeta
 from rdmeta import ALL, Client, MetadataCache
-from rdmeta.cli import feed, watch
-from rdmeta.cli.clusters import Target
+from rdmeta.cli import following, watch
+from rdmeta.cli.shared_options import Target
 
 OFTEN = ("-X", "topic.metadata.refresh.interval.ms=20")
 
@@ -337,7 +337,7 @@ def test_changes_that_the_cache_could_not_keep_are_told(
         conf = {**target.conf, "topic.metadata.refresh.interval.ms": "100"}
         return Client(conf, cache=MetadataCache(ring_bytes=4096), topics=topics or ALL)
 
-    monkeypatch.setattr(feed, "following", small)
+    monkeypatch.setattr(following, "following", small)
     for each in range(500):
         brokers.truth.create(f"t{each}")
 
@@ -433,8 +433,8 @@ def test_a_narrow_live_table_without_an_answer_cuts_off_texts_and_ends_with_3() 
 def test_a_lost_connection_is_no_loss_of_the_cluster_while_another_one_is_ready(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    events: feed.Events = SimpleQueue()
-    followed = feed.Feed(Target(None, {"bootstrap.servers": "127.0.0.1:1"}), (), events)
+    events: following.Events = SimpleQueue()
+    followed = following.Feed(Target(None, {"bootstrap.servers": "127.0.0.1:1"}), (), events)
     lost = rdmeta.errors.TransportError("the broker closed the connection")
     problem = rdmeta.Problem(lost, rdmeta.Node(1, "127.0.0.1", 1), "the connection broke")
     nodes = {1: {"state": "disconnected"}, 2: {"state": "ready"}}
@@ -443,7 +443,7 @@ def test_a_lost_connection_is_no_loss_of_the_cluster_while_another_one_is_ready(
     assert events.empty()
     nodes[2]["state"] = "disconnected"
     followed._failed((problem,))
-    assert isinstance(events.get_nowait(), feed.Away)
+    assert isinstance(events.get_nowait(), following.Away)
     followed.client.close()
 
 
