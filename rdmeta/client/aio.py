@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import os
 import weakref
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from rdmeta.client.actions import Finish, Node
-from rdmeta.client.driver import Begin, Driver, Topics, closed
+from rdmeta.client.actions import Finish
+from rdmeta.client.driver import Act, Driver, closed
 from rdmeta.client.listeners import (
     LISTENERS_S,
     Delivery,
@@ -23,37 +23,18 @@ from rdmeta.client.listeners import (
     drained_all,
     ended_all,
 )
-from rdmeta.client.shell import (
-    QUORUM,
-    Refreshed,
-    Shell,
-    asking,
-    checked_complaint,
-    checked_partition,
-    cluster_call,
-    config_calls,
-    names_of,
-    nothing,
-    only,
-    outcome,
-    parsed_cluster,
-    parsed_configs,
-    parsed_quorum,
-    refreshed,
-    without_quorum,
-)
+from rdmeta.client.shell import Refreshed, Shell, WaitingCall, names_of, nothing
 from rdmeta.errors import Error, RequestTimedOutError
-from rdmeta.model import Applied, Broker, Changes, Partition, Topic
+from rdmeta.model import Changes, Partition, Topic
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
-    from rdmeta._core import MetadataCache
     from rdmeta.net.describe_cluster import ClusterDescription
     from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
 
 __all__ = ["AsyncClient"]
+
+R = TypeVar("R")
 
 # How long another thread waits for a busy event loop to read the statistics.
 _STATS_S = 1.0
@@ -71,18 +52,8 @@ class AsyncClient(Shell):
     function. It runs in asyncio's loops and in uvloop's.
     """
 
-    def __init__(
-        self,
-        conf: Mapping[str, Any],
-        *,
-        cache: MetadataCache | None = None,
-        topics: Topics = None,
-        sticky: bool = False,
-    ) -> None:
-        """Checks the configuration and touches no network; the arguments are those of Client."""
-        super().__init__(conf, cache=cache, topics=topics, sticky=sticky)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._dropped: weakref.finalize[Any, Any] | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _dropped: weakref.finalize[Any, Any] | None = None
 
     async def __aenter__(self) -> AsyncClient:
         await self.start()
@@ -129,23 +100,6 @@ class AsyncClient(Shell):
 
     # ---- topics ---------------------------------------------------------------------------------
 
-    def need(self, topics: str | Iterable[str]) -> None:
-        """See `Client.need`."""
-        names, driver = names_of(topics), self._running()
-        if not self._is_kept(names):
-            driver.do(lambda policy, now: policy.need(names, now))
-            self._note(names)
-
-    def forget(self, topics: str | Iterable[str]) -> None:
-        """See `Client.forget`."""
-        names, driver = names_of(topics), self._running()
-        self._needed.difference_update(names)
-        driver.do(lambda policy, now: policy.forget(names, now))
-
-    def subscribe(self, topics: Topics) -> None:
-        """See `Client.subscribe`."""
-        self._running().do(lambda policy, now: policy.subscribe(topics, now))
-
     @overload
     async def refresh(
         self,
@@ -173,33 +127,23 @@ class AsyncClient(Shell):
         wait: bool = True,
     ) -> int | None:
         """See `Client.refresh`."""
-        wanted, deadline = refreshed(topics), self._deadline(timeout)
-        if not wait:
-            self._running().do(
-                lambda policy, now: policy.cancel(policy.refresh(now, wanted, force, deadline), now)
-            )
-            return None
-        finish = await self._wait(lambda policy, now: policy.refresh(now, wanted, force, deadline))
-        return finish.version
+        call = self._refreshing(topics, force, timeout)
+        if wait:
+            return await self._wait(call)
+        self._begin_only(call)
+        return None
 
     async def leader(self, topic: str, partition: int, timeout: float | None = None) -> int:
         """See `Client.leader`."""
         found = self._lookup(topic, partition, None)
         if found is None:
-            return await self._leader_missed(topic, partition, timeout)
-        if self._touched is not None:
+            found = self._missed(topic, partition, timeout)
+            while found is None:
+                await self.wait_for_topic(topic, partition, timeout)
+                found = self._cache.leader(topic, partition, None)
+        elif self._touched is not None:
             self._touched.add(topic)
         return found
-
-    async def _leader_missed(self, topic: str, partition: int, timeout: float | None) -> int:
-        if self._must_not_wait(partition, timeout):
-            self.need(topic)
-            return self._cache.leader(topic, partition)
-        while True:
-            await self.wait_for_topic(topic, partition, timeout)
-            found = self._cache.leader(topic, partition, None)
-            if found is not None:
-                return found
 
     async def topic(self, name: str, timeout: float | None = None) -> Topic:
         """See `Client.topic`."""
@@ -217,76 +161,23 @@ class AsyncClient(Shell):
         self, topic: str, partition: int | None = None, timeout: float | None = None
     ) -> Topic | Partition:
         """See `Client.wait_for_topic`."""
-        checked_partition(partition)
-        deadline = self._deadline(timeout)
-        self._running()
-        found = self._known(topic, partition)
-        if found is not None:
-            self.need(topic)
-            return found
+        found, call = self._finding(topic, partition, timeout)
         while found is None:
-            await self._wait(
-                lambda policy, now: policy.wait_for_topic(now, topic, partition, deadline)
-            )
-            found = self._found(topic, partition)
+            found = await self._wait(call)
         self._note((topic,))
         return found
 
-    # ---- what the application has seen ----------------------------------------------------------
-
-    def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
-        """See `Client.leader_unavailable`."""
-        checked_complaint(topic, partition, code)
-        self._running().do(
-            lambda policy, now: policy.leader_unavailable(topic, partition, code, now)
-        )
-
-    def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
-        """See `Client.epoch_seen`."""
-        checked_complaint(topic, partition, epoch)
-        self._running().do(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
-
-    def leader_hint(
-        self,
-        topic: str | UUID | bytes,
-        partition: int,
-        leader: int,
-        leader_epoch: int,
-        node: Broker | tuple[str, int] | tuple[str, int, str | None] | None = None,
-        *,
-        topic_id: UUID | bytes | None = None,
-    ) -> Applied:
-        """See `Client.leader_hint`."""
-        running, hint = self._running(), self._hint(topic, topic_id)
-        if hint is None:  # the cache ignores it
-            return self._cache.apply_leader_hint(topic, partition, leader, leader_epoch, node)
-        name, id = hint
-        return running.do(
-            lambda policy, now: policy.leader_hint(
-                name, partition, leader, leader_epoch, node, now, id
-            )
-        )
-
     # ---- the cluster ----------------------------------------------------------------------------
-
-    def least_loaded(self) -> Node | None:
-        """See `Client.least_loaded`."""
-        return self._running().do(lambda policy, now: policy.least_loaded(now))
 
     async def quorum(self, timeout: float | None = None) -> Quorum:
         """See `Client.quorum`."""
-        deadline = self._deadline(timeout)
-        with without_quorum():
-            finish = await self._wait(lambda policy, now: policy.call(now, QUORUM, deadline))
-            return parsed_quorum(finish)
+        return await self._wait(self._asking_quorum(timeout))
 
     async def describe_cluster(
         self, *, fenced: bool = False, timeout: float | None = None
     ) -> ClusterDescription:
         """See `Client.describe_cluster`."""
-        call, deadline = cluster_call(fenced), self._deadline(timeout)
-        finish = await self._wait(lambda policy, now: policy.call(now, call, deadline))
-        return parsed_cluster(finish)
+        return await self._wait(self._asking_cluster(fenced, timeout))
 
     async def describe_configs(
         self,
@@ -295,11 +186,9 @@ class AsyncClient(Shell):
         timeout: float | None = None,
     ) -> dict[str, TopicConfig]:
         """See `Client.describe_configs`."""
-        deadline = self._deadline(timeout)
-        found, calls = config_calls(topics, keys)
-        self._running()
-        for names, call in calls:
-            found |= parsed_configs(await self._wait(asking(call, deadline)), names)
+        found, calls = self._asking_configs(topics, keys, timeout)
+        for call in calls:
+            found |= await self._wait(call)
         return found
 
     def stats(self) -> dict[str, Any]:
@@ -394,16 +283,27 @@ class AsyncClient(Shell):
     def _delivery(self, listener: Listener) -> Delivery:
         return LoopDelivery(listener)
 
-    async def _wait(self, begin: Begin) -> Finish:
-        """Begins a wait of the driver and returns its Finish; raises its error."""
-        driver = self._running()
+    def _ask(self, act: Act[R]) -> R:
+        return self._running().do(act)
+
+    async def _wait(self, call: WaitingCall[R]) -> R:
+        """Begins a call and returns its result; raises its error."""
+        driver, (begin, parse) = self._running(), call
         future = asyncio.get_running_loop().create_future()
         waiter = driver.begin(begin, partial(_settle, future))
         try:
-            return outcome(await future)
+            return parse(await future)
         except BaseException:  # cancelled, or its coroutine was closed
             driver.cancel(waiter)
             raise
+
+
+def only(names: frozenset[str] | None, changes: Changes) -> Changes:
+    """Returns the changes of those topics, or all of them."""
+    if names is None or changes.resync:
+        return changes
+    found = tuple(change for change in changes if change.topic in names)
+    return Changes(found, changes.until, False)
 
 
 def _settle(future: asyncio.Future[Finish], finish: Finish) -> None:

@@ -9,43 +9,24 @@ import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from rdmeta.client.actions import Node
-from rdmeta.client.driver import Topics
+from rdmeta.client.driver import Act, Topics
 from rdmeta.client.listeners import LISTENERS_S, Delivery, Listener, ThreadDelivery
-from rdmeta.client.shell import (
-    QUORUM,
-    Refreshed,
-    Shell,
-    asking,
-    checked_complaint,
-    checked_partition,
-    cluster_call,
-    config_calls,
-    names_of,
-    nothing,
-    outcome,
-    parsed_cluster,
-    parsed_configs,
-    parsed_quorum,
-    refreshed,
-    without_quorum,
-)
+from rdmeta.client.shell import Refreshed, Shell, WaitingCall, nothing
 from rdmeta.client.thread import DriverThread
 from rdmeta.errors import Error
-from rdmeta.model import Applied, Broker, Partition, Topic
+from rdmeta.model import Partition, Topic
 
 if TYPE_CHECKING:
-    from uuid import UUID
-
     from rdmeta._core import MetadataCache
-    from rdmeta.client.policy import Policy
     from rdmeta.net.describe_cluster import ClusterDescription
     from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
 
 __all__ = ["Client"]
+
+R = TypeVar("R")
 
 _GEVENT = ("threading", "_thread", "socket", "select")
 _EVENTLET = ("thread", "socket", "select")
@@ -140,34 +121,6 @@ class Client(Shell):
 
     # ---- topics ---------------------------------------------------------------------------------
 
-    def need(self, topics: str | Iterable[str]) -> None:
-        """Has a topic, or several, kept true from now on; it returns at once.
-
-        New names are asked for at once. Raises InvalidTopicError for a name that no topic can have,
-        ArgumentError beyond `metadata.max.topics`, TypeError.
-        """
-        names, thread = names_of(topics), self._running()
-        if self._is_kept(names):
-            return
-        if self._needed.issuperset(names):
-            thread.tell(lambda policy, now: policy.need(names, now))
-            return
-        thread.ask(lambda policy, now: policy.need(names, now))
-        self._note(names)
-
-    def forget(self, topics: str | Iterable[str]) -> None:
-        """Ends what need() began: the topics are not asked for, and leave the cache."""
-        names, thread = names_of(topics), self._running()
-        self._needed.difference_update(names)
-        thread.ask(lambda policy, now: policy.forget(names, now))
-
-    def subscribe(self, topics: Topics) -> None:
-        """Replaces what `topics=` gave: names, "^patterns", ALL, or None for what is needed.
-
-        Raises TypeError and ValueError for what is no name and no pattern.
-        """
-        self._running().ask(lambda policy, now: policy.subscribe(topics, now))
-
     @overload
     def refresh(
         self,
@@ -207,16 +160,11 @@ class Client(Shell):
         `timeout` seconds names the last failure of each server. Fatal errors are raised at once:
         UnsupportedVersionError if there is no common version.
         """
-        wanted, deadline = refreshed(topics), self._deadline(timeout)
-        thread = self._running()
-
-        def begin(policy: Policy, now: float) -> int:
-            return policy.refresh(now, wanted, force, deadline)
-
-        if not wait:
-            thread.ask(lambda policy, now: policy.cancel(begin(policy, now), now))
-            return None
-        return outcome(thread.wait(begin)).version
+        call = self._refreshing(topics, force, timeout)
+        if wait:
+            return self._wait(call)
+        self._begin_only(call)
+        return None
 
     def leader(self, topic: str, partition: int, timeout: float | None = None) -> int:
         """Returns the id of a partition's leader; a hit is a lookup in the cache.
@@ -226,20 +174,13 @@ class Client(Shell):
         """
         found = self._lookup(topic, partition, None)
         if found is None:
-            return self._leader_missed(topic, partition, timeout)
-        if self._touched is not None:
+            found = self._missed(topic, partition, timeout)
+            while found is None:
+                self.wait_for_topic(topic, partition, timeout)
+                found = self._cache.leader(topic, partition, None)
+        elif self._touched is not None:
             self._touched.add(topic)
         return found
-
-    def _leader_missed(self, topic: str, partition: int, timeout: float | None) -> int:
-        if self._must_not_wait(partition, timeout):
-            self.need(topic)
-            return self._cache.leader(topic, partition)
-        while True:
-            self.wait_for_topic(topic, partition, timeout)
-            found = self._cache.leader(topic, partition, None)
-            if found is not None:
-                return found
 
     def topic(self, name: str, timeout: float | None = None) -> Topic:
         """Returns a topic, which is needed from now on; waits for it as wait_for_topic() does."""
@@ -262,74 +203,13 @@ class Client(Shell):
         after `timeout` seconds, TopicAuthorizationError, InvalidTopicError, and the fatal errors of
         refresh(). TypeError, ValueError.
         """
-        checked_partition(partition)
-        deadline = self._deadline(timeout)
-        thread = self._running()
-        found = self._known(topic, partition)
-        if found is not None:
-            self.need(topic)
-            return found
+        found, call = self._finding(topic, partition, timeout)
         while found is None:
-            outcome(
-                thread.wait(
-                    lambda policy, now: policy.wait_for_topic(now, topic, partition, deadline)
-                )
-            )
-            found = self._found(topic, partition)
+            found = self._wait(call)
         self._note((topic,))
         return found
 
-    # ---- what the application has seen ----------------------------------------------------------
-
-    def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
-        """Tells that a broker answered a request for that partition with Kafka's error `code`.
-
-        NOT_LEADER_OR_FOLLOWER and Kafka's other InvalidMetadata codes have the topic asked for
-        soon, and again until its epoch moves or 30 s are over. It returns at once.
-        """
-        checked_complaint(topic, partition, code)
-        self._running().tell(
-            lambda policy, now: policy.leader_unavailable(topic, partition, code, now)
-        )
-
-    def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
-        """Tells which leader epoch an answer of a broker had (KIP-320).
-
-        If it is newer than the known one, the topic is asked for soon. It returns at once.
-        """
-        checked_complaint(topic, partition, epoch)
-        self._running().tell(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
-
-    def leader_hint(
-        self,
-        topic: str | UUID | bytes,
-        partition: int,
-        leader: int,
-        leader_epoch: int,
-        node: Broker | tuple[str, int] | tuple[str, int, str | None] | None = None,
-        *,
-        topic_id: UUID | bytes | None = None,
-    ) -> Applied:
-        """Gives the cache a leader from a Produce or Fetch answer (KIP-951); returns its Applied.
-
-        The arguments and errors are those of `MetadataCache.apply_leader_hint`. If the cache took
-        it, the topic is asked for with backoff.
-        """
-        running, hint = self._running(), self._hint(topic, topic_id)
-        if hint is None:  # the cache ignores it
-            return self._cache.apply_leader_hint(topic, partition, leader, leader_epoch, node)
-        name, id = hint
-        return running.ask(
-            lambda policy, now: policy.leader_hint(
-                name, partition, leader, leader_epoch, node, now, id
-            )
-        )
-
     # ---- the cluster ----------------------------------------------------------------------------
-
-    def least_loaded(self) -> Node | None:
-        """Returns the node that the client would ask next, None if none can be used."""
-        return self._running().ask(lambda policy, now: policy.least_loaded(now))
 
     def quorum(self, timeout: float | None = None) -> Quorum:
         """Asks for the controllers of a KRaft cluster: their leader, its epoch, each one's lag.
@@ -337,11 +217,7 @@ class Client(Shell):
         Raises UnsupportedVersionError for a cluster with ZooKeeper, RequestTimedOutError, and the
         error that the broker answers with.
         """
-        deadline = self._deadline(timeout)
-        thread = self._running()
-        with without_quorum():
-            finish = thread.wait(lambda policy, now: policy.call(now, QUORUM, deadline))
-            return parsed_quorum(finish)
+        return self._wait(self._asking_quorum(timeout))
 
     def describe_cluster(
         self, *, fenced: bool = False, timeout: float | None = None
@@ -350,9 +226,7 @@ class Client(Shell):
 
         The errors are those of quorum(); brokers before Kafka 4.0 cannot list fenced ones.
         """
-        call, deadline = cluster_call(fenced), self._deadline(timeout)
-        thread = self._running()
-        return parsed_cluster(thread.wait(lambda policy, now: policy.call(now, call, deadline)))
+        return self._wait(self._asking_cluster(fenced, timeout))
 
     def describe_configs(
         self,
@@ -373,11 +247,9 @@ class Client(Shell):
         Raises UnsupportedVersionError for a broker without DescribeConfigs, RequestTimedOutError,
         TypeError, and ValueError for an empty `keys`.
         """
-        deadline = self._deadline(timeout)
-        found, calls = config_calls(topics, keys)
-        thread = self._running()
-        for names, call in calls:
-            found |= parsed_configs(thread.wait(asking(call, deadline)), names)
+        found, calls = self._asking_configs(topics, keys, timeout)
+        for call in calls:
+            found |= self._wait(call)
         return found
 
     def stats(self) -> dict[str, Any]:
@@ -423,6 +295,17 @@ class Client(Shell):
             self._start_listeners()
         self._look_up()
         return self._thread
+
+    def _ask(self, act: Act[R]) -> R:
+        return self._running().ask(act)
+
+    def _tell(self, act: Act[object]) -> None:
+        self._running().tell(act)
+
+    def _wait(self, call: WaitingCall[R]) -> R:
+        """Begins a call and returns its result; raises its error. Ctrl-C ends the wait."""
+        begin, parse = call
+        return parse(self._running().wait(begin))
 
     def _is_running(self) -> bool:
         return self._thread.is_running

@@ -1,4 +1,9 @@
-"""The parts that both clients share: their making, arguments, lookups and listeners."""
+"""All of both clients but their ways of waiting.
+
+Client and AsyncClient say how the policy is asked and how an outcome is waited for. The calls that
+do not wait are here. For one that waits there is a pair: what begins it, and what reads its result
+from the Finish.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +13,15 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from uuid import UUID
 
 from rdmeta import config
 from rdmeta._core import MetadataCache
 from rdmeta.client.actions import Finish, OtherRequest
-from rdmeta.client.driver import Begin, Driver, Topics, closed
+from rdmeta.client.driver import Act, Begin, Driver, Topics, closed
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
 from rdmeta.core.waits import seconds_of
 from rdmeta.errors import (
@@ -27,35 +31,19 @@ from rdmeta.errors import (
     MalformedError,
     UnsupportedVersionError,
 )
-from rdmeta.model import All, Changes, Partition, Topic, topic_fault
+from rdmeta.model import All, Applied, Broker, Changes, Partition, Topic, topic_fault
 from rdmeta.net import describe_cluster, describe_configs, describe_quorum
 
 if TYPE_CHECKING:
-    from rdmeta.client.actions import Problem, Updated
+    from rdmeta.client.actions import Node, Problem, Updated
     from rdmeta.client.listeners import Delivery
     from rdmeta.net.describe_cluster import ClusterDescription
     from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
 
-__all__ = [
-    "QUORUM",
-    "Refreshed",
-    "Shell",
-    "asking",
-    "checked_complaint",
-    "checked_partition",
-    "cluster_call",
-    "config_calls",
-    "names_of",
-    "nothing",
-    "only",
-    "outcome",
-    "parsed_cluster",
-    "parsed_configs",
-    "parsed_quorum",
-    "refreshed",
-    "without_quorum",
-]
+__all__ = ["Refreshed", "Shell", "WaitingCall", "names_of", "nothing"]
+
+R = TypeVar("R")
 
 Refreshed: TypeAlias = "None | str | All | Collection[str] | Collection[UUID]"
 """The topics of a refresh: needed ones (None), ALL, () for brokers only, names, or ids."""
@@ -69,6 +57,9 @@ QUORUM = OtherRequest(
 
 # The topics of one DescribeConfigs request. An answer with all keys has some 4 KiB per topic.
 _CONFIGS = 1000
+
+WaitingCall: TypeAlias = tuple[Begin, Callable[[Finish], R]]
+"""A call that waits: what begins it, and what returns its result, or raises its error."""
 
 Hint: TypeAlias = "tuple[str, UUID | bytes | None]"
 
@@ -84,6 +75,7 @@ class Shell:
         topics: Topics = None,
         sticky: bool = False,
     ) -> None:
+        """Checks the configuration and touches no network; the arguments are those of Client."""
         self._config = config.parse(conf)
         if cache is None:
             max_age = self._config.max_age
@@ -198,6 +190,189 @@ class Shell:
         """Returns what stats() does, from any thread; raises Error if it cannot be read."""
         raise NotImplementedError
 
+    # ---- the way of waiting ---------------------------------------------------------------------
+
+    def _running(self) -> object:
+        """Starts the client if it is new; raises Error, ForkedError."""
+        raise NotImplementedError
+
+    def _ask(self, act: Act[R]) -> R:
+        """Returns what `act` returns for the policy of the started client."""
+        raise NotImplementedError
+
+    def _tell(self, act: Act[object]) -> None:
+        """Has the policy told something, soon."""
+        self._ask(act)
+
+    # ---- topics ---------------------------------------------------------------------------------
+
+    def need(self, topics: str | Iterable[str]) -> None:
+        """Has a topic, or several, kept true from now on; it returns at once.
+
+        New names are asked for at once. Raises InvalidTopicError for a name that no topic can have,
+        ArgumentError beyond `metadata.max.topics`, TypeError.
+        """
+        names = names_of(topics)
+        self._running()
+        if self._is_kept(names):
+            return
+        is_new = not self._needed.issuperset(names)
+        (self._ask if is_new else self._tell)(lambda policy, now: policy.need(names, now))
+        self._note(names)
+
+    def forget(self, topics: str | Iterable[str]) -> None:
+        """Ends what need() began: the topics are not asked for, and leave the cache."""
+        names = names_of(topics)
+        self._running()
+        self._needed.difference_update(names)
+        self._ask(lambda policy, now: policy.forget(names, now))
+
+    def subscribe(self, topics: Topics) -> None:
+        """Replaces what `topics=` gave: names, "^patterns", ALL, or None for what is needed.
+
+        Raises TypeError and ValueError for what is no name and no pattern.
+        """
+        self._ask(lambda policy, now: policy.subscribe(topics, now))
+
+    # ---- what the application has seen ----------------------------------------------------------
+
+    def leader_unavailable(self, topic: str, partition: int, code: int) -> None:
+        """Tells that a broker answered a request for that partition with Kafka's error `code`.
+
+        NOT_LEADER_OR_FOLLOWER and Kafka's other InvalidMetadata codes have the topic asked for
+        soon, and again until its epoch moves or 30 s are over. It returns at once.
+        """
+        checked_complaint(topic, partition, code)
+        self._tell(lambda policy, now: policy.leader_unavailable(topic, partition, code, now))
+
+    def epoch_seen(self, topic: str, partition: int, epoch: int) -> None:
+        """Tells which leader epoch an answer of a broker had (KIP-320).
+
+        If it is newer than the known one, the topic is asked for soon. It returns at once.
+        """
+        checked_complaint(topic, partition, epoch)
+        self._tell(lambda policy, now: policy.epoch_seen(topic, partition, epoch, now))
+
+    def leader_hint(
+        self,
+        topic: str | UUID | bytes,
+        partition: int,
+        leader: int,
+        leader_epoch: int,
+        node: Broker | tuple[str, int] | tuple[str, int, str | None] | None = None,
+        *,
+        topic_id: UUID | bytes | None = None,
+    ) -> Applied:
+        """Gives the cache a leader from a Produce or Fetch answer (KIP-951); returns its Applied.
+
+        The arguments and errors are those of `MetadataCache.apply_leader_hint`. If the cache took
+        it, the topic is asked for with backoff.
+        """
+        self._running()
+        hint = self._hint(topic, topic_id)
+        if hint is None:  # the cache ignores it
+            return self._cache.apply_leader_hint(topic, partition, leader, leader_epoch, node)
+        name, id = hint
+        return self._ask(
+            lambda policy, now: policy.leader_hint(
+                name, partition, leader, leader_epoch, node, now, id
+            )
+        )
+
+    def least_loaded(self) -> Node | None:
+        """Returns the node that the client would ask next, None if none can be used."""
+        return self._ask(lambda policy, now: policy.least_loaded(now))
+
+    # ---- calls that wait: what begins each, and what its Finish says ----------------------------
+
+    def _refreshing(
+        self, topics: Refreshed, force: bool, timeout: float | None
+    ) -> WaitingCall[int]:
+        wanted, deadline = refreshed(topics), self._deadline(timeout)
+        return (
+            lambda policy, now: policy.refresh(now, wanted, force, deadline),
+            lambda finish: outcome(finish).version,
+        )
+
+    def _begin_only(self, call: WaitingCall[object]) -> None:
+        """Begins a call whose outcome nobody waits for."""
+        self._ask(lambda policy, now: policy.cancel(call[0](policy, now), now))
+
+    def _finding(
+        self, topic: str, partition: int | None, timeout: float | None
+    ) -> tuple[Topic | Partition | None, WaitingCall[Topic | Partition | None]]:
+        """Returns what wait_for_topic() need not wait for, and the call for what is not there."""
+        checked_partition(partition)
+        deadline = self._deadline(timeout)
+
+        def parse(finish: Finish) -> Topic | Partition | None:
+            outcome(finish)
+            return self._found(topic, partition)
+
+        self._running()
+        # Until the first outcome the policy has a say in it.
+        found = None if self._lookup is nothing else self._found(topic, partition)
+        if found is not None:
+            self.need(topic)
+        return found, (
+            lambda policy, now: policy.wait_for_topic(now, topic, partition, deadline),
+            parse,
+        )
+
+    def _missed(self, topic: str, partition: int, timeout: float | None) -> int | None:
+        """Returns the leader that a lookup missed, None if leader() waits for it.
+
+        Raises the error of the lookup if leader() must not wait.
+        """
+        if timeout != 0 and partition >= 0:
+            return None
+        self.need(topic)
+        return self._cache.leader(topic, partition)
+
+    def _asking_quorum(self, timeout: float | None) -> WaitingCall[Quorum]:
+        begin, parse = asking(QUORUM, self._deadline(timeout), describe_quorum.parse_response)
+
+        def explained(finish: Finish) -> Quorum:
+            try:
+                return parse(finish)
+            except UnsupportedVersionError as error:
+                if error.api_key != QUORUM.api_key:  # the servers may be no brokers
+                    raise
+                text = "the cluster has no quorum: it seems to run with ZooKeeper, or on Kafka"
+                raise UnsupportedVersionError(f"{text} before 3.3 ({error})") from error
+
+        return begin, explained
+
+    def _asking_cluster(
+        self, fenced: bool, timeout: float | None
+    ) -> WaitingCall[ClusterDescription]:
+        """Returns the call for the brokers; only v2 can list `fenced` ones."""
+        encode = partial(describe_cluster.encode_request, fenced=fenced)
+        lowest = 2 if fenced else describe_cluster.LOWEST
+        highest = describe_cluster.HIGHEST
+        call = OtherRequest(describe_cluster.DESCRIBE_CLUSTER, lowest, highest, encode)
+        return asking(call, self._deadline(timeout), describe_cluster.parse_response)
+
+    def _asking_configs(
+        self, topics: str | Iterable[str], keys: str | Iterable[str] | None, timeout: float | None
+    ) -> tuple[dict[str, TopicConfig], list[WaitingCall[dict[str, TopicConfig]]]]:
+        """Returns the calls for configurations of topics.
+
+        Before them it returns the results of names that no topic can have: no broker is asked for
+        these. Raises TypeError, and ValueError for an empty `keys`.
+        """
+        deadline = self._deadline(timeout)
+        names = list(dict.fromkeys(_checked_texts(topics, "a topic's name")))
+        wanted = None if keys is None else _checked_texts(keys, "a configuration key")
+        if wanted == ():
+            raise ValueError("keys is empty: leave it out for all keys")
+        self._running()
+        faults = {name: fault for name in names if (fault := topic_fault(name))}
+        results = {name: _no_config(InvalidTopicError(fault)) for name, fault in faults.items()}
+        names = [name for name in names if name not in faults]
+        parts = [tuple(names[i : i + _CONFIGS]) for i in range(0, len(names), _CONFIGS)]
+        return results, [_config_call(part, wanted, deadline) for part in parts]
+
     # ---- checks and lookups ---------------------------------------------------------------------
 
     def _check(self) -> None:
@@ -223,10 +398,6 @@ class Shell:
         if not self._config.max_idle:
             self._needed.update(names)
 
-    def _must_not_wait(self, partition: int, timeout: float | None) -> bool:
-        """Returns whether a missed lookup raises its error at once."""
-        return timeout == 0 or partition < 0
-
     def _hint(self, topic: str | UUID | bytes, topic_id: UUID | bytes | None) -> Hint | None:
         """Returns the name and id of a leader hint's topic, None for an id that is not known."""
         if isinstance(topic, str):
@@ -238,10 +409,6 @@ class Shell:
         """Has calls read the cache themselves, once the policy holds no outcome of the first."""
         if self._lookup is nothing and not self._driver.policy.is_holding:
             self._lookup = self._cache.leader
-
-    def _known(self, topic: str, partition: int | None) -> Topic | Partition | None:
-        """Returns what wait_for_topic() need not wait for, None if the policy has a say in it."""
-        return None if self._lookup is nothing else self._found(topic, partition)
 
     def _found(self, topic: str, partition: int | None) -> Topic | Partition | None:
         """Returns what wait_for_topic() waits for, None if it is not there yet."""
@@ -277,14 +444,13 @@ def checked_complaint(topic: str, partition: int, number: int) -> None:
         raise TypeError("a complaint has a topic's name, a partition and a number, both int")
 
 
-def checked_partition(partition: int | None) -> int | None:
-    """Returns the partition; raises TypeError, ValueError if it is negative."""
+def checked_partition(partition: int | None) -> None:
+    """Raises TypeError for what is no partition, ValueError if it is negative."""
     if partition is not None:
         if not isinstance(partition, int):
             raise TypeError(f"a partition is an int, not {type(partition).__name__}")
         if partition < 0:
             raise ValueError(f"partition must be >= 0, not {partition}")
-    return partition
 
 
 def refreshed(topics: Refreshed) -> Any:
@@ -292,52 +458,6 @@ def refreshed(topics: Refreshed) -> Any:
     if topics is None or isinstance(topics, All):
         return topics
     return (topics,) if isinstance(topics, str) else tuple(topics)
-
-
-def only(names: frozenset[str] | None, changes: Changes) -> Changes:
-    """Returns the changes of those topics, or all of them."""
-    if names is None or changes.resync:
-        return changes
-    found = tuple(change for change in changes if change.topic in names)
-    return Changes(found, changes.until, False)
-
-
-def asking(call: OtherRequest, deadline: float) -> Begin:
-    """Returns the function that begins a call."""
-    return lambda policy, now: policy.call(now, call, deadline)
-
-
-def cluster_call(fenced: bool) -> OtherRequest:
-    """Returns the request for the cluster's brokers, with `fenced` ones (v2 only) if wanted."""
-    lowest = 2 if fenced else describe_cluster.LOWEST
-    encode = partial(describe_cluster.encode_request, fenced=fenced)
-    return OtherRequest(describe_cluster.DESCRIBE_CLUSTER, lowest, describe_cluster.HIGHEST, encode)
-
-
-def config_calls(
-    topics: str | Iterable[str], keys: str | Iterable[str] | None
-) -> tuple[dict[str, TopicConfig], list[tuple[tuple[str, ...], OtherRequest]]]:
-    """Returns the requests for configurations of topics, each with its names.
-
-    Before them it returns the results of names that no topic can have: no broker is asked for
-    these. Raises TypeError, and ValueError for an empty `keys`.
-    """
-    names = list(dict.fromkeys(_checked_texts(topics, "a topic's name")))
-    wanted = None if keys is None else _checked_texts(keys, "a configuration key")
-    if wanted == ():
-        raise ValueError("keys is empty: leave it out for all keys")
-    faults = {name: fault for name in names if (fault := topic_fault(name))}
-    results = {name: _no_config(InvalidTopicError(fault)) for name, fault in faults.items()}
-    names = [name for name in names if name not in faults]
-    parts = [tuple(names[i : i + _CONFIGS]) for i in range(0, len(names), _CONFIGS)]
-    return results, [(part, _config_call(part, wanted)) for part in parts]
-
-
-def _config_call(names: tuple[str, ...], keys: tuple[str, ...] | None) -> OtherRequest:
-    encode = partial(describe_configs.encode_request, topics=names, keys=keys)
-    return OtherRequest(
-        describe_configs.DESCRIBE_CONFIGS, describe_configs.LOWEST, describe_configs.HIGHEST, encode
-    )
 
 
 def _checked_texts(texts: str | Iterable[str], what: str) -> tuple[str, ...]:
@@ -348,48 +468,37 @@ def _checked_texts(texts: str | Iterable[str], what: str) -> tuple[str, ...]:
     return found
 
 
+def _config_call(
+    names: tuple[str, ...], keys: tuple[str, ...] | None, deadline: float
+) -> WaitingCall[dict[str, TopicConfig]]:
+    api = describe_configs
+    encode = partial(api.encode_request, topics=names, keys=keys)
+
+    def parse(body: bytes, version: int) -> dict[str, TopicConfig]:
+        found = api.parse_response(body, version)
+        missing = MalformedError("the broker's answer does not have the topic")
+        return {name: found.get(name) or _no_config(missing) for name in names}
+
+    return asking(
+        OtherRequest(api.DESCRIBE_CONFIGS, api.LOWEST, api.HIGHEST, encode), deadline, parse
+    )
+
+
 def _no_config(error: Error) -> TopicConfig:
     return describe_configs.TopicConfig(error, {})
 
 
-def parsed_configs(finish: Finish, names: Iterable[str]) -> dict[str, TopicConfig]:
-    """Returns the answer to a call of config_calls() for those names; raises its error."""
-    version, body = answer_of(finish)
-    found = describe_configs.parse_response(body, version)
-    missing = MalformedError("the broker's answer does not have the topic")
-    return {name: found.get(name) or _no_config(missing) for name in names}
+def asking(call: OtherRequest, deadline: float, parse: Callable[[bytes, int], R]) -> WaitingCall[R]:
+    """Returns a request as a call that waits; `parse` takes the answer's body and version."""
 
+    def parsed(finish: Finish) -> R:
+        value = outcome(finish).value
+        if value is None:
+            raise Error("the call has no answer")
+        version, body = value
+        return parse(body, version)
 
-def parsed_quorum(finish: Finish) -> Quorum:
-    """Returns the answer to QUORUM; raises its error."""
-    version, body = answer_of(finish)
-    return describe_quorum.parse_response(body, version)
-
-
-@contextmanager
-def without_quorum() -> Iterator[None]:
-    """Says in the error of a broker without DescribeQuorum what the cluster seems to be."""
-    try:
-        yield
-    except UnsupportedVersionError as error:
-        if error.api_key != describe_quorum.DESCRIBE_QUORUM:  # the servers may be no brokers
-            raise
-        text = "the cluster has no quorum: it seems to run with ZooKeeper, or on Kafka before 3.3"
-        raise UnsupportedVersionError(f"{text} ({error})") from error
-
-
-def parsed_cluster(finish: Finish) -> ClusterDescription:
-    """Returns the answer to cluster_call(); raises its error."""
-    version, body = answer_of(finish)
-    return describe_cluster.parse_response(body, version)
-
-
-def answer_of(finish: Finish) -> tuple[int, bytes]:
-    """Returns the version and body of a call's answer; raises its error."""
-    value = outcome(finish).value
-    if value is None:
-        raise Error("the call has no answer")
-    return value
+    return lambda policy, now: policy.call(now, call, deadline), parsed
 
 
 def outcome(finish: Finish) -> Finish:
