@@ -1,4 +1,4 @@
-"""The clients of commands that keep running: how often they ask, what they log, and what they see.
+"""The clients of commands that keep running: how often they ask, and what they see.
 
 A Feed is a cluster as `rdmeta watch` follows it: a client, and what happens as events in a queue.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
 from typing import NamedTuple, TypeAlias
 
-from rdmeta.cli.messages import FINE, Messages
+from rdmeta.cli.messages import FINE
 from rdmeta.cli.shared_options import Target
-from rdmeta.cli.status import show
 from rdmeta.client.actions import Problem, Updated
 from rdmeta.client.blocking import Client
 from rdmeta.config import parse
@@ -33,7 +32,6 @@ __all__ = [
     "asking_every",
     "following",
     "interval_of",
-    "show_log",
     "wait_for_first",
 ]
 
@@ -88,15 +86,6 @@ def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
     if INTERVAL in target.conf:
         return target.conf
     return asking_every(target.conf, _NAMED_S if topics else _ALL_S, _MAX_AGE_S)
-
-
-def show_log(messages: Messages, write: Callable[[str], None] | None = None) -> None:
-    """Shows the client's log quietly, as Messages.log() does.
-
-    The commands tell the same themselves, once. `write` takes the lines, by default
-    messages.fault(). Call it once, before the client is made.
-    """
-    show(write or messages.fault, messages.level, quietly=True)
 
 
 class Began(NamedTuple):

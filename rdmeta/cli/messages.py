@@ -78,11 +78,11 @@ class Messages:
         """Shows the client's log: its warnings, with -v more, with -q only errors.
 
         Call it once, before the client is made. A command that ends with the client's error calls
-        it `quietly`: only -v shows warnings, which would say the same; see status.show().
+        it `quietly`: only -v shows warnings, which would say the same; see logs.show().
         """
-        from rdmeta.cli.status import show
+        from rdmeta.cli import logs
 
-        show(self.fault, self.level, quietly=quietly)
+        logs.show(self.fault, self.level, quietly=quietly)
 
 
 def _code(error: BaseException) -> int | None:

@@ -111,9 +111,7 @@ def command(
     if watch and output.form == "parquet":
         raise BadInputError("--watch prints as it goes: leave out --parquet")
     targets = where.targets()
-    from rdmeta.cli.following import show_log
-
-    show_log(where.messages)
+    where.messages.log(quietly=True)
     if not watch:
         return _once(where, output, targets, max_lag)
     with ExitStack() as stack:

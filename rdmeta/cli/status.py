@@ -1,23 +1,22 @@
-"""What a command that keeps running shows on stderr: a line about its state, and the client's log.
+"""A line at the end of a terminal's output that says how a command that keeps running stands.
 
-Status draws the line at the end of a terminal's output. A Spinner turns in it as a sign of life.
+Status draws it. A Spinner turns in it as a sign of life, for a command that waits.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
 from rdmeta._escaping import escaped
 from rdmeta.cli.messages import Messages
 
-__all__ = ["Spinner", "Status", "show"]
+__all__ = ["Spinner", "Status"]
 
 _CLEAR = "\r\x1b[2K"
 
@@ -81,7 +80,9 @@ class Status:
         Before the command has begun, it does so quietly: the command itself says why no server
         answers, and once.
         """
-        show(self.fault, self._messages.level, quietly=not has_begun)
+        from rdmeta.cli import logs
+
+        logs.show(self.fault, self._messages.level, quietly=not has_begun)
 
     def _draw(self) -> None:
         if self.is_drawn and self._text:
@@ -140,43 +141,3 @@ class Spinner:
             self._status.show(f"{_FRAMES[frame % len(_FRAMES)]} {self._text}")
             frame += 1
             time.sleep(_FRAME_S)
-
-
-_LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
-# What is wrong with the options is logged for each client that is made of them.
-_CONFIG = "rdmeta.config"
-
-
-class _Lines(logging.Handler):
-    """Writes lines; those about the options once. `shown` are those that have been written."""
-
-    def __init__(self, write: Callable[[str], None], shown: set[str]) -> None:
-        super().__init__()
-        self._write = write
-        self.shown = shown
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if record.name == _CONFIG:
-            if text in self.shown:
-                return
-            self.shown.add(text)
-        self._write(text)
-
-
-def show(write: Callable[[str], None], level: int, *, quietly: bool = False) -> None:
-    """Gives each line of the loggers below `rdmeta` to `write`; `level` is that of Messages.
-
-    With `quietly`, warnings need -v, but for those about the options, such as a password that is
-    sent in the clear: no command says the same itself.
-    """
-    logger = logging.getLogger("rdmeta")
-    shown: set[str] = set().union(*(h.shown for h in logger.handlers if isinstance(h, _Lines)))
-    logger.handlers = [_Lines(write, shown)]
-    logger.setLevel(_level(-1 if quietly and level == 0 else level))
-    logger.propagate = False
-    logging.getLogger(_CONFIG).setLevel(_level(level))
-
-
-def _level(loudness: int) -> int:
-    return _LEVELS.get(loudness, logging.DEBUG)

@@ -124,10 +124,10 @@ def command(
     )
     _check(wanted, hold, where.timeout)
     target, messages = where.target(), where.messages
-    from rdmeta.cli.following import following, interval_of, show_log
+    from rdmeta.cli.following import following, interval_of
 
     status = Status(messages)
-    show_log(messages, status.fault)
+    status.log(has_begun=False)
     pause = max(_LEAST_PAUSE_S, 3 * interval_of(target, wanted.topics))
     with following(target, wanted.topics) as client, Spinner(status) as spinner:
         told = _Told(status, spinner, messages.level, target.name)

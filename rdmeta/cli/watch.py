@@ -91,9 +91,7 @@ def command(
     form = _form({"json": json, "csv": csv, "csv-raw": csv_raw, "live": live})
     output = Output(form, color=not plain)
     targets, messages = where.targets(), where.messages
-    from rdmeta.cli.following import show_log
-
-    show_log(messages)
+    messages.log(quietly=True)
     events: Events = SimpleQueue()
     with ExitStack() as stack:
         feeds, unmade = _made(targets, () if patterns else names, events, messages)
