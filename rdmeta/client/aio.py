@@ -191,11 +191,6 @@ class AsyncClient(Shell):
             found |= await self._wait(call)
         return found
 
-    def stats(self) -> dict[str, Any]:
-        """See `Client.stats`."""
-        self._check()
-        return self._driver.stats()
-
     def _stats_anywhere(self) -> dict[str, Any]:
         self._check()
         loop = self._loop

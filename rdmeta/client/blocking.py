@@ -283,9 +283,6 @@ class Client(Shell):
                 return self._thread.call(self._driver.stats)
         return self._driver.stats()
 
-    def _stats_anywhere(self) -> dict[str, Any]:
-        return self.stats()
-
     # ---- the thread -----------------------------------------------------------------------------
 
     def _running(self) -> DriverThread:

@@ -14,23 +14,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from itertools import takewhile
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from rdmeta.client.retry_schedule import SLOW_AFTER
 from rdmeta.model import Partition
+
+if TYPE_CHECKING:
+    from rdmeta._core import MetadataCache
 
 __all__ = ["INVALID_METADATA", "Complaints"]
 
 # The codes whose exceptions derive from Kafka's InvalidMetadataException (clients 4.3.0).
 INVALID_METADATA = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
-
-
-class MarkedPartitions(Protocol):
-    """The cache from which the marks are read."""
-
-    def partition(
-        self, topic: str, partition: int, default: None, *, allow_stale: bool = False
-    ) -> Partition | None: ...
 
 
 class _Complaint(NamedTuple):
@@ -43,7 +38,7 @@ class _Complaint(NamedTuple):
 class Complaints:
     """The open complaints, by topic and partition, in the order in which they end."""
 
-    def __init__(self, cache: MarkedPartitions) -> None:
+    def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
         self._open: dict[tuple[str, int], _Complaint] = {}
         self._topics: dict[str, int] = {}

@@ -28,10 +28,13 @@ import math
 from collections.abc import Callable, Container, Iterable, Mapping
 from enum import IntFlag
 from random import Random
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from rdmeta.client.backoff import JITTER, Backoff, jittered
-from rdmeta.model import Partition, Topic
+from rdmeta.model import Partition
+
+if TYPE_CHECKING:
+    from rdmeta._core import MetadataCache
 
 __all__ = [
     "ELECTION_S",
@@ -49,16 +52,10 @@ MANY = 1000
 Mark: TypeAlias = "tuple[str | None, int | None, int | None]"
 
 
-class KnownLeaders(Protocol):
-    """The cache from which leaders and epochs are read."""
-
-    def topic(self, topic: str, default: None, *, allow_stale: bool = False) -> Topic | None: ...
-
-
 class Elections:
     """The windows, by topic and partition: that of the last epoch of each."""
 
-    def __init__(self, cache: KnownLeaders) -> None:
+    def __init__(self, cache: MetadataCache) -> None:
         self._cache = cache
         self._windows: dict[str, dict[int, tuple[Mark, float]]] = {}
         self._room = MANY

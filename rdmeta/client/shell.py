@@ -186,9 +186,14 @@ class Shell:
     def _check_caller(self) -> None:
         """Raises Error if listeners cannot be added from here."""
 
+    def stats(self) -> dict[str, Any]:
+        """See `Client.stats`."""
+        self._check()
+        return self._driver.stats()
+
     def _stats_anywhere(self) -> dict[str, Any]:
         """Returns what stats() does, from any thread; raises Error if it cannot be read."""
-        raise NotImplementedError
+        return self.stats()
 
     # ---- the way of waiting ---------------------------------------------------------------------
 

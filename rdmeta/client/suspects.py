@@ -17,24 +17,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable
 from itertools import islice
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING
 
 from rdmeta.client.retry_schedule import Elections, Rules, Schedule
-from rdmeta.model import Topic, TopicPartition
+
+if TYPE_CHECKING:
+    from rdmeta._core import MetadataCache
 
 __all__ = ["Suspects"]
 
 SAMPLE = 100
 REMEMBERED = 30.0
-
-
-class Leaders(Protocol):
-    """The cache from which a suspect's topics are read."""
-
-    def partitions_on(
-        self, broker: int, role: Literal["leader", "replica"] = "leader"
-    ) -> list[TopicPartition]: ...
-    def topic(self, topic: str, default: None) -> Topic | None: ...
 
 
 class _Suspect:
@@ -69,7 +62,7 @@ class Suspects:
 
     def __init__(
         self,
-        cache: Leaders,
+        cache: MetadataCache,
         rules: Rules,
         is_needed: Callable[[str], bool],
         elections: Elections,
