@@ -11,8 +11,7 @@ from typing import Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rdmeta.history.directory_scan import Found, Recording, look, recordings_of
-from rdmeta.history.file_listing import RecordingFilter
+from rdmeta.history.directory_scan import Found, Recording, RecordingFilter, look, recordings_of
 from rdmeta.history.opening import HistoryFile, rows_of_file
 from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
 from rdmeta.model import Change

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from rdmeta.history.opening import verify
 from rdmeta.history.schema import HistoryError
-from rdmeta.history.verification import verify
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.planning import Copy

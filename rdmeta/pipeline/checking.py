@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from rdmeta._atomic import is_leftover
-from rdmeta.history import index
+from rdmeta.history.directory_scan import INDEX_NAME
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.inputs import sha256_of
@@ -60,7 +60,7 @@ def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
         last = name.rpartition("/")[2]
         if is_leftover(last):
             faults.append(Fault(store.shown(name), "a run left it unfinished"))
-        elif last != index.NAME and not name.startswith(f"{SILVER}/_state/"):
+        elif last != INDEX_NAME and not name.startswith(f"{SILVER}/_state/"):
             faults.append(Fault(store.shown(name), "the manifest does not have it"))
     return faults
 

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rdmeta.history.arranging import arrange
-from rdmeta.history.directory_scan import look
-from rdmeta.history.file_listing import Quarantined, RecordingFilter, bad, has_history_name, listed
+from rdmeta.history.directory_scan import (
+    Quarantined,
+    RecordingFilter,
+    bad,
+    has_history_name,
+    listed,
+    look,
+)
 from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError
 from rdmeta.pipeline.store import Store, StoredFile, as_text, is_text

@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import groupby
 
 from rdmeta._escaping import escaped
-from rdmeta.history.file_listing import RecordingFilter
+from rdmeta.history.directory_scan import RecordingFilter
 from rdmeta.history.opening import HistoryFile
 from rdmeta.history.schema import FileName, HistoryError, microseconds
 from rdmeta.pipeline.listing import Lister, Seen, name_of, shown

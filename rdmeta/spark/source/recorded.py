@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rdmeta.errors import ConfigError
-from rdmeta.history.file_listing import RecordingFilter
+from rdmeta.history.directory_scan import RecordingFilter
 from rdmeta.history.schema import HistoryError
 from rdmeta.pipeline.inputs import InputRecording, arrange, input_of
 from rdmeta.pipeline.layout import LAYOUT
