@@ -16,7 +16,6 @@ from typing import Any
 from rdmeta._atomic import is_leftover
 from rdmeta._html import html_table
 from rdmeta.pipeline import lock
-from rdmeta.pipeline.adopting import days_of_parts
 from rdmeta.pipeline.days import Day, day_at, days_of, is_day
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.gold.months import aside_of, month_tasks, names_of_month
@@ -32,7 +31,7 @@ from rdmeta.pipeline.layout import (
     read_layout,
     table_file,
 )
-from rdmeta.pipeline.manifest import DayRecord, Manifest, read_manifest
+from rdmeta.pipeline.manifest import DayRecord, Manifest, days_of_parts, read_manifest
 from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 

@@ -13,7 +13,7 @@ from rdmeta._escaping import escaped
 from rdmeta.history.directory_scan import RecordingFilter
 from rdmeta.history.opening import HistoryFile
 from rdmeta.history.schema import FileName, HistoryError, microseconds
-from rdmeta.pipeline.listing import Lister, Seen, name_of, shown
+from rdmeta.pipeline.inputs import Lister, Seen, name_of, shown
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.offsets import Key, Offset, Position
 from rdmeta.spark.source.recorded import history_place

@@ -10,9 +10,17 @@ from collections.abc import Iterable, Iterator
 from rdmeta.errors import ConfigError
 from rdmeta.history.directory_scan import RecordingFilter
 from rdmeta.history.schema import HistoryError
-from rdmeta.pipeline.inputs import InputRecording, arrange, input_of
+from rdmeta.pipeline.inputs import (
+    InputRecording,
+    Lister,
+    arrange,
+    cluster_of,
+    entries,
+    input_of,
+    name_of,
+    shown,
+)
 from rdmeta.pipeline.layout import LAYOUT
-from rdmeta.pipeline.listing import Lister, cluster_of, entries, name_of, shown
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import Part
 from rdmeta.spark.source.row_filter import RowFilter
