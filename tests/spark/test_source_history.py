@@ -28,8 +28,8 @@ from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import SCHEMAS, TABLES
 from rdmeta.spark.source import files
+from rdmeta.spark.source.batch_reader import PushReader
 from rdmeta.spark.source.files import ReadError
-from rdmeta.spark.source.pushdown import PushReader
 from rdmeta.spark.source.row_filter import RowFilter, chosen, times_of
 from rdmeta.spark.source.schemas import arrow_schema
 

@@ -19,9 +19,8 @@ from rdmeta import history, pipeline
 from rdmeta.history import HistoryError
 from rdmeta.history import opening as history_opening
 from rdmeta.pipeline.store import Store
-from rdmeta.spark.source import files, folder_feed, ranges
-from rdmeta.spark.source.folder_feed import DataLossError
-from rdmeta.spark.source.offsets import Offset, OffsetError, Position
+from rdmeta.spark.source import files, folder_feed, streaming
+from rdmeta.spark.source.folder_feed import DataLossError, Offset, OffsetError, Position
 
 
 def options(root: Path, **more: str) -> dict[str, str]:
@@ -298,7 +297,7 @@ def test_files_of_a_recording_without_a_part_in_the_time_are_not_read(
         seen.append(name.rpartition("/")[2])
         return opened(store, name)
 
-    monkeypatch.setattr(ranges, "opened", noted)
+    monkeypatch.setattr(streaming, "opened", noted)
     stream = Stream(options(tmp_path, since=last.isoformat(), maxFilesPerTrigger="2"))
     assert len(stream.drain()) == 1
     assert seen == every[-2:]
