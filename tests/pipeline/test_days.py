@@ -125,7 +125,7 @@ def test_a_digest_does_not_say_where_the_input_lies() -> None:
     moved = InputRecording(
         **{
             **one.__dict__,
-            "files": tuple(Input(**{**f.__dict__, "place": "elsewhere"}) for f in one.files),
+            "files": tuple(Input(**{**f.__dict__, "store": "elsewhere"}) for f in one.files),
         }
     )
     assert days_of([one], 1)[0].digest == days_of([moved], 1)[0].digest

@@ -368,7 +368,7 @@ def test_a_moment_needs_no_offset() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["history", "out"])
+@pytest.mark.parametrize("store", ["history", "out"])
 @pytest.mark.parametrize("table", ["changes", "partition_interval"])
 def test_times_at_the_ends_of_the_calendar_are_no_bounds(
     root: Path, table: str, store: str

@@ -327,7 +327,7 @@ def test_tasks_are_packs_of_small_files_and_parts_of_large_ones(
             history.compact(tmp_path)
         monkeypatch.setattr(files, "PACK_BYTES", 32 << 20)
         assert len(tasks_of(tmp_path)) == 1
-        for module in (files, ranges):
+        for module in (files, streaming):
             monkeypatch.setattr(module, "PACK_BYTES", 5 * files.ROW_BYTES)
         assert len(tasks_of(tmp_path)) == -(-rows // 5)
         stream = Stream(options(tmp_path))
