@@ -177,12 +177,12 @@ class Input:
     reason: str | None = None
     kind: str = "history"
     cluster_id: str | None = None
-    origin: str | None = None
+    session: str | None = None
     node: int | None = None
     from_offset: int | None = None
     to_offset: int | None = None
-    from_version: int = 0
-    to_version: int = 0
+    since: int = 0
+    until: int = 0
     from_us: int = 0
     to_us: int = 0
     rows: int = 0
@@ -201,24 +201,12 @@ class Input:
     @property
     def key(self) -> tuple[str, str, int, int]:
         """The file's cluster, recording and versions."""
-        return (self.cluster_id or "", self.origin or "", self.from_version, self.to_version)
+        return arranging.order(self)
 
     @property
     def file_name(self) -> str:
         """The name that the recorder gives to such a file."""
         return str(FileName(*self.key))
-
-    @property
-    def session(self) -> str | None:
-        return self.origin
-
-    @property
-    def since(self) -> int:
-        return self.from_version
-
-    @property
-    def until(self) -> int:
-        return self.to_version
 
     @property
     def observed_from(self) -> datetime:
@@ -298,9 +286,9 @@ def _named(bare: Input) -> Input:
     return replace(
         bare,
         cluster_id=name.cluster_id,
-        origin=name.session,
-        from_version=name.since,
-        to_version=name.until,
+        session=name.session,
+        since=name.since,
+        until=name.until,
     )
 
 
@@ -352,7 +340,7 @@ def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:
     first, last = chain[0], chain[-1]
     return InputRecording(
         first.cluster_id or "",
-        first.origin or "",
+        first.session or "",
         tuple(chain),
         first.from_us,
         max(each.to_us for each in chain),
@@ -364,12 +352,14 @@ def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:
 # ---- OUT/input.parquet --------------------------------------------------------------------------
 
 _TIMES = {"from_us": "from_time", "to_us": "to_time"}
+# The names of columns that are not those of fields.
+_COLUMNS = _TIMES | {"session": "origin", "since": "from_version", "until": "to_version"}
 
 
 def _field(name: str, kind: str) -> pa.Field:
     if name in _TIMES:
-        return pa.field(_TIMES[name], pa.timestamp("us", tz="UTC"))
-    return pa.field(name, pa.int64() if kind.startswith("int") else pa.string())
+        return pa.field(_COLUMNS[name], pa.timestamp("us", tz="UTC"))
+    return pa.field(_COLUMNS.get(name, name), pa.int64() if kind.startswith("int") else pa.string())
 
 
 _SCHEMA = pa.schema([_field(each.name, str(each.type)) for each in fields(Input)])
