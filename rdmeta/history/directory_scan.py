@@ -43,6 +43,7 @@ __all__ = [
     "listed_again",
     "look",
     "recordings_of",
+    "scan",
 ]
 
 INDEX_NAME = ".rdmeta-index.json"
@@ -150,10 +151,22 @@ class Quarantined(NamedTuple):
 class RecordingFilter(NamedTuple):
     """The recordings that a caller asks for; None: all of them."""
 
-    cluster_id: str | None = None
+    clusters: frozenset[str] | None = None
     session: str | None = None
     since: datetime | None = None
     until: datetime | None = None
+
+    @classmethod
+    def of(
+        cls,
+        cluster_id: str | None,
+        session: str | None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> RecordingFilter:
+        """Returns the filter of one cluster; None: of all."""
+        clusters = None if cluster_id is None else frozenset({cluster_id})
+        return cls(clusters, session, since, until)
 
     def has_name(self, path: str) -> bool:
         """Returns whether a file may be wanted, by its name and its folder.
@@ -164,7 +177,7 @@ class RecordingFilter(NamedTuple):
             name = FileName.parse(os.path.basename(path))
         except HistoryError:
             return True
-        if self.cluster_id not in (None, name.cluster_id):
+        if self.clusters is not None and name.cluster_id not in self.clusters:
             return False
         if self.session not in (None, name.session):
             return False
@@ -352,20 +365,23 @@ def look(
     `directory` if it can. Recorders and a compaction may write at the same time. Raises
     HistoryError if `directory` is none, and ValueError for times without a time zone.
     """
-    root = Path(directory)
+    return scan(Path(directory), RecordingFilter.of(cluster_id, session, since, until))
+
+
+def scan(root: Path, wanted: RecordingFilter, entries: Iterable[ListedFile] | None = None) -> Found:
+    """Returns what of a directory is wanted, as `look` does; `entries` are its files if known."""
     if not root.is_dir():
         raise HistoryError(f"{root}: not a directory")
-    if any(time is not None and time.tzinfo is None for time in (since, until)):
+    if any(time is not None and time.tzinfo is None for time in (wanted.since, wanted.until)):
         raise ValueError("since and until need a time zone, such as datetime.timezone.utc")
-    wanted = RecordingFilter(cluster_id, session, since, until)
-    entries = listed(root)
+    there = listed(root) if entries is None else list(entries)
     known: dict[ListedFile, _Opened] = {}
     for _ in range(_LOOKS):
-        found = _look(root, entries, wanted, known)
+        found = _look(root, there, wanted, known)
         faulty = [os.path.relpath(each.path, root) for each in found.quarantined]
         # A compaction removes files that another one covers: the reason may be that these are gone.
-        before, entries = entries, listed_again(root, entries, faulty)
-        if set(before) <= set(entries):
+        before, there = there, listed_again(root, there, faulty)
+        if set(before) <= set(there):
             break
     return found
 

@@ -1,13 +1,13 @@
 """The input of a run: which recordings a folder has, on this machine or in a store.
 
-`Lister` and `entries` list them by names and footers alone, `look` with the digests, and `arrange`
+`Lister` and `listing` list them by names and footers alone, `look` with the digests, and `arrange`
 makes recordings of the files. `OUT/input.parquet` has a row for each file.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import groupby
@@ -19,8 +19,10 @@ import pyarrow.parquet as pq
 
 from rdmeta.history import arranging, directory_scan
 from rdmeta.history.directory_scan import (
+    ListedFile,
     Quarantined,
     RecordingFilter,
+    Stamp,
     bad,
     has_history_name,
     listed,
@@ -37,11 +39,12 @@ __all__ = [
     "Seen",
     "arrange",
     "cluster_of",
-    "entries",
     "input_of",
+    "listing",
     "look",
     "name_of",
     "read_inputs",
+    "recordings_in",
     "shown",
     "write_inputs",
 ]
@@ -61,40 +64,37 @@ class Lister:
     """
 
     def __init__(self) -> None:
-        self._known: dict[StoredFile, HistoryFile | HistoryError] = {}
+        self._known: dict[ListedFile, HistoryFile | HistoryError] = {}
 
     def seen(
-        self, store: Store, limits: RecordingFilter, clusters: frozenset[str] | None = None
+        self, store: Store, limits: RecordingFilter, found: Sequence[ListedFile] | None = None
     ) -> Seen:
-        """Returns what is wanted; it opens no file whose name or folder cannot match.
+        """Returns what is wanted of `found`, by default of what the place has now.
 
-        `clusters` limit it only if all are ids that files have in their names. A cluster may also
-        be given by the name that the recorder noted in footers.
+        It opens no file whose name or folder cannot match. Clusters limit it only if all are ids
+        that files have in their names. A cluster may also be given by the name that the recorder
+        noted in footers.
         """
-        # look() lists a folder of this machine itself: here only the ids are missing.
-        found = [] if store.is_local and clusters is None else list(entries(store))
-        every = [limits]
-        if clusters is not None and clusters <= {cluster_of(each.name) for each, _ in found}:
-            every = [limits._replace(cluster_id=each) for each in sorted(clusters)]
+        found = listing(store) if found is None else found
+        clusters = limits.clusters
+        if clusters is not None and not clusters <= {cluster_of(each.path) for each in found}:
+            limits = limits._replace(clusters=None)
         if not store.is_local:
-            return self._stored(store, [each for each, _ in found], every)
-        looks = [directory_scan.look(store.path(), **each._asdict()) for each in every]
-        return Seen(
-            [file for each in looks for file in each.files],
-            [fault for each in looks for fault in each.quarantined],
-        )
+            return self._stored(store, found, limits)
+        local = directory_scan.scan(Path(store.path()), limits, found)
+        return Seen(local.files, local.quarantined)
 
-    def _stored(self, store: Store, found: list[StoredFile], every: list[RecordingFilter]) -> Seen:
-        known: dict[StoredFile, HistoryFile | HistoryError] = {}
+    def _stored(self, store: Store, found: Iterable[ListedFile], limits: RecordingFilter) -> Seen:
+        known: dict[ListedFile, HistoryFile | HistoryError] = {}
         for entry in found:
-            if any(each.has_name(entry.name) for each in every):
+            if limits.has_name(entry.path):
                 file = self._known.get(entry) or _opened(store, entry)
                 if file is not None:
                     known[entry] = file
         self._known = known
         good = [each for each in known.values() if isinstance(each, HistoryFile)]
         faults = [
-            bad(Path(), entry.name, str(each).removeprefix(f"{entry.name}: "))
+            bad(Path(), entry.path, str(each).removeprefix(f"{entry.path}: "))
             for entry, each in known.items()
             if isinstance(each, HistoryError)
         ]
@@ -112,23 +112,18 @@ class Lister:
         return Seen(arranged.files, faults + aside)
 
 
-def entries(store: Store, below: str = "") -> Iterator[tuple[StoredFile, str | None]]:
-    """Yields the files of a place that may be history, with a reason for one that cannot be.
+def listing(store: Store, below: str = "") -> list[ListedFile]:
+    """Returns the files of a place that may be history, with a reason for one that cannot be.
 
     Names that begin with "." or "_", and names that do not end in ".parquet", are passed over.
     Raises OSError if an object store does not answer.
     """
     if not store.is_local:
-        found = (each for each in store.files(below) if has_history_name(each.name))
-        yield from ((each, None) for each in found)
-        return
+        there = (each for each in store.files(below) if has_history_name(each.name))
+        return [ListedFile(each.name, Stamp(each.size, each.mtime_ns, 0)) for each in there]
     top = Path(store.path(below))
-    for path, stamp, reason in listed(top) if top.is_dir() else ():
-        name = f"{below}/{path}" if below else path
-        if not is_text(name):
-            name, reason = as_text(name), "its path is not UTF-8: rename it"
-        size, mtime_ns = (stamp.size, stamp.mtime_ns) if stamp else (0, 0)
-        yield StoredFile(name, size, mtime_ns), reason
+    found = listed(top) if top.is_dir() else []
+    return [each._replace(path=f"{below}/{each.path}") for each in found] if below else found
 
 
 def cluster_of(path: str) -> str:
@@ -149,11 +144,12 @@ def shown(store: Store, fault: Quarantined) -> str:
     return str(fault.path) if store.is_local else store.shown(str(fault.path))
 
 
-def _opened(store: Store, entry: StoredFile) -> HistoryFile | HistoryError | None:
+def _opened(store: Store, entry: ListedFile) -> HistoryFile | HistoryError | None:
     """Returns an object's footer, or its fault; None if it is gone."""
+    assert entry.stamp is not None
     try:
-        with store.opened(entry.name) as stream:
-            return opened_source(Path(entry.name), stream, entry.size)
+        with store.opened(entry.path) as stream:
+            return opened_source(Path(entry.path), stream, entry.stamp.size)
     except FileNotFoundError:
         return None
     except HistoryError as error:
@@ -239,11 +235,14 @@ def look(store: Store, known: Mapping[tuple[str, str], Input], below: str = "") 
 
     A file that cannot be read is quarantined. Raises OSError if an object store does not answer.
     """
-    for entry, reason in entries(store, below):
-        if reason is not None:
-            bare = Input(store.where, entry.name, 0, 0, "", "quarantined", reason)
-            yield _named(bare)
+    for path, stamp, reason in listing(store, below):
+        name = as_text(path)
+        if not is_text(path):
+            reason = "its path is not UTF-8: rename it"
+        if stamp is None or reason is not None:
+            yield _named(Input(store.where, name, 0, 0, "", "quarantined", reason))
             continue
+        entry = StoredFile(name, stamp.size, stamp.mtime_ns)
         before = known.get((store.where, entry.name))
         same = before is not None and (before.bytes, before.mtime_ns) == (
             entry.size,
@@ -317,7 +316,7 @@ def arrange(inputs: Iterable[Input]) -> tuple[list[InputRecording], list[Input]]
 
     The second of two equal files is a duplicate, and so is a file whose rows another one has. Files
     of one recording that contradict each other are set aside, and so are files that rest on one
-    that is missing. The recordings are in the order of their begin.
+    that is missing.
     """
     every = list(inputs)
     states = [each for each in every if each.state != "good"]
@@ -329,11 +328,21 @@ def arrange(inputs: Iterable[Input]) -> tuple[list[InputRecording], list[Input]]
         states.append(replace(each, state="duplicate", reason=f"the same as {other.path}"))
     for each, other in found.covered:
         states.append(replace(each, state="duplicate", reason=f"{other.path} has its rows"))
-    recordings = [
+    return recordings_in(found.files, broken), states
+
+
+def recordings_in(
+    files: Iterable[Input], broken: Container[tuple[str, str]] = ()
+) -> list[InputRecording]:
+    """Returns the recordings of files that count, in the order of their begin.
+
+    `broken` are those of which later files are damaged or missing.
+    """
+    found = [
         _recording(list(chain), is_cut=key in broken)
-        for key, chain in groupby(found.files, key=lambda each: each.key[:2])
+        for key, chain in groupby(files, key=lambda each: each.key[:2])
     ]
-    return sorted(recordings, key=lambda r: (r.cluster_id, r.from_us, r.origin)), states
+    return sorted(found, key=lambda r: (r.cluster_id, r.from_us, r.origin))
 
 
 def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:

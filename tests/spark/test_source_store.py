@@ -46,7 +46,7 @@ def footers_opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     real = inputs._opened
 
     def noted(place: Store, entry: Any) -> Any:
-        opened.append(entry.name)
+        opened.append(entry.path)
         return real(place, entry)
 
     monkeypatch.setattr(inputs, "_opened", noted)

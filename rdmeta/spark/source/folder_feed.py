@@ -300,8 +300,8 @@ class FolderFeed:
     # ---- what lies in the folder ----------------------------------------------------------------
 
     def _seen(self, store: Store, wanted: RowFilter, session: str | None) -> Seen:
-        limits = RecordingFilter(None, session, wanted.since, wanted.until)
-        return _of_clusters(self._lister.seen(store, limits, wanted.clusters), wanted)
+        limits = RecordingFilter(wanted.clusters, session, wanted.since, wanted.until)
+        return _of_clusters(self._lister.seen(store, limits), wanted)
 
     def _chains(self, store: Store, seen: Seen) -> Iterator[Chain]:
         now_us = time.time_ns() // 1000

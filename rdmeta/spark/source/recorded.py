@@ -23,11 +23,11 @@ from rdmeta.pipeline.days import DAY_US, Day, begin_of, day_at, days_of
 from rdmeta.pipeline.inputs import (
     InputRecording,
     Lister,
-    arrange,
     cluster_of,
-    entries,
     input_of,
+    listing,
     name_of,
+    recordings_in,
     shown,
 )
 from rdmeta.pipeline.layout import LAYOUT, SILVER, cluster_folder, parts_of_rows
@@ -74,22 +74,25 @@ def recordings(store: Store, wanted: RowFilter) -> list[InputRecording]:
     file that is damaged or foreign, or rests on one that is.
     """
     store = history_place(store)
-    lister = Lister()
-    ids = {cluster_of(each.name) for each, _ in entries(store)} - {""}
+    lister, found = Lister(), listing(store)
+    ids = {cluster_of(each.path) for each in found} - {""}
     if not ids:
         raise ConfigError(f"option path = {store.where!r}: there are no history files")
     names: dict[str, str] = {}
     if wanted.clusters is not None and not wanted.clusters <= ids:
-        files = lister.seen(store, RecordingFilter()).files
+        files = lister.seen(store, RecordingFilter(), found).files
         names = {each.cluster_id: each.name for each in files if each.name is not None}
     clusters = frozenset(chosen_clusters(store, wanted, ids, names))
-    limits = RecordingFilter(None, None, wanted.since, wanted.until)
-    seen = lister.seen(store, limits, None if clusters == ids else clusters)
+    if not clusters:
+        return []
+    only = None if clusters == ids else clusters
+    limits = RecordingFilter(only, None, wanted.since, wanted.until)
+    seen = lister.seen(store, limits, found)
     for fault in seen.faults:
         raise HistoryError(f"{shown(store, fault)}: {fault.reason}; {_ADVICE}")
     # A name stands for the digest, which nothing here needs.
     named = [(name_of(store, file), file) for file in seen.files]
-    made, _ = arrange(input_of(store, name, file, name) for name, file in named)
+    made = recordings_in(input_of(store, name, file, name) for name, file in named)
     return [each for each in made if wanted.has(each.from_us, each.to_us)]
 
 
