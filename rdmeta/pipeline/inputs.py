@@ -30,7 +30,7 @@ from rdmeta.history.directory_scan import (
 from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError, microseconds, moment
 from rdmeta.pipeline.layout import INPUT
-from rdmeta.pipeline.store import Store, StoredFile, as_text, is_text, sha256_of
+from rdmeta.pipeline.store import Store, as_text, is_text, sha256_of
 
 __all__ = [
     "Input",
@@ -242,28 +242,24 @@ def look(store: Store, known: Mapping[tuple[str, str], Input], below: str = "") 
         if stamp is None or reason is not None:
             yield _named(Input(store.where, name, 0, 0, "", "quarantined", reason))
             continue
-        entry = StoredFile(name, stamp.size, stamp.mtime_ns)
-        before = known.get((store.where, entry.name))
-        same = before is not None and (before.bytes, before.mtime_ns) == (
-            entry.size,
-            entry.mtime_ns,
-        )
+        before = known.get((store.where, name))
+        same = before is not None and (before.bytes, before.mtime_ns) == stamp[:2]
         if before is not None and same and before.sha256:  # without it, it could not be read
             is_good = before.state in ("good", "quarantined")
             yield before if is_good else replace(before, state="good", reason=None)
         else:
-            yield _inspected(store, entry)
+            yield _inspected(store, name, stamp)
 
 
-def _inspected(store: Store, entry: StoredFile) -> Input:
+def _inspected(store: Store, name: str, stamp: Stamp) -> Input:
     """Opens a file; a damaged or foreign one is quarantined, with its reason."""
-    bare = _named(Input(store.where, entry.name, entry.size, entry.mtime_ns, ""))
-    digest, path = "", Path(entry.name)
+    bare = _named(Input(store.where, name, stamp.size, stamp.mtime_ns, ""))
+    digest, path = "", Path(name)
     try:
-        with store.opened(entry.name) as stream:
+        with store.opened(name) as stream:
             digest = sha256_of(stream)
             stream.seek(0)
-            return _described(bare, digest, opened_source(path, stream, entry.size))
+            return _described(bare, digest, opened_source(path, stream, stamp.size))
     except HistoryError as error:
         reason = str(error).removeprefix(f"{path}: ")
     except OSError as error:

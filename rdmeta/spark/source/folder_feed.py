@@ -214,7 +214,7 @@ class Chain:
 class FolderFeed:
     """Looks at a folder of recordings, again and again.
 
-        for chain in Feed("history", Wanted()).chains(Offset()):
+        for chain in FolderFeed("history", RowFilter()).chains(Offset()):
             print(chain.key, chain.rows)
 
     A folder without history, and a cluster that is not there, may come later: they have no rows. A

@@ -128,7 +128,7 @@ class RangesSlice(Slice):
     ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
         """Yields counts of rows of a file, each with the wanted ones among them.
 
-        Raises _ReplacedError before it yields, or HistoryError.
+        Raises _MovedError before it yields, or HistoryError.
         """
         piece = part.piece
         try:
@@ -326,7 +326,7 @@ def advanced(
 ) -> Offset:
     """Returns the offset behind at most so many files and rows; `start` itself if none is new.
 
-        end = advanced(start, feed.chains(start), Wanted(), rows=10_000)
+        end = advanced(start, feed.chains(start), RowFilter(), rows=10_000)
 
     Recordings are taken in the order in which they come, and their rows in theirs. `rows` cuts a
     file anywhere: rows of one version may come in two batches. Files without a part in the wanted
