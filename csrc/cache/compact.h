@@ -31,8 +31,7 @@
 
 /* Looks at up to `looks` topics and moves up to `moves` of them. The writer
  * calls it at the end of a write, and rdmeta_entry_collect() after it. The lock
- * is
- * held. Cannot fail. */
+ * is held. Cannot fail. */
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves);
 
 #endif /* RDMETA_CACHE_COMPACT_H */

@@ -19,7 +19,7 @@
  * the columns of its table at once.
  *
  *     fold
- *      | slots: by hash of the name          interned: 1 "AAAA..", 2 [1,2,3] ...
+ *      | slots: by hash of the name      interned: 1 "AAAA..", 2 [1,2,3] ...
  *      | topics: in any order                        ^
  *      v                                             | numbers
  *     topic "orders" -> partitions: [ says: id, isr, replicas, offline,

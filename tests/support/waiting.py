@@ -49,9 +49,12 @@ def is_waiting(subject: MetadataCache | Attached) -> bool:
     if isinstance(subject, MetadataCache):
         stats = subject.stats()
         return bool(stats["waiters"] or stats["watches"])
-    # A sleeping wait has nap() as its top frame. Another thread must not walk the frames below.
+    # A sleeping wait has nap() as its top frame, or the time.sleep() of costs.py. Another thread
+    # must not walk the frames below.
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
-    napping = frame is not None and frame.f_code is waits.nap.__code__
+    napping = frame is not None and (
+        frame.f_code is waits.nap.__code__ or frame.f_code.co_name == "sleeping"
+    )
     return napping or len(subject._loops) > 0
 
 

@@ -205,4 +205,42 @@ TEST(test_allocations_may_fail_by_chance) {
         aw_free(&wanted);
 }
 
+/* Folds more rows than a batch has. The second batch gets its memory at once,
+ * since the first one was large: those are the calls from *begin to *end.
+ * Returns the size of the rows as text. */
+static size_t run_large(size_t fail_at, size_t *begin, size_t *end) {
+        rdmeta_fold_t *f;
+        aw_text_t rows;
+        size_t size;
+        int32_t i;
+
+        memset(&counted, 0, sizeof(counted));
+        counted.fail_at = fail_at;
+        f               = make(NULL, 0);
+        say(f, fw_record(1, RDMETA_OBSERVED_FROM, NULL, -1, -1));
+        say(f, fw_record(2, RDMETA_TOPIC_ADDED, "t", 0, 1));
+        for (i = 0; i < RDMETA_ARROW_ROWS + 10; i++) {
+                if (i == RDMETA_ARROW_ROWS - 10)
+                        *begin = counted.calls;
+                say(f, fw_record((uint64_t)i + 3, RDMETA_LEADER_CHANGED, "t",
+                                 0, i % 3));
+        }
+        *end = counted.calls;
+        rows = rows_of(f);
+        size = rows.len;
+        aw_free(&rows);
+        rdmeta_fold_destroy(f);
+        CHECK(counted.blocks == 0);
+        return size;
+}
+
+TEST(test_a_batch_that_follows_a_large_one_may_lack_memory) {
+        size_t begin, end, nth, b, e;
+        const size_t wanted = run_large(0, &begin, &end);
+
+        CHECK(wanted > 10 * RDMETA_ARROW_ROWS && begin < end);
+        for (nth = begin + 1; nth <= end; nth++)
+                CHECK(run_large(nth, &b, &e) == wanted);
+}
+
 TEST_MAIN()
