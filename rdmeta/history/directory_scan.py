@@ -50,6 +50,12 @@ INDEX_NAME = ".rdmeta-index.json"
 _INDEX_FORMAT = 1
 _SETTLED_NS = 2_000_000_000
 _FOOTER_PREFIX = b"rdmeta."
+_SUFFIX = ".parquet"
+# How often a folder is listed again because it changes meanwhile.
+_LISTINGS = 100
+# How often a look goes back to folders that change meanwhile.
+_LOOKS = 100
+_Opened: TypeAlias = "tuple[HistoryFile, dict[bytes, bytes]] | HistoryError"
 
 
 class Stamp(NamedTuple):
@@ -123,12 +129,6 @@ def _index_entries(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return entries if isinstance(entries, dict) else {}
-
-
-_SUFFIX = ".parquet"
-
-# How often a folder is listed again because it changes meanwhile.
-_LISTINGS = 100
 
 
 class ListedFile(NamedTuple):
@@ -297,12 +297,6 @@ def _day(folder: str) -> datetime | None:
         return datetime.strptime(folder, "day=%Y-%m-%d").replace(tzinfo=timezone.utc)
     except ValueError:
         return None
-
-
-# How often a look goes back to folders that change meanwhile.
-_LOOKS = 100
-
-_Opened: TypeAlias = "tuple[HistoryFile, dict[bytes, bytes]] | HistoryError"
 
 
 class Recording(NamedTuple):

@@ -47,6 +47,7 @@ _TEXTS = ("source", "kind", "topic", "topic_id", "detail")
 _FEW = 16 << 20
 # A recorder's files claim less than 100 times their size.
 _MOST_CLAIMED = 1_000
+_KINDS = frozenset(kind.name for kind in KINDS)
 
 
 class HistoryFile(NamedTuple):
@@ -244,9 +245,6 @@ def _unknown_columns(schema: pa.Schema) -> tuple[str, ...]:
         if name in _REQUIRED and name not in names:
             raise HistoryError(f"column {name!r} is missing")
     return tuple(name for name in names if name not in CHANGE_SCHEMA.names)
-
-
-_KINDS = frozenset(kind.name for kind in KINDS)
 
 
 class Verified(NamedTuple):

@@ -23,6 +23,8 @@ from rdmeta.pipeline.work import AnyTask, MonthTask, Result
 
 __all__ = ["attempt", "made_by_processes", "serve"]
 
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
+
 
 def attempt(task: AnyTask) -> Result | BadFileError:
     """Makes a task; returns the error of an input that it cannot read.
@@ -33,9 +35,6 @@ def attempt(task: AnyTask) -> Result | BadFileError:
         return make_month(task) if isinstance(task, MonthTask) else make(task)
     except BadFileError as error:
         return error
-
-
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
 
 
 def made_by_processes(tasks: Sequence[AnyTask], count: int) -> Iterator[Result | BadFileError]:

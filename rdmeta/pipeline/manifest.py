@@ -62,6 +62,8 @@ _VERSION = 2
 _AT_A_TIME = 16
 _AGAIN = f"restore it, or remove {MANIFEST} and run again if no input is gone"
 _MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period|month)=(?P<month>\d{4}-\d\d)[/.-]")
+_OF_DAYS = "observation"
+_ALSO_THERE = {INPUT, LAYOUT, MANIFEST, lock.NAME}
 
 
 @dataclass(frozen=True)
@@ -210,9 +212,6 @@ def _add(out: Store, manifest: Manifest, name: str, text: bytes) -> Mapping[str,
         raise PipelineError(f"{out.shown(name)}: it is damaged: {error}; {_AGAIN}") from error
 
 
-_OF_DAYS = "observation"
-
-
 def days_of_parts(
     out: Store, names: Iterable[str], parts: Mapping[str, Parts]
 ) -> dict[str, dict[str, DayRecord]]:
@@ -261,9 +260,6 @@ def _origins(rows: pa.Table) -> dict[str, int]:
     """Returns until when each origin told of a day, as the manifest has it."""
     times = pc.cast(rows["seen_to"], "int64").to_pylist()
     return dict(zip(rows["origin"].to_pylist(), times, strict=True))
-
-
-_ALSO_THERE = {INPUT, LAYOUT, MANIFEST, lock.NAME}
 
 
 class Fault(NamedTuple):

@@ -35,6 +35,12 @@ __all__ = [
 ]
 
 BATCH_ROWS = 16_384
+_Item = TypeVar("_Item")
+# A task gets about so many bytes of rows, as memory has them.
+PACK_BYTES = 32 << 20
+# A row of a table has about so many bytes in memory, and a file in Parquet a fourth of its rows'.
+ROW_BYTES = 96
+_RATIO = 4
 
 
 class Slice(InputPartition):
@@ -82,15 +88,6 @@ def _batches(rows: pa.Table) -> Iterator[pa.RecordBatch]:
     for begin in range(0, rows.num_rows, BATCH_ROWS):
         (batch,) = rows.slice(begin, BATCH_ROWS).combine_chunks().to_batches()
         yield batch
-
-
-_Item = TypeVar("_Item")
-
-# A task gets about so many bytes of rows, as memory has them.
-PACK_BYTES = 32 << 20
-# A row of a table has about so many bytes in memory, and a file in Parquet a fourth of its rows'.
-ROW_BYTES = 96
-_RATIO = 4
 
 
 class ReadError(Error):

@@ -47,6 +47,10 @@ _MOST = (1 << 63) - 1
 
 Key: TypeAlias = "tuple[str, str]"
 """A cluster's id, and the session of a recording of it."""
+_log = logging.getLogger(__name__)
+# A recorder adds to a recording each few minutes while it lives. One that was killed does not say
+# in a footer that the recording has ended.
+_OVER = timedelta(days=2) // timedelta(microseconds=1)
 
 
 class OffsetError(Error):
@@ -159,13 +163,6 @@ def _error(problem: str) -> OffsetError:
 def _shown(value: object) -> str:
     text = json.dumps(value, default=str)
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-_log = logging.getLogger(__name__)
-
-# A recorder adds to a recording each few minutes while it lives. One that was killed does not say
-# in a footer that the recording has ended.
-_OVER = timedelta(days=2) // timedelta(microseconds=1)
 
 
 class DataLossError(HistoryError):

@@ -66,6 +66,7 @@ __all__ = [
 ]
 
 _LOOKS = 100
+_ALL = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -305,9 +306,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_columns": self._columns}
-
-
-_ALL = (1 << 63) - 1
 
 
 def ends_of(chains: Iterable[Chain]) -> dict[Key, Position]:
