@@ -24,9 +24,14 @@ settings.load_profile("any speed")
 
 
 def group_of(nodeid: str) -> str:
-    """Returns what a test shares with others, a Java or a real cluster, or else its own name."""
+    """Returns what a test shares with others, or else its own name.
+
+    Those of real share a cluster, those of spark a Java, those of repo what `make` builds.
+    """
     folder = nodeid.removeprefix("tests/").partition("/")[0]
-    return folder + "3.9.1" * ("[3.9.1" in nodeid) if folder in ("real", "spark") else nodeid
+    if folder not in ("real", "spark", "repo"):
+        return nodeid
+    return folder + "3.9.1" * ("[3.9.1" in nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)

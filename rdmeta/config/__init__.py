@@ -8,13 +8,12 @@ docs/reference/options.md lists the options.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rdmeta._escaping import escaped
 from rdmeta.config.address import parse_bootstrap
@@ -32,9 +31,11 @@ from rdmeta.config.security_rules import (
 from rdmeta.config.security_settings import SaslSettings, TlsSettings
 from rdmeta.errors import ConfigError
 
+if TYPE_CHECKING:
+    import logging
+
 __all__ = ["Config", "is_option", "load", "masked", "parse", "secret_keys"]
 
-_log = logging.getLogger(__name__)
 
 _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alias) if key}
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
@@ -64,6 +65,13 @@ _WAITS = (
     (_FAST, _LONGEST_RETRY),
     ("reconnect.backoff.ms", "reconnect.backoff.max.ms"),
 )
+
+
+def _log() -> logging.Logger:
+    """Returns the logger; a command that needs only addresses does not import logging."""
+    import logging
+
+    return logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -166,10 +174,10 @@ def parse(conf: Mapping[str, object], *, servers: bool = True) -> Config:
         raise ConfigError("; ".join(problems[:_MOST_PROBLEMS] + rest))
     if ignored:
         names_ignored = escaped(", ".join(sorted(ignored)))
-        _log.info("options that have no effect are ignored: %s", names_ignored)
+        _log().info("options that have no effect are ignored: %s", names_ignored)
     config = _config(values)
     if warning := unprotected(config.tls, config.sasl):
-        _log.warning("%s", warning)
+        _log().warning("%s", warning)
     return config
 
 
@@ -361,7 +369,7 @@ def _config(given: Mapping[str, Any]) -> Config:
     if interval is None or max_age is None or max_age >= interval:
         return config
     shorter = max(max_age / 3, config.retry_backoff)
-    _log.warning(
+    _log().warning(
         "%s is below %s: the client refreshes every %.3g s instead of %.3g s, so that topics do not"
         " become stale between two refreshes",
         *(_AGE, _INTERVAL, shorter, interval),

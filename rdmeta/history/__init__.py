@@ -11,13 +11,11 @@ except ImportError as error:
     raise MissingExtraError.of("rdmeta.history", "arrow") from error
 
 from rdmeta.history.compaction import compact
-from rdmeta.history.directory_scan import Found, Recording, look
-from rdmeta.history.file_listing import Quarantined
-from rdmeta.history.opening import HistoryFile
+from rdmeta.history.directory_scan import Found, Quarantined, Recording, look
+from rdmeta.history.opening import HistoryFile, Verified, verify
 from rdmeta.history.reader import changes, files, read, recordings
 from rdmeta.history.recorder import Recorder
 from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
-from rdmeta.history.verification import Verified, verify
 
 __all__ = [
     "CHANGE_SCHEMA",

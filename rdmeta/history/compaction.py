@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 
 from rdmeta._atomic import AtomicFile, leftovers, sync_path
 from rdmeta.history.directory_scan import look
-from rdmeta.history.opening import HistoryFile, rows_in, rows_of_file
+from rdmeta.history.opening import HistoryFile, rows_in, rows_of_file, verify
 from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
-from rdmeta.history.verification import verify
 
 __all__ = ["compact"]
 

@@ -6,13 +6,13 @@ import logging
 import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rdmeta.history.directory_scan import Found, Recording, look, recordings_of
-from rdmeta.history.file_listing import RecordingFilter
+from rdmeta.history.directory_scan import Found, Recording, RecordingFilter, recordings_of, scan
 from rdmeta.history.opening import HistoryFile, rows_of_file
 from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
 from rdmeta.model import Change
@@ -67,7 +67,8 @@ def read(
     errors of `files`. With on_error="quarantine" it leaves out a file without whole rows, and what
     lies behind it in its recording. It logs a warning that names the file.
     """
-    tables = list(_tables(directory, on_error, RecordingFilter(cluster_id, session, since, until)))
+    wanted = RecordingFilter.of(cluster_id, session, since, until)
+    tables = list(_tables(directory, on_error, wanted))
     return pa.concat_tables(tables) if tables else CHANGE_SCHEMA.empty_table()
 
 
@@ -87,7 +88,8 @@ def changes(
 
     The arguments and errors are those of `read`. One file's rows are in memory at a time.
     """
-    for table in _tables(directory, on_error, RecordingFilter(cluster_id, session, since, until)):
+    wanted = RecordingFilter.of(cluster_id, session, since, until)
+    for table in _tables(directory, on_error, wanted):
         for batch in table.select(list(Change._fields)).to_batches():
             columns = (column.to_pylist() for column in batch.columns)
             yield from (_change(values) for values in zip(*columns, strict=True))
@@ -98,7 +100,7 @@ def _files(
 ) -> list[HistoryFile]:
     if on_error not in ("raise", "quarantine"):
         raise ValueError(f'on_error is "raise" or "quarantine", not {on_error!r}')
-    found = look(directory, **wanted._asdict())
+    found = scan(Path(directory), wanted)
     if on_error == "raise":
         _raise(found)
     return found.files
@@ -146,7 +148,8 @@ def _of_recording(
                 if begin + file.rows > behind:
                     yield _of_time(rows.slice(max(behind - begin, 0)), wanted)
         except _ReplacedError:
-            found = look(directory, cluster_id=file.cluster_id, session=file.session).files
+            again = RecordingFilter.of(file.cluster_id, file.session)
+            found = scan(Path(directory), again).files
             if found == files or _row_count(found) < _row_count(files):
                 raise
             files, left, begin = found, list(found), 0

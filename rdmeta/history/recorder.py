@@ -15,7 +15,9 @@ without a break. The next one begins at 00:00:00 with the state of the observati
 footer names the one that it continues. So each day can be read, and deleted, alone. A process that
 dies writes no `observed_to`; its observations end at the last file's `observed_to_us`.
 
-The recorder makes each file by rename: a file is complete and on disk, or it is not there.
+The recorder makes each file by rename: a file is complete and on disk, or it is not there. Its
+parts are `MinIsrs`, the min.insync.replicas that it has been told, and `OpenRecording`, the rows
+that are not in a file yet.
 """
 
 from __future__ import annotations
@@ -23,36 +25,47 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
+from uuid import uuid4
 
 import pyarrow as pa
 
 from rdmeta._escaping import escaped
+from rdmeta.errors import Error
 from rdmeta.history.columns import (
     ChangeRows,
+    config,
     has_kind,
     rows_of,
     rows_until,
+    single,
+    stamped,
     topics_gone,
     topics_of,
     with_min_isr,
 )
-from rdmeta.history.min_isr import MinIsrs, Topics
 from rdmeta.history.pace import Pace, Sight
-from rdmeta.history.recording import OpenRecording
-from rdmeta.history.schema import HistoryError
+from rdmeta.history.schema import (
+    CHANGE_SCHEMA,
+    FileName,
+    Footer,
+    HistoryError,
+    day_folder,
+    microseconds,
+)
 from rdmeta.history.writing import write_whole
+from rdmeta.model import Topic
 
-__all__ = ["Recorder"]
+__all__ = ["MinIsrs", "OpenRecording", "Recorder"]
 
 _log = logging.getLogger(__name__)
 
 
-class ObservedImage(Topics, Protocol):
+class ObservedImage(Protocol):
     """The part of `rdmeta.Image` that a recorder needs."""
 
     @property
@@ -60,6 +73,8 @@ class ObservedImage(Topics, Protocol):
 
     @property
     def cluster_id(self) -> str | None: ...
+
+    def topic(self, name: str, /) -> Topic: ...
 
     def changes(self) -> ChangeRows: ...
 
@@ -70,6 +85,181 @@ class ObservedCache(Protocol):
     def image(self) -> ObservedImage: ...
 
     def changes(self, since: int = 0, *, whole: bool = False) -> ChangeRows: ...
+
+
+class MinIsrs:
+    """The min ISR of topics, as the brokers told them. `known` is what rows tell already."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+        # The ids of the topics in `known`.
+        self._ids: dict[str, str | None] = {}
+        self._new: dict[str, int | None] = {}
+        self._asked: dict[str, datetime] = {}
+        # For each topic in _new: when it was asked for before, so that no row told the new value.
+        self._before: dict[str, datetime | None] = {}
+
+    def tell(self, values: Mapping[str, int | None], now: datetime) -> None:
+        """Takes values that the brokers just told; None: a value is not known any more."""
+        for topic, value in values.items():
+            if value == self.known.get(topic):
+                self._new.pop(topic, None)
+            else:
+                if topic not in self._new:
+                    self._before[topic] = self._asked.get(topic)
+                self._new[topic] = value
+            self._asked[topic] = now
+
+    def forget(self, topics: Iterable[str]) -> None:
+        """Drops what rows told of topics that ended; a later topic of that name is another one."""
+        for topic in topics:
+            for each in (self.known, self._ids, self._new, self._asked, self._before):
+                each.pop(topic, None)
+
+    def settle(self, topics: Mapping[str, str | None]) -> None:
+        """Takes the values of these topics as told, and drops what rows told of other ones.
+
+        A baseline of these topics, names with ids, is about to be written. Before it nothing was
+        observed for a while, so that only an equal id says that a name is still the same topic.
+        """
+        told = {topic: self._new[topic] for topic in self._new if topic in topics}
+        same = {topic for topic, id in self._ids.items() & topics.items() if id is not None}
+        self.forget(self._ids.keys() - same - told.keys())
+        for topic, value in told.items():
+            del self._new[topic], self._before[topic]
+            self._keep(topic, topics[topic], value)
+
+    def rows(self, state: ObservedImage, version: int, now: datetime) -> pa.Table:
+        """Returns the rows of new values, and takes these as told.
+
+        The value of a topic that `state` does not have yet waits for the topic.
+        """
+        rows = []
+        for topic, value in list(self._new.items()):
+            try:
+                topic_id = state.topic(topic).topic_id
+            except Error:
+                continue
+            before = self._before.pop(topic)
+            del self._new[topic]
+            self._keep(topic, topic_id, value)
+            rows.append(
+                config(topic, topic_id, version, value)
+                | {"observed_at": now, "unseen_us": _us_between(before, now)}
+            )
+        return single(rows)
+
+    def _keep(self, topic: str, topic_id: str | None, value: int | None) -> None:
+        if value is None:
+            self.known.pop(topic, None)
+            self._ids.pop(topic, None)
+        else:
+            self.known[topic], self._ids[topic] = value, topic_id
+
+
+def _us_between(before: datetime | None, now: datetime) -> Any:
+    return None if before is None else max(0, microseconds(now) - microseconds(before))
+
+
+class OpenRecording:
+    """A recording from its baseline on. Its rows go through `add`; times never run backwards.
+
+    `until` is the version that the rows reach, `observed_to` the time until which they tell all.
+    """
+
+    def __init__(self, cluster_id: str, begin: datetime, continues: str | None = None) -> None:
+        self.cluster_id = cluster_id
+        self.session = str(uuid4())
+        self.until = 0
+        self.begin = self.observed_to = self.flushed_at = begin
+        self.has_file = False
+        self._continues = continues
+        self._ended_by: str | None = None
+        self._rows: list[pa.Table] = []
+        self._since = 0
+        self._from = begin
+        self._longest: float | None = None
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows that are not in a file yet."""
+        return sum(map(len, self._rows))
+
+    def begin_with(self, state: pa.Table, version: int, reason: str | None = None) -> int:
+        """Adds the whole state at `version`; returns the number of rows.
+
+        `reason` says why observation was interrupted before, None if it was not.
+        """
+        mark = {"version": version, "source": "poll", "observed_at": self.begin}
+        marks = [{**mark, "kind": "observed_from"}]
+        if reason is not None:
+            marks.append({**mark, "kind": "resync", "detail": reason})
+        place = CHANGE_SCHEMA.get_field_index("observed_at")
+        field = CHANGE_SCHEMA.field(place)
+        begin = pa.repeat(pa.scalar(self.begin, field.type), len(state))
+        rows = pa.concat_tables([single(marks), state.set_column(place, field, begin)])
+        self.add(rows, version, self.begin)
+        return len(rows)
+
+    def add(
+        self,
+        rows: pa.Table,
+        until: int,
+        now: datetime,
+        before: datetime | None = None,
+    ) -> None:
+        """Adds rows that lead up to version `until`, and that an observation at `now` saw.
+
+        `before` is the time of the observation before it, None for rows that tell themselves.
+        """
+        span = self.observed_to, max(self.observed_to, now)
+        if len(rows):
+            self._rows.append(stamped(rows, self.cluster_id, self.session, span, before))
+        self.until = until
+        self.observed_to = span[1]
+
+    def note(self, sight: Sight) -> None:
+        """Notes how far an observation lies behind the one before."""
+        if sight.passed is not None:
+            self._longest = max(self._longest or 0.0, sight.passed)
+
+    def end(self, ended_by: str, at: datetime | None = None) -> None:
+        """Adds the last row; `at` is a time up to which all is known, None: `observed_to`."""
+        self._ended_by = ended_by
+        self.observed_to = at or self.observed_to
+        row: dict[str, Any] = {"version": self.until, "source": "poll", "kind": "observed_to"}
+        self.add(single([row | {"observed_at": self.observed_to}]), self.until, self.observed_to)
+
+    def file(self, directory: Path, **about: Any) -> tuple[Path, pa.Table]:
+        """Returns the path and the table of the next file; `about` are more entries of a footer."""
+        name = FileName(self.cluster_id, self.session, self._since, self.until)
+        footer = Footer(
+            name,
+            self._from,
+            self.observed_to,
+            continues=self._continues,
+            ended_by=self._ended_by,
+            longest_gap_us=None if self._longest is None else round(1e6 * self._longest),
+            **about,
+        )
+        rows = pa.concat_tables(self._rows) if self._rows else CHANGE_SCHEMA.empty_table()
+        path = directory / day_folder(self.cluster_id, self.begin) / str(name)
+        return path, rows.replace_schema_metadata(footer.metadata())
+
+    def written(self) -> None:
+        """Drops the rows, which are in a file now.
+
+        The next file replaces one that reached no later version: it begins where that one began.
+        So it needs that one's rows and time.
+        """
+        self.has_file = True
+        self.flushed_at = self.observed_to
+        if self._since == self.until:
+            return
+        self._from = self.observed_to
+        self._since = self.until
+        self._longest = None
+        self._rows.clear()
 
 
 class _End(NamedTuple):

@@ -17,8 +17,8 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.pipeline", "pipeline") from error
 
-from rdmeta.pipeline.checking import Fault, check
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
+from rdmeta.pipeline.manifest import Fault, check
 from rdmeta.pipeline.planning import Plan, plan
 from rdmeta.pipeline.running import Made, Progress, local_engine, run
 

@@ -1,42 +1,159 @@
-"""The input files of a plan: what each one is, and which of them make up a recording.
+"""The input of a run: which recordings a folder has, on this machine or in a store.
 
-`look` opens a file once. A file whose size and time have not changed since the last run is known
-from `OUT/input.parquet`. `arrange` orders files into recordings, as far as they are unbroken.
-`rdmeta.history` says what a file is, and which files count.
+`Lister` and `listing` list them by names and footers alone, `look` with the digests, and `arrange`
+makes recordings of the files. `OUT/input.parquet` has a row for each file.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from rdmeta.history import arranging
+from rdmeta.history import arranging, directory_scan
+from rdmeta.history.directory_scan import (
+    ListedFile,
+    Quarantined,
+    RecordingFilter,
+    Stamp,
+    bad,
+    has_history_name,
+    listed,
+)
 from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError, microseconds, moment
 from rdmeta.pipeline.layout import INPUT
-from rdmeta.pipeline.listing import entries
-from rdmeta.pipeline.store import Store, StoredFile
+from rdmeta.pipeline.store import Store, as_text, is_text, sha256_of
 
 __all__ = [
     "Input",
     "InputRecording",
+    "Lister",
+    "Seen",
     "arrange",
+    "cluster_of",
     "input_of",
+    "listing",
     "look",
+    "name_of",
     "read_inputs",
-    "sha256_of",
+    "recordings_in",
+    "shown",
     "write_inputs",
 ]
 
-_CHUNK = 8 << 20
+
+class Seen(NamedTuple):
+    """The files in a folder that count, and paths with a fault."""
+
+    files: list[HistoryFile]
+    faults: list[Quarantined]
+
+
+class Lister:
+    """Looks at folders again and again, and opens only footers that are new.
+
+    A folder of this machine has an index of them. Those of a store are known by name, size, time.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[ListedFile, HistoryFile | HistoryError] = {}
+
+    def seen(
+        self, store: Store, limits: RecordingFilter, found: Sequence[ListedFile] | None = None
+    ) -> Seen:
+        """Returns what is wanted of `found`, by default of what the place has now.
+
+        It opens no file whose name or folder cannot match. Clusters limit it only if all are ids
+        that files have in their names. A cluster may also be given by the name that the recorder
+        noted in footers.
+        """
+        found = listing(store) if found is None else found
+        clusters = limits.clusters
+        if clusters is not None and not clusters <= {cluster_of(each.path) for each in found}:
+            limits = limits._replace(clusters=None)
+        if not store.is_local:
+            return self._stored(store, found, limits)
+        local = directory_scan.scan(Path(store.path()), limits, found)
+        return Seen(local.files, local.quarantined)
+
+    def _stored(self, store: Store, found: Iterable[ListedFile], limits: RecordingFilter) -> Seen:
+        known: dict[ListedFile, HistoryFile | HistoryError] = {}
+        for entry in found:
+            if limits.has_name(entry.path):
+                file = self._known.get(entry) or _opened(store, entry)
+                if file is not None:
+                    known[entry] = file
+        self._known = known
+        good = [each for each in known.values() if isinstance(each, HistoryFile)]
+        faults = [
+            bad(Path(), entry.path, str(each).removeprefix(f"{entry.path}: "))
+            for entry, each in known.items()
+            if isinstance(each, HistoryError)
+        ]
+
+        def is_same(one: HistoryFile, other: HistoryFile) -> bool:
+            if one.bytes != other.bytes:
+                return False
+            try:
+                return store.sha256(str(one.path)) == store.sha256(str(other.path))
+            except FileNotFoundError:
+                return False
+
+        arranged = arranging.arrange(good, is_same, faults)
+        aside = [Quarantined(f.path, f.session, f.cluster_id, why) for f, why in arranged.aside]
+        return Seen(arranged.files, faults + aside)
+
+
+def listing(store: Store, below: str = "") -> list[ListedFile]:
+    """Returns the files of a place that may be history, with a reason for one that cannot be.
+
+    Names that begin with "." or "_", and names that do not end in ".parquet", are passed over.
+    Raises OSError if an object store does not answer.
+    """
+    if not store.is_local:
+        there = (each for each in store.files(below) if has_history_name(each.name))
+        return [ListedFile(each.name, Stamp(each.size, each.mtime_ns, 0)) for each in there]
+    top = Path(store.path(below))
+    found = listed(top) if top.is_dir() else []
+    return [each._replace(path=f"{below}/{each.path}") for each in found] if below else found
+
+
+def cluster_of(path: str) -> str:
+    """Returns the cluster that a file's name tells, "" for another name."""
+    try:
+        return FileName.parse(os.path.basename(path)).cluster_id
+    except HistoryError:
+        return ""
+
+
+def name_of(store: Store, file: HistoryFile) -> str:
+    """Returns the path of a seen file in its place."""
+    return str(file.path.relative_to(store.path()) if store.is_local else file.path)
+
+
+def shown(store: Store, fault: Quarantined) -> str:
+    """Returns what a user calls a path with a fault."""
+    return str(fault.path) if store.is_local else store.shown(str(fault.path))
+
+
+def _opened(store: Store, entry: ListedFile) -> HistoryFile | HistoryError | None:
+    """Returns an object's footer, or its fault; None if it is gone."""
+    assert entry.stamp is not None
+    try:
+        with store.opened(entry.path) as stream:
+            return opened_source(Path(entry.path), stream, entry.stamp.size)
+    except FileNotFoundError:
+        return None
+    except HistoryError as error:
+        return error
 
 
 @dataclass(frozen=True)
@@ -56,12 +173,12 @@ class Input:
     reason: str | None = None
     kind: str = "history"
     cluster_id: str | None = None
-    origin: str | None = None
+    session: str | None = None
     node: int | None = None
     from_offset: int | None = None
     to_offset: int | None = None
-    from_version: int = 0
-    to_version: int = 0
+    since: int = 0
+    until: int = 0
     from_us: int = 0
     to_us: int = 0
     rows: int = 0
@@ -80,24 +197,12 @@ class Input:
     @property
     def key(self) -> tuple[str, str, int, int]:
         """The file's cluster, recording and versions."""
-        return (self.cluster_id or "", self.origin or "", self.from_version, self.to_version)
+        return arranging.order(self)
 
     @property
     def file_name(self) -> str:
         """The name that the recorder gives to such a file."""
         return str(FileName(*self.key))
-
-    @property
-    def session(self) -> str | None:
-        return self.origin
-
-    @property
-    def since(self) -> int:
-        return self.from_version
-
-    @property
-    def until(self) -> int:
-        return self.to_version
 
     @property
     def observed_from(self) -> datetime:
@@ -130,40 +235,31 @@ def look(store: Store, known: Mapping[tuple[str, str], Input], below: str = "") 
 
     A file that cannot be read is quarantined. Raises OSError if an object store does not answer.
     """
-    for entry, reason in entries(store, below):
-        if reason is not None:
-            bare = Input(store.where, entry.name, 0, 0, "", "quarantined", reason)
-            yield _named(bare)
+    for path, stamp, reason in listing(store, below):
+        name = as_text(path)
+        if not is_text(path):
+            reason = "its path is not UTF-8: rename it"
+        if stamp is None or reason is not None:
+            yield _named(Input(store.where, name, 0, 0, "", "quarantined", reason))
             continue
-        before = known.get((store.where, entry.name))
-        same = before is not None and (before.bytes, before.mtime_ns) == (
-            entry.size,
-            entry.mtime_ns,
-        )
+        before = known.get((store.where, name))
+        same = before is not None and (before.bytes, before.mtime_ns) == stamp[:2]
         if before is not None and same and before.sha256:  # without it, it could not be read
             is_good = before.state in ("good", "quarantined")
             yield before if is_good else replace(before, state="good", reason=None)
         else:
-            yield _inspected(store, entry)
+            yield _inspected(store, name, stamp)
 
 
-def sha256_of(stream: Any) -> str:
-    """Returns the SHA-256 of the rest of a pyarrow stream, in hexadecimal."""
-    digest = hashlib.sha256()
-    while chunk := stream.read(_CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _inspected(store: Store, entry: StoredFile) -> Input:
+def _inspected(store: Store, name: str, stamp: Stamp) -> Input:
     """Opens a file; a damaged or foreign one is quarantined, with its reason."""
-    bare = _named(Input(store.where, entry.name, entry.size, entry.mtime_ns, ""))
-    digest, path = "", Path(entry.name)
+    bare = _named(Input(store.where, name, stamp.size, stamp.mtime_ns, ""))
+    digest, path = "", Path(name)
     try:
-        with store.opened(entry.name) as stream:
+        with store.opened(name) as stream:
             digest = sha256_of(stream)
             stream.seek(0)
-            return _described(bare, digest, opened_source(path, stream, entry.size))
+            return _described(bare, digest, opened_source(path, stream, stamp.size))
     except HistoryError as error:
         reason = str(error).removeprefix(f"{path}: ")
     except OSError as error:
@@ -185,9 +281,9 @@ def _named(bare: Input) -> Input:
     return replace(
         bare,
         cluster_id=name.cluster_id,
-        origin=name.session,
-        from_version=name.since,
-        to_version=name.until,
+        session=name.session,
+        since=name.since,
+        until=name.until,
     )
 
 
@@ -216,7 +312,7 @@ def arrange(inputs: Iterable[Input]) -> tuple[list[InputRecording], list[Input]]
 
     The second of two equal files is a duplicate, and so is a file whose rows another one has. Files
     of one recording that contradict each other are set aside, and so are files that rest on one
-    that is missing. The recordings are in the order of their begin.
+    that is missing.
     """
     every = list(inputs)
     states = [each for each in every if each.state != "good"]
@@ -228,18 +324,28 @@ def arrange(inputs: Iterable[Input]) -> tuple[list[InputRecording], list[Input]]
         states.append(replace(each, state="duplicate", reason=f"the same as {other.path}"))
     for each, other in found.covered:
         states.append(replace(each, state="duplicate", reason=f"{other.path} has its rows"))
-    recordings = [
+    return recordings_in(found.files, broken), states
+
+
+def recordings_in(
+    files: Iterable[Input], broken: Container[tuple[str, str]] = ()
+) -> list[InputRecording]:
+    """Returns the recordings of files that count, in the order of their begin.
+
+    `broken` are those of which later files are damaged or missing.
+    """
+    found = [
         _recording(list(chain), is_cut=key in broken)
-        for key, chain in groupby(found.files, key=lambda each: each.key[:2])
+        for key, chain in groupby(files, key=lambda each: each.key[:2])
     ]
-    return sorted(recordings, key=lambda r: (r.cluster_id, r.from_us, r.origin)), states
+    return sorted(found, key=lambda r: (r.cluster_id, r.from_us, r.origin))
 
 
 def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:
     first, last = chain[0], chain[-1]
     return InputRecording(
         first.cluster_id or "",
-        first.origin or "",
+        first.session or "",
         tuple(chain),
         first.from_us,
         max(each.to_us for each in chain),
@@ -251,12 +357,14 @@ def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:
 # ---- OUT/input.parquet --------------------------------------------------------------------------
 
 _TIMES = {"from_us": "from_time", "to_us": "to_time"}
+# The names of columns that are not those of fields.
+_COLUMNS = _TIMES | {"session": "origin", "since": "from_version", "until": "to_version"}
 
 
 def _field(name: str, kind: str) -> pa.Field:
     if name in _TIMES:
-        return pa.field(_TIMES[name], pa.timestamp("us", tz="UTC"))
-    return pa.field(name, pa.int64() if kind.startswith("int") else pa.string())
+        return pa.field(_COLUMNS[name], pa.timestamp("us", tz="UTC"))
+    return pa.field(_COLUMNS.get(name, name), pa.int64() if kind.startswith("int") else pa.string())
 
 
 _SCHEMA = pa.schema([_field(each.name, str(each.type)) for each in fields(Input)])

@@ -2,35 +2,68 @@
 
 Each cluster has a part for a month: `OUT/manifest/cluster=ID/2026-11.json`. So one more day writes
 little. `manifest.json` has the digests of the parts, and is written last. No part holds a time or a
-number of a run, so equal tables have an equal manifest.
+number of a run, so equal tables have an equal manifest. `check` compares the folder with it.
 
 A run that is killed between two renames leaves parts that differ from their digests. The next run
-reads each part as it is: a part's days and files belong together, and the tables are in place.
+reads each part as it is: a part's days and files belong together, and the tables are in place. A
+kill between the renames of a period and the manifest leaves days that only the tables tell of. If
+their input goes away before the next run, these are all there is: `days_of_parts` finds them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from rdmeta._atomic import commit
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from rdmeta._atomic import commit, is_leftover
+from rdmeta.history.directory_scan import INDEX_NAME
+from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.layout import MANIFEST, MANIFEST_PARTS, cluster_folder
-from rdmeta.pipeline.store import Store
-from rdmeta.pipeline.work import MadeMonth
+from rdmeta.pipeline.layout import (
+    INPUT,
+    LAYOUT,
+    MANIFEST,
+    MANIFEST_PARTS,
+    SILVER,
+    Parts,
+    cluster_folder,
+    read_layout,
+    table_file,
+)
+from rdmeta.pipeline.store import Store, contacted, sha256_of
+from rdmeta.pipeline.tables import made_from, rows_of_days
+from rdmeta.pipeline.work import VERSIONS, MadeMonth, tables_of
 
-__all__ = ["FileEntry", "DayRecord", "Manifest", "read_digests", "read_manifest", "write_manifest"]
+__all__ = [
+    "DayRecord",
+    "Fault",
+    "FileEntry",
+    "Manifest",
+    "check",
+    "days_of_parts",
+    "kept",
+    "read_digests",
+    "read_manifest",
+    "write_manifest",
+]
 
 _VERSION = 2
 _AT_A_TIME = 16
 _AGAIN = f"restore it, or remove {MANIFEST} and run again if no input is gone"
 _MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period|month)=(?P<month>\d{4}-\d\d)[/.-]")
+_OF_DAYS = "observation"
+_ALSO_THERE = {INPUT, LAYOUT, MANIFEST, lock.NAME}
 
 
 @dataclass(frozen=True)
@@ -177,3 +210,119 @@ def _add(out: Store, manifest: Manifest, name: str, text: bytes) -> Mapping[str,
         if isinstance(error, PipelineError):
             raise
         raise PipelineError(f"{out.shown(name)}: it is damaged: {error}; {_AGAIN}") from error
+
+
+def days_of_parts(
+    out: Store, names: Iterable[str], parts: Mapping[str, Parts]
+) -> dict[str, dict[str, DayRecord]]:
+    """Returns the days by cluster that all tables of a period have; `names` are the files of `out`.
+
+    A day that some of the tables lack is none: the run that made it was killed between them.
+    """
+    found: dict[str, dict[str, DayRecord]] = {}
+    for name in sorted(names):
+        if not name.startswith(f"{SILVER}/{_OF_DAYS}/"):
+            continue
+        footer = _footer(out, name)
+        cluster_id, period = str(footer.get("cluster_id")), str(footer.get("period"))
+        if cluster_id not in parts:
+            continue
+        buckets = parts[cluster_id].buckets
+        if name != table_file(_OF_DAYS, cluster_id, period, 0, buckets):
+            continue
+        digests = _whole_days(out, cluster_id, period, buckets)
+        for day, rows in rows_of_days(out, name, sorted(digests)):
+            found.setdefault(cluster_id, {})[day] = DayRecord(digests[day], _origins(rows))
+    return found
+
+
+def _whole_days(out: Store, cluster_id: str, period: str, buckets: int) -> dict[str, str]:
+    """Returns the days that each part of a period has, with their digests in the first bucket."""
+    whole: dict[str, str] = {}
+    for bucket in range(buckets):
+        each: list[dict[str, str]] = [
+            _footer(out, table_file(table, cluster_id, period, bucket, buckets)).get("days", {})
+            for table in tables_of(bucket)
+        ]
+        same = dict(set(each[0].items()).intersection(*(days.items() for days in each)))
+        whole = same if bucket == 0 else {day: whole[day] for day in whole if day in same}
+    return whole
+
+
+def _footer(out: Store, name: str) -> dict[str, Any]:
+    """Returns what a part says it was made from, nothing if these versions did not make it."""
+    text = made_from(out, name)
+    footer: dict[str, Any] = {} if text is None else json.loads(text)
+    return footer if footer.get("versions") == VERSIONS else {}
+
+
+def _origins(rows: pa.Table) -> dict[str, int]:
+    """Returns until when each origin told of a day, as the manifest has it."""
+    times = pc.cast(rows["seen_to"], "int64").to_pylist()
+    return dict(zip(rows["origin"].to_pylist(), times, strict=True))
+
+
+class Fault(NamedTuple):
+    """A file that differs from the manifest, and how."""
+
+    path: str
+    reason: str
+
+
+def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
+    """Returns how the files of an output folder differ from its manifest; none if it is whole.
+
+    It reads each file: size, SHA-256 and rows. Files that the manifest does not have are named too.
+    An object store gets `timeout` seconds for its first answer. Raises PipelineError if the folder
+    has no manifest, or is of another version; and OSError.
+    """
+    store = contacted(out, timeout)
+    read_layout(store)
+    parts = read_digests(store)
+    if parts is None:
+        raise PipelineError(f"{store.where}: it has no {MANIFEST}; run rdmeta pipeline all first")
+    manifest = read_manifest(store)
+    faults = []
+    if lock.is_marked(store):
+        faults.append(Fault(store.shown(lock.NAME), "a run works on it, or did not end well"))
+    for name in sorted(parts):
+        if store.sha256(name) != parts[name]:
+            faults.append(Fault(store.shown(name), f"its digest differs from that in {MANIFEST}"))
+    there = {each.name for each in store.files()}
+    for name in sorted(manifest.files):
+        if name not in there:
+            faults.append(Fault(store.shown(name), "it is missing"))
+            continue
+        reason = _difference(store, name, manifest.files[name])
+        if reason is not None:
+            faults.append(Fault(store.shown(name), reason))
+    for name in sorted(there - set(manifest.files) - set(parts) - _ALSO_THERE):
+        last = name.rpartition("/")[2]
+        if is_leftover(last):
+            faults.append(Fault(store.shown(name), "a run left it unfinished"))
+        elif last != INDEX_NAME and not name.startswith(f"{SILVER}/_state/"):
+            faults.append(Fault(store.shown(name), "the manifest does not have it"))
+    return faults
+
+
+def kept(store: Store, name: str) -> FileEntry:
+    """Returns what the manifest says of a file that is there; raises OSError, ArrowException."""
+    with store.opened(name) as stream:
+        digest = sha256_of(stream)
+        size = stream.tell()
+        stream.seek(0)
+        return FileEntry(pq.read_metadata(stream).num_rows, size, digest)
+
+
+def _difference(store: Store, name: str, wanted: FileEntry) -> str | None:
+    try:
+        found = kept(store, name)
+    except (pa.ArrowException, OSError) as error:
+        return f"it cannot be read: {error}"
+    if found == wanted:
+        return None
+    if found.bytes != wanted.bytes:
+        return f"it has {found.bytes} bytes, and the manifest says {wanted.bytes}"
+    if found.rows != wanted.rows:
+        return f"it has {found.rows} rows, and the manifest says {wanted.rows}"
+    return "its digest differs from the manifest's"

@@ -16,7 +16,6 @@ from typing import Any
 from rdmeta._atomic import is_leftover
 from rdmeta._html import html_table
 from rdmeta.pipeline import lock
-from rdmeta.pipeline.adopting import days_of_parts
 from rdmeta.pipeline.days import Day, day_at, days_of, is_day
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.gold.months import aside_of, month_tasks, names_of_month
@@ -32,7 +31,7 @@ from rdmeta.pipeline.layout import (
     read_layout,
     table_file,
 )
-from rdmeta.pipeline.manifest import DayRecord, Manifest, read_manifest
+from rdmeta.pipeline.manifest import DayRecord, Manifest, days_of_parts, read_manifest
 from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
@@ -418,7 +417,7 @@ class _Planner:
         made = self._manifest.files.get(copy.name)
         # The manifest knows the digest of a copy with versions, however the user spells the folder.
         # Other copies may get more time, and a run that died may have put a better one there.
-        if made is not None and copy.from_version < copy.to_version and not self._is_marked:
+        if made is not None and copy.since < copy.until and not self._is_marked:
             return made.sha256 != copy.sha256
         before = self._known.get((copy.store, copy.name))
         if before is None or before.state == "quarantined" or copy.to_us > before.to_us:
@@ -448,7 +447,7 @@ class _Planner:
 
         A day that rests on a file which turned out to be damaged is none of them.
         """
-        bad = {each.origin for each in self._aside if each.state == "quarantined"}
+        bad = {each.session for each in self._aside if each.state == "quarantined"}
         before = {c: dict(days) for c, days in self._manifest.days.items()}
         for cluster_id, days in days_of_parts(self._out, self._there, self._parts).items():
             known = before.setdefault(cluster_id, {})
@@ -614,7 +613,7 @@ def _contradictions(found: Iterable[Input]) -> dict[str, str]:
     """
     same: dict[tuple[str, str, int, int], list[Input]] = {}
     for each in found:
-        if each.state == "good" and each.from_version < each.to_version and not each.compacted:
+        if each.state == "good" and each.since < each.until and not each.compacted:
             same.setdefault(each.key, []).append(each)
     return {
         each.path: other.path
@@ -634,11 +633,11 @@ def _not_copied(
     if (
         (before is None or each.compacted is not None)
         and whole is not None
-        and whole.files[-1].to_version >= each.to_version
+        and whole.files[-1].until >= each.until
         and whole.to_us >= each.to_us
     ):
         return "copied", f"{whole.files[-1].name} and those before have its rows"
-    if before is not None and each.from_version != each.to_version:
+    if before is not None and each.since != each.until:
         return "set aside", f"it contradicts {before.path}"
     if before is not None and before.to_us >= each.to_us:
         return "copied", f"{before.name} is a later one"

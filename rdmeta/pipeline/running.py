@@ -5,27 +5,59 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
 from rdmeta._atomic import is_leftover
-from rdmeta.pipeline.attempting import attempt
-from rdmeta.pipeline.bronze import copied
-from rdmeta.pipeline.checking import kept
+from rdmeta.history.opening import verify
+from rdmeta.history.schema import HistoryError
+from rdmeta.pipeline.attempting import attempt, made_by_processes
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
 from rdmeta.pipeline.inputs import Input, write_inputs
 from rdmeta.pipeline.layout import GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock
-from rdmeta.pipeline.manifest import FileEntry, Manifest, read_manifest, write_manifest
-from rdmeta.pipeline.planning import Plan, files_of_period, plan_of
-from rdmeta.pipeline.processes import made_by_processes
+from rdmeta.pipeline.manifest import FileEntry, Manifest, kept, read_manifest, write_manifest
+from rdmeta.pipeline.planning import Copy, Plan, files_of_period, plan_of
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result
 
-__all__ = ["Engine", "Made", "Progress", "local_engine", "run"]
+__all__ = ["Engine", "Made", "Progress", "copied", "local_engine", "run"]
+
+
+def copied(out: Store, copy: Copy) -> Input:
+    """Copies one file into the output folder; returns the copy as an input.
+
+    The copy has the digest that the file had when the plan was made, and each row agrees with its
+    footer. Raises BadFileError for a file that is damaged or has changed since, and OSError if the
+    copy cannot be written.
+    """
+    source = copy.source
+    content = _content(source)
+    path = Path(source.name)
+    try:
+        verified = verify(path, content)
+    except HistoryError as error:
+        raise BadFileError(source.path, str(error).removeprefix(f"{path}: ")) from error
+    if verified.sha256 != source.sha256:
+        raise BadFileError(source.path, "it has changed since it was looked at")
+    out.put(copy.name, content)
+    mtime_ns = out.mtime_ns(copy.name)
+    return replace(source, store=out.where, name=copy.name, mtime_ns=mtime_ns)
+
+
+def _content(source: Input) -> bytes:
+    try:
+        content = Store(source.store).read(source.name)
+    except OSError as error:
+        raise BadFileError(source.path, str(error)) from error
+    if content is None:
+        raise BadFileError(source.path, "it is gone")
+    return content
+
 
 # A run in one process is faster than to start others, for fewer tasks with fewer rows.
 _FEW_ROWS = 200_000

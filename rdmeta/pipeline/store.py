@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -34,11 +35,13 @@ __all__ = [
     "is_failing",
     "is_text",
     "is_uri",
+    "sha256_of",
 ]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Names that Hadoop has for a scheme of pyarrow.
 _SAME = {"s3a": "s3", "s3n": "s3"}
+_CHUNK = 8 << 20
 _ASKING = "rdmeta asks a store"
 _KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
@@ -65,6 +68,14 @@ def is_text(path: str) -> bool:
 def as_text(path: str) -> str:
     """Returns a path with a mark for each byte that is not UTF-8; no file may have that name."""
     return os.fsencode(path).decode(errors="replace")
+
+
+def sha256_of(stream: Any) -> str:
+    """Returns the SHA-256 of the rest of a pyarrow stream, in hexadecimal."""
+    digest = hashlib.sha256()
+    while chunk := stream.read(_CHUNK):
+        digest.update(chunk)
+    return digest.hexdigest()
 
 
 class StoredFile(NamedTuple):
@@ -154,6 +165,11 @@ class Store:
         if self._store is None:
             return pa.OSFile(self.path(name), "rb")
         return self._store.open_input_file(self.path(name))
+
+    def sha256(self, name: str) -> str:
+        """Returns the SHA-256 of a file that is there, in hexadecimal; raises OSError."""
+        with self.opened(name) as stream:
+            return sha256_of(stream)
 
     def draft(self, name: str) -> AtomicFile:
         """Returns a new file that takes the name `name` when its writer commits it."""

@@ -21,10 +21,9 @@ from rdmeta.errors import Error
 from rdmeta.pipeline import elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
-from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import state_file, table_file
 from rdmeta.pipeline.reading import batches, of_time
-from rdmeta.pipeline.store import Store, is_failing
+from rdmeta.pipeline.store import Store, is_failing, sha256_of
 from rdmeta.pipeline.tables import (
     OF_FOLD,
     SCHEMAS,

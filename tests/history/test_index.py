@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from history_files import record, rewrite
 
-from rdmeta.history import HistoryError, index, look
+from rdmeta.history import HistoryError, directory_scan, look
 
 NAME = ".rdmeta-index.json"
 
@@ -30,7 +30,7 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return real(source, *args, **kwargs)
 
     monkeypatch.setattr(pq, "ParquetFile", opened)
-    monkeypatch.setattr(index, "_SETTLED_NS", 0)
+    monkeypatch.setattr(directory_scan, "_SETTLED_NS", 0)
     return names
 
 

@@ -21,6 +21,7 @@ from rdmeta.history import (
     changes,
     compact,
     compaction,
+    directory_scan,
     files,
     look,
     read,
@@ -406,7 +407,7 @@ def test_files_that_are_replaced_after_the_look_are_read_once(
     for count in (0, 4):
         record(tmp_path, f"cluster-{count}", changes=count)
     rows = read(tmp_path)
-    real = look
+    real = directory_scan.scan
 
     def replaced(*args: Any, **kwargs: Any) -> Any:
         found = real(*args, **kwargs)
@@ -415,7 +416,7 @@ def test_files_that_are_replaced_after_the_look_are_read_once(
 
     # A compaction that is killed before it removes files leaves both.
     monkeypatch.setattr(compaction, "_remove", lambda paths: None)
-    monkeypatch.setattr(reader, "look", replaced)
+    monkeypatch.setattr(reader, "scan", replaced)
     assert read(tmp_path).equals(rows)
     times = rows["observed_at"].to_pylist()
     late = read(tmp_path, since=times[0] + timedelta(seconds=2))

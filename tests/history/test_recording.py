@@ -11,7 +11,7 @@ from fake_cache import START
 
 from rdmeta.history.columns import single
 from rdmeta.history.pace import Sight
-from rdmeta.history.recording import OpenRecording
+from rdmeta.history.recorder import OpenRecording
 from rdmeta.history.schema import Footer
 
 

@@ -18,9 +18,7 @@ def recording(origin: str, begin: int, *ends: int, **values: Any) -> InputRecord
     for number, end in enumerate(ends):
         name = f"{origin}-{number}"
         span = (DAY + since, DAY + end)
-        files.append(
-            Input("p", name, 1, 1, name, from_us=span[0], to_us=span[1], to_version=number)
-        )
+        files.append(Input("p", name, 1, 1, name, from_us=span[0], to_us=span[1], until=number))
         since = end
     plain = {"continues": None, "ended_by": None, **values}
     return InputRecording("c", origin, tuple(files), DAY + begin, DAY + ends[-1], **plain)
@@ -125,7 +123,7 @@ def test_a_digest_does_not_say_where_the_input_lies() -> None:
     moved = InputRecording(
         **{
             **one.__dict__,
-            "files": tuple(Input(**{**f.__dict__, "place": "elsewhere"}) for f in one.files),
+            "files": tuple(Input(**{**f.__dict__, "store": "elsewhere"}) for f in one.files),
         }
     )
     assert days_of([one], 1)[0].digest == days_of([moved], 1)[0].digest

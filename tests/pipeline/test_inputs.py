@@ -28,9 +28,9 @@ def file(since: int, until: int, to_us: int = 0, sha256: str = "", store: str = 
         1,
         sha256 or name,
         cluster_id="c",
-        origin="o",
-        from_version=since,
-        to_version=until,
+        session="o",
+        since=since,
+        until=until,
         to_us=to_us or until,
     )
 

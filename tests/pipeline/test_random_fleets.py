@@ -32,7 +32,7 @@ def seed(monkeypatch: pytest.MonkeyPatch) -> int:
     found = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9))
     print(f"RDMETA_SEED={found}")
     random = Random(found)
-    monkeypatch.setattr("rdmeta.history.recording.uuid4", lambda: UUID(int=random.getrandbits(128)))
+    monkeypatch.setattr("rdmeta.history.recorder.uuid4", lambda: UUID(int=random.getrandbits(128)))
     return found
 
 

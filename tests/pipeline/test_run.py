@@ -23,7 +23,7 @@ from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
 from rdmeta.history import compact
-from rdmeta.pipeline import layout, processes, running
+from rdmeta.pipeline import attempting, layout, running
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.store import Store
@@ -579,7 +579,7 @@ def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
         cluster_day(source, "one", day)
 
     with monkeypatch.context() as patch:
-        patch.setattr(processes, "_PROGRAM", "import os; os.kill(os.getpid(), 9)")
+        patch.setattr(attempting, "_PROGRAM", "import os; os.kill(os.getpid(), 9)")
         with pytest.raises(pipeline.PipelineError, match="a worker process has died"):
             pipeline.run(pipeline.plan([source], out), workers=2)
     pipeline.run(pipeline.plan([source], out), workers=1)
@@ -630,7 +630,7 @@ def test_an_error_of_a_worker_is_raised_as_it_is(tmp_path: Path) -> None:
     tasks = pipeline.plan([source], out, in_place=True).tasks
     lost = [replace(task, token="of a dead run") for task in tasks]
     with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
-        list(processes.made_by_processes(lost, 2))
+        list(attempting.made_by_processes(lost, 2))
 
 
 @pytest.mark.usefixtures("by_day")
@@ -758,7 +758,7 @@ def test_the_rows_of_many_small_files_are_taken_at_once(
 
 def test_ctrl_c_does_not_reach_a_worker_even_while_it_starts() -> None:
     """A terminal sends it to all processes; the first one ends the others, and says one line."""
-    with processes._started() as worker:
+    with attempting._started() as worker:
         status = Path(f"/proc/{worker.pid}/status").read_text()
         blocked = next(line.split()[1] for line in status.splitlines() if line.startswith("SigBlk"))
         assert int(blocked, 16) & 1 << signal.SIGINT - 1

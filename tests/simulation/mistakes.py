@@ -42,7 +42,7 @@ MISTAKES: dict[str, Mistake] = {
     "no jitter": Mistake(
         "backoff.py", "return seconds * random.uniform(1 - JITTER, 1 + JITTER)", "return seconds"
     ),
-    "a hint not purged": Mistake("asking.py", "s.cache.apply_failure(flight.request)", "pass"),
+    "a hint not purged": Mistake("requests.py", "s.cache.apply_failure(flight.request)", "pass"),
     "a need lost when an answer overtakes it": Mistake(
         "policy.py",
         "self._requests.succeeded(flight, now)",
@@ -68,7 +68,7 @@ MISTAKES: dict[str, Mistake] = {
         "policy.py", "s.waiters.fail_all(s.closed_error())", "pass"
     ),
     "two full requests in flight": Mistake(
-        "asking.py",
+        "requests.py",
         "if (full is None and not wants) or not self._is_free(kind):",
         "if full is None and not wants:",
     ),

@@ -206,7 +206,7 @@ def test_a_wrong_option_is_refused(spark: SparkSession, call: object, text: str)
 
 def said(rdmeta: str) -> str:
     """Returns what a process like that says to a column of one row."""
-    sent = cloudpickle.dumps(_shipped("looking", "named", (), [None]))  # type: ignore[no-untyped-call]
+    sent = cloudpickle.dumps(_shipped("row_lookups", "named", (), [None]))  # type: ignore[no-untyped-call]
     words = [sys.executable, "-c", EXECUTOR.format(rdmeta=rdmeta)]
     done = subprocess.run(words, input=sent, capture_output=True, env=environment(), check=True)
     text: bytes = done.stdout

@@ -28,8 +28,8 @@ from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import SCHEMAS, TABLES
 from rdmeta.spark.source import files
+from rdmeta.spark.source.batch_reader import PushReader
 from rdmeta.spark.source.files import ReadError
-from rdmeta.spark.source.pushdown import PushReader
 from rdmeta.spark.source.row_filter import RowFilter, chosen, times_of
 from rdmeta.spark.source.schemas import arrow_schema
 
@@ -368,7 +368,7 @@ def test_a_moment_needs_no_offset() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("place", ["history", "out"])
+@pytest.mark.parametrize("store", ["history", "out"])
 @pytest.mark.parametrize("table", ["changes", "partition_interval"])
 def test_times_at_the_ends_of_the_calendar_are_no_bounds(
     root: Path, table: str, store: str

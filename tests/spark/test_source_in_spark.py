@@ -30,8 +30,7 @@ from rdmeta.embedded import EmbeddedCluster
 from rdmeta.net.fetch import fetch
 from rdmeta.net.session import METADATA
 from rdmeta.spark.source.options import Options
-from rdmeta.spark.source.pushdown import narrowed
-from rdmeta.spark.source.row_filter import RowFilter
+from rdmeta.spark.source.row_filter import RowFilter, narrowed
 from rdmeta.spark.source.schemas import arrow_schema
 from rdmeta.spark.source.states import _asked, slices_of_state
 

@@ -19,9 +19,8 @@ from rdmeta import history, pipeline
 from rdmeta.history import HistoryError
 from rdmeta.history import opening as history_opening
 from rdmeta.pipeline.store import Store
-from rdmeta.spark.source import files, folder_feed, ranges
-from rdmeta.spark.source.folder_feed import DataLossError
-from rdmeta.spark.source.offsets import Offset, OffsetError, Position
+from rdmeta.spark.source import files, folder_feed, streaming
+from rdmeta.spark.source.folder_feed import DataLossError, Offset, OffsetError, Position
 
 
 def options(root: Path, **more: str) -> dict[str, str]:
@@ -298,7 +297,7 @@ def test_files_of_a_recording_without_a_part_in_the_time_are_not_read(
         seen.append(name.rpartition("/")[2])
         return opened(store, name)
 
-    monkeypatch.setattr(ranges, "opened", noted)
+    monkeypatch.setattr(streaming, "opened", noted)
     stream = Stream(options(tmp_path, since=last.isoformat(), maxFilesPerTrigger="2"))
     assert len(stream.drain()) == 1
     assert seen == every[-2:]
@@ -328,7 +327,7 @@ def test_tasks_are_packs_of_small_files_and_parts_of_large_ones(
             history.compact(tmp_path)
         monkeypatch.setattr(files, "PACK_BYTES", 32 << 20)
         assert len(tasks_of(tmp_path)) == 1
-        for module in (files, ranges):
+        for module in (files, streaming):
             monkeypatch.setattr(module, "PACK_BYTES", 5 * files.ROW_BYTES)
         assert len(tasks_of(tmp_path)) == -(-rows // 5)
         stream = Stream(options(tmp_path))

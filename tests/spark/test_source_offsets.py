@@ -19,7 +19,7 @@ from stream_plans import Stream, stream_reader
 from rdmeta import history
 from rdmeta.errors import ConfigError
 from rdmeta.history import Recorder
-from rdmeta.spark.source import files, ranges
+from rdmeta.spark.source import files, streaming
 
 
 class Cluster:
@@ -272,7 +272,7 @@ def test_a_compaction_while_a_task_reads_loses_no_row(
             history.compact(tmp_path)
         return opened(*arguments)
 
-    monkeypatch.setattr(ranges, "opened", compacting)
+    monkeypatch.setattr(streaming, "opened", compacting)
     stream = Stream(options(tmp_path))
     stream.drain()
     assert len(history.files(tmp_path)) == 1

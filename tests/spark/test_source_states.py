@@ -16,7 +16,7 @@ from rdmeta.errors import ConfigError, TopicAuthorizationError, TransportError
 from rdmeta.net.describe_configs import TopicConfig
 from rdmeta.net.fetch import fetch
 from rdmeta.spark.source import states
-from rdmeta.spark.source.slices import BATCH_ROWS, exact
+from rdmeta.spark.source.files import BATCH_ROWS, exact
 
 
 def test_configs_have_a_row_per_key_and_one_for_an_error(

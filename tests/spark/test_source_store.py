@@ -19,7 +19,7 @@ from stream_plans import Stream
 
 from rdmeta import history
 from rdmeta.history import HistoryError
-from rdmeta.pipeline import listing
+from rdmeta.pipeline import inputs
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.folder_feed import DataLossError
 
@@ -43,13 +43,13 @@ def uri(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def footers_opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Returns a list that gets the name of each object whose footer is read."""
     opened: list[str] = []
-    real = listing._opened
+    real = inputs._opened
 
     def noted(place: Store, entry: Any) -> Any:
-        opened.append(entry.name)
+        opened.append(entry.path)
         return real(place, entry)
 
-    monkeypatch.setattr(listing, "_opened", noted)
+    monkeypatch.setattr(inputs, "_opened", noted)
     return opened
 
 

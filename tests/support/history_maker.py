@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from rdmeta.history.columns import single
 from rdmeta.history.pace import Sight
-from rdmeta.history.recording import OpenRecording
+from rdmeta.history.recorder import OpenRecording
 from rdmeta.history.schema import CHANGE_SCHEMA, day_folder
 from rdmeta.history.writing import write_whole
 

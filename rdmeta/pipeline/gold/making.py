@@ -31,9 +31,8 @@ from rdmeta.pipeline.days import begin_of, digest_of
 from rdmeta.pipeline.errors import LockedError, PipelineError
 from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.pipeline.inputs import sha256_of
 from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, table_file
-from rdmeta.pipeline.store import Store
+from rdmeta.pipeline.store import Store, sha256_of
 from rdmeta.pipeline.tables import SCHEMAS, parquet_writer
 from rdmeta.pipeline.work import MadeFile, MadeMonth, MonthTask, Result, tables_of
 

@@ -105,7 +105,7 @@ def register(spark: SparkSession, *, state: Shared | None = None, unknown: str =
         arguments = (*_checked(state, unknown), *more)
         name = f"rdmeta_{each.name}"
         values: list[str | None] = [None] * len(each.takes)
-        udf = _udf("looking", each.what, each.returns, arguments, values, name)
+        udf = _udf("row_lookups", each.what, each.returns, arguments, values, name)
         spark.udf.register(name, udf)
 
 
@@ -136,7 +136,9 @@ def _column(
 ) -> Column:
     arguments = (*_checked(state, unknown), *more)
     given = [typed(column, kind) for column, kind in zip(columns, function.takes, strict=True)]
-    made = on_executors("looking", function.what, function.returns, arguments, given, function.name)
+    made = on_executors(
+        "row_lookups", function.what, function.returns, arguments, given, function.name
+    )
     return made.alias(f"{function.name}({', '.join(map(_name_of, columns))})")
 
 

@@ -49,8 +49,7 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns what plans and reads a batch; raises ConfigError."""
-        from rdmeta.spark.source.batch_reader import BatchReader
-        from rdmeta.spark.source.pushdown import PushReader
+        from rdmeta.spark.source.batch_reader import BatchReader, PushReader
 
         options = self._taken()
         kind = PushReader if options.pushdown else BatchReader

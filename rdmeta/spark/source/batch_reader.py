@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from rdmeta.pipeline.store import Store
-from rdmeta.spark.source.files import slices_of_parts
+from rdmeta.spark.source.files import Slice, exact, slices_of_parts
 from rdmeta.spark.source.options import Options
-from rdmeta.spark.source.recorded import is_pipeline, parts_of_changes
-from rdmeta.spark.source.row_filter import RowFilter
+from rdmeta.spark.source.recorded import (
+    is_pipeline,
+    parts_of_changes,
+    parts_of_silver,
+    slices_of_days,
+)
+from rdmeta.spark.source.row_filter import RowFilter, narrowed
 from rdmeta.spark.source.schemas import CHANGES
-from rdmeta.spark.source.silver import parts_of_silver, slices_of_days
-from rdmeta.spark.source.slices import Slice, exact
 from rdmeta.spark.source.states import slices_of_state
 
-__all__ = ["BatchReader"]
+__all__ = ["BatchReader", "PushReader"]
 
 
 class BatchReader(DataSourceReader):
@@ -51,3 +54,18 @@ class BatchReader(DataSourceReader):
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_columns": self._columns}
+
+
+class PushReader(BatchReader):
+    """A reader that narrows what it reads by filters on cluster_id, topic, partition and times.
+
+    Spark refuses each read of a reader that has `pushFilters`, unless
+    `spark.sql.python.filterPushdown.enabled` is on. So it is a class of its own, chosen by an
+    option.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Returns all filters: Spark goes on to compare each row with them."""
+        for each in filters:
+            self._wanted = narrowed(self._wanted, self._options.table, each)
+        return filters

@@ -1,4 +1,8 @@
-"""Parquet files in packs: a task reads several small ones, or some row groups of a large one."""
+"""What a task of Spark reads: several small Parquet files, or some row groups of a large one.
+
+Spark compares only the first batch with the schema of the table, and a later one that differs
+breaks the task without a reason. So `exact` makes each batch exact before it goes.
+"""
 
 from __future__ import annotations
 
@@ -8,32 +12,82 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark.sql.datasource import InputPartition
 
 from rdmeta.errors import Error
 from rdmeta.pipeline.redaction import redacted
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.row_filter import RowFilter, chosen, groups_of, needed
 from rdmeta.spark.source.schemas import CHANGES
-from rdmeta.spark.source.slices import BATCH_ROWS, Slice
 
 __all__ = [
+    "BATCH_ROWS",
     "PACK_BYTES",
     "ROW_BYTES",
     "FilesSlice",
     "Part",
+    "Slice",
+    "exact",
     "opened",
     "packed",
     "slices_of_parts",
     "whole",
 ]
 
+BATCH_ROWS = 16_384
 _Item = TypeVar("_Item")
-
 # A task gets about so many bytes of rows, as memory has them.
 PACK_BYTES = 32 << 20
 # A row of a table has about so many bytes in memory, and a file in Parquet a fourth of its rows'.
 ROW_BYTES = 96
 _RATIO = 4
+
+
+class Slice(InputPartition):
+    """The part of a table that one task reads, as plain data without credentials."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    def rows(self, columns: pa.Schema) -> Iterator[Any]:
+        """Yields tables or batches that have these columns, and may have more."""
+        raise NotImplementedError
+
+
+def exact(rows: Iterable[Any], columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields the rows in batches of BATCH_ROWS with exactly these columns; the last has fewer.
+
+    Raises pa.ArrowException for a value that its column cannot hold, and KeyError for a column that
+    is missing.
+    """
+    waiting: list[Any] = []
+    count = 0
+    for each in rows:
+        if each.num_rows == 0:
+            continue
+        chosen = _exact(each, columns)
+        waiting.append(chosen)
+        count += chosen.num_rows
+        if count >= BATCH_ROWS:
+            whole = count - count % BATCH_ROWS
+            table = pa.concat_tables(waiting)
+            yield from _batches(table.slice(0, whole))
+            waiting, count = [table.slice(whole)], count - whole
+    if count:
+        yield from _batches(pa.concat_tables(waiting))
+
+
+def _exact(rows: Any, columns: pa.Schema) -> pa.Table:
+    """Returns a table with exactly these columns."""
+    chosen = rows.select(columns.names)
+    table = pa.Table.from_batches([chosen]) if isinstance(chosen, pa.RecordBatch) else chosen
+    return table if table.schema.equals(columns) else table.cast(columns)
+
+
+def _batches(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    for begin in range(0, rows.num_rows, BATCH_ROWS):
+        (batch,) = rows.slice(begin, BATCH_ROWS).combine_chunks().to_batches()
+        yield batch
 
 
 class ReadError(Error):

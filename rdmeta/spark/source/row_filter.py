@@ -8,18 +8,27 @@ Intervals come whole.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.datasource import (
+    EqualTo,
+    Filter,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    LessThan,
+    LessThanOrEqual,
+)
 
-from rdmeta.history.schema import moment
-from rdmeta.spark.source.options import Options
+from rdmeta.history.schema import microseconds, moment
+from rdmeta.spark.source.options import LAST_US, Options
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
 
-__all__ = ["RowFilter", "chosen", "groups_of", "needed", "times_of"]
+__all__ = ["RowFilter", "chosen", "groups_of", "narrowed", "needed", "times_of"]
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -60,6 +69,67 @@ class RowFilter:
         if self.until_us is not None and begin_us >= self.until_us:
             return False
         return self.since_us is None or end_us >= self.since_us
+
+
+def narrowed(wanted: RowFilter, table: str, each: Filter) -> RowFilter:
+    """Returns what is wanted of rows that a filter lets pass, perhaps with some more rows."""
+    attribute: tuple[str, ...] = getattr(each, "attribute", ())
+    if len(attribute) != 1:
+        return wanted
+    if attribute[0] in ("cluster_id", "topic"):
+        return _of_names(wanted, attribute[0], each)
+    if attribute[0] == "partition":
+        return _of_partitions(wanted, each)
+    moment = _moment(getattr(each, "value", None))
+    if moment is None:
+        return wanted
+    begin, end = times_of(table)
+    since, until = wanted.since_us, wanted.until_us
+    # The end of a row is never before its begin, so a bound of either holds for both. A row that
+    # ends at `since` does not count as one of that time.
+    if attribute[0] in (begin, end):
+        if isinstance(each, (GreaterThan, GreaterThanOrEqual, EqualTo)):
+            low = moment if begin == end else moment - 1
+            since = low if since is None else max(since, low)
+        if isinstance(each, (LessThan, LessThanOrEqual, EqualTo)):
+            until = moment + 1 if until is None else min(until, moment + 1)
+    return replace(wanted, since_us=since, until_us=until)
+
+
+def _of_names(wanted: RowFilter, name: str, each: Filter) -> RowFilter:
+    names = frozenset(_names(each))
+    if not isinstance(each, (EqualTo, In)):
+        return wanted
+    if name == "cluster_id":
+        before = wanted.cluster_ids
+        return replace(wanted, cluster_ids=names if before is None else before & names)
+    before = wanted.topics
+    return replace(wanted, topics=names if before is None else before & names)
+
+
+def _of_partitions(wanted: RowFilter, each: Filter) -> RowFilter:
+    if not isinstance(each, (EqualTo, In)):
+        return wanted
+    values = each.value if isinstance(each, In) else (each.value,)
+    numbers = frozenset(one for one in values if isinstance(one, int))
+    before = wanted.partitions
+    return replace(wanted, partitions=numbers if before is None else before & numbers)
+
+
+def _names(each: Filter) -> Iterator[str]:
+    value: Any = getattr(each, "value", None)
+    for one in value if isinstance(each, In) else (value,):
+        if isinstance(one, str):
+            yield one
+
+
+def _moment(value: object) -> int | None:
+    """Returns a time in microseconds, None for another value."""
+    if not isinstance(value, datetime):
+        return None
+    found = microseconds(value if value.tzinfo else value.replace(tzinfo=timezone.utc))
+    # No row is outside these. SQL has 9999-12-31 for "no end", and Python has no day after it.
+    return min(max(found, 0), LAST_US)
 
 
 def times_of(table: str) -> tuple[str, str]:

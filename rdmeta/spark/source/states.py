@@ -17,10 +17,10 @@ from rdmeta import config
 from rdmeta.cache import MetadataCache
 from rdmeta.errors import ConfigError, Error
 from rdmeta.net.fetch import fetch
+from rdmeta.spark.source.files import Slice
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import arrow_schema
-from rdmeta.spark.source.slices import Slice
 
 __all__ = ["RowsSlice", "slices_of_state"]
 
