@@ -39,6 +39,7 @@ def demo(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.Co
     )
 
 
+@pytest.mark.proof
 @pytest.mark.spark
 @pytest.mark.timeout(180)
 def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:

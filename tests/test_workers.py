@@ -64,6 +64,7 @@ def test_workers_of_gunicorn_follow_a_published_cache(
             two_workers_follow(cache, ask)
 
 
+@pytest.mark.slow
 def test_workers_of_celery_follow_a_published_cache(
     cache: MetadataCache, state: str, tmp_path: Path
 ) -> None:

@@ -24,8 +24,10 @@ static rdmeta_stats_t stats_of(rdmeta_cache_t *cache) {
         return s;
 }
 
-/* Encodes an answer about all topics but those of part `gone`. */
-static size_t answer(gen_t *g, uint32_t *order, uint32_t gone, uint8_t *out) {
+/* Encodes an answer about all topics but those of part `gone`; *topics is how
+ * many it has. */
+static size_t answer(gen_t *g, uint32_t *order, uint32_t gone, uint8_t *out,
+                     uint32_t *topics) {
         const uint32_t all = g->conf.topics;
         uint32_t i, n = 0;
         size_t len;
@@ -36,6 +38,7 @@ static size_t answer(gen_t *g, uint32_t *order, uint32_t gone, uint8_t *out) {
         g->conf.topics = n; /* the length of `order` */
         len            = gen_response(g, order, out);
         g->conf.topics = all;
+        *topics        = n;
         return len;
 }
 
@@ -72,7 +75,7 @@ static double fresh_bytes(const uint8_t *out, size_t len, uint32_t topics) {
 }
 
 static size_t turn(rdmeta_cache_t *cache, gen_t *g, uint32_t *order,
-                 uint8_t *out, uint32_t k) {
+                   uint8_t *out, uint32_t k, uint32_t *topics) {
         const uint32_t gone   = k / 4 % PARTS;
         const rdmeta_str_t in_flight[] = {{"a name in flight", 16},
                                           {"another", 7}};
@@ -84,7 +87,7 @@ static size_t turn(rdmeta_cache_t *cache, gen_t *g, uint32_t *order,
         size_t n, len;
 
         move(g, g->conf.topics / 100 + 1);
-        len                = answer(g, order, gone, out);
+        len                = answer(g, order, gone, out, topics);
         now                = bench_tick();
         asked.asked        = RDMETA_ASKED_ALL;
         asked.broker       = 1 + (int32_t)(k % 3);
@@ -105,7 +108,7 @@ int main(int argc, char **argv) {
         rdmeta_reader_t *reader;
         rdmeta_cache_t *cache;
         rdmeta_stats_t s;
-        uint32_t *order, k;
+        uint32_t *order, k, topics = 0;
         uint8_t *out;
         size_t last = 0;
         gen_t g;
@@ -128,7 +131,7 @@ int main(int argc, char **argv) {
                 size_t len;
                 const char *name = gen_name(&g, k % g.conf.topics, &len);
 
-                last = turn(cache, &g, order, out, k);
+                last = turn(cache, &g, order, out, k, &topics);
                 rdmeta_leader(reader, name, len, 0, bench_mono_us());
                 if (k == 0) {
                         own_first = (double)stats_of(cache).bytes;
@@ -149,7 +152,7 @@ int main(int argc, char **argv) {
         bench_print_number("own", (double)s.bytes);
         bench_print_number("rss", bench_memory("Rss") - rss_empty);
         bench_print_number("own_fresh",
-                           fresh_bytes(out, last, s.topics));
+                           fresh_bytes(out, last, topics));
         bench_print_number("free", (double)s.bytes_free);
         bench_print_number("limbo", (double)s.bytes_limbo);
         bench_print_number("ring", (double)s.bytes_ring);

@@ -151,6 +151,7 @@ def test_a_bad_file_is_named_fails_a_strict_run_and_all_else_is_made(
     assert run_json("check", out)["faults"] == []
 
 
+@pytest.mark.slow
 def test_each_action_names_a_cut_file_on_stderr_unless_quiet(
     source: Path, first: Path, tmp_path: Path
 ) -> None:

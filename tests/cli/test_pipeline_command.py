@@ -166,6 +166,7 @@ def test_names_of_clusters_select_them(source: Path, tmp_path: Path) -> None:
     assert found["tables"]["observation"]["rows"] == 1
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_bars(source: Path, tmp_path: Path) -> None:
     words = ("pipeline", "bronze", str(source), str(tmp_path / "out"))
     with commands.Terminal(*words) as terminal:

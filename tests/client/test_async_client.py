@@ -105,6 +105,7 @@ def test_a_wait_that_is_cancelled_leaves_no_waiter(run: Run, brokers: Brokers) -
     run(main)
 
 
+@pytest.mark.slow
 def test_a_blocked_loop_is_no_silent_broker(run: Run, brokers: Brokers) -> None:
     """The answers arrive while the loop is blocked beyond every time-out."""
 
@@ -387,6 +388,7 @@ def test_cancelling_at_any_moment_leaves_a_client_that_works(brokers: Brokers) -
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_thousand_clients_share_one_loop() -> None:
     with EmbeddedCluster(brokers=3) as cluster:
         cluster.create_topic("orders", partitions=3)

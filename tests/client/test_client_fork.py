@@ -169,6 +169,7 @@ def test_the_parent_s_loop_is_still_woken_after_a_fork(make: Maker, brokers: Bro
     until(lambda: seen, "a change by another door wakes the loop")
 
 
+@pytest.mark.slow
 def test_forks_while_clients_come_and_go_hang_no_child(brokers: Brokers) -> None:
     stop = threading.Event()
 

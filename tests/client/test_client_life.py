@@ -83,6 +83,7 @@ def test_need_wakes_the_thread_at_once(brokers: Brokers) -> None:
         assert min(took) < 0.1
 
 
+@pytest.mark.slow
 def test_a_client_has_one_thread_and_an_idle_one_needs_no_time(brokers: Brokers) -> None:
     with Client(conf(brokers), topics=["orders"]) as client:
         client.refresh()
@@ -384,6 +385,7 @@ def test_an_exit_does_not_wait_for_a_name(brokers: Brokers) -> None:
     assert time.monotonic() - begun < 20
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_any_moment_leaves_a_process_that_ends(brokers: Brokers) -> None:
     code = """
         import faulthandler, threading, time

@@ -94,6 +94,7 @@ def do_damage(brokers: Brokers, client: Any, rng: random.Random) -> Counter[str]
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_damaged_frames_are_reported_and_the_client_recovers(make: Maker) -> None:
     rng = random.Random(damage.seed())

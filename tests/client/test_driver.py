@@ -53,6 +53,7 @@ def counted(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return turns
 
 
+@pytest.mark.slow
 def test_an_idle_client_has_no_turns(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(client: AsyncClient, driver: Driver) -> None:
         await asyncio.sleep(0.3)

@@ -233,6 +233,7 @@ def check_printed(done: commands.Done) -> None:
         assert all(c.isprintable() or c in "\n\t" for c in text), text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_refusing", [False, True])
 def test_the_command_prints_no_hostile_text_of_brokers_images_and_history(
     is_refusing: bool, tmp_path: Path

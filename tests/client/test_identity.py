@@ -227,6 +227,7 @@ def test_the_cluster_has_moved_once_all_servers_say_so() -> None:
     assert d.policy.stats()["wrong_clusters"] == {}
 
 
+@pytest.mark.slow
 def test_a_server_that_cannot_say_its_cluster_does_not_hold_up_the_move() -> None:
     d = started()
     rebootstrapped(d)

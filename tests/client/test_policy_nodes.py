@@ -65,6 +65,7 @@ def test_a_failed_attempt_is_followed_by_another_server_at_once() -> None:
     assert d.now == 1000.0
 
 
+@pytest.mark.slow
 def test_bad_servers_cost_1_s_each_silent_one_and_no_more() -> None:
     for seed in range(20):
         d = Driver(bootstrap=FIVE[:5], seed=seed, topics=["orders"])

@@ -40,6 +40,7 @@ def test_fast_is_at_once_then_the_fast_interval_doubled_up_to_the_longest_backof
         assert 0.8 * mean - 1e-6 <= gap <= 1.2 * mean + 0.011
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["needed", "waited for"])
 def test_the_request_of_a_new_name_is_the_first_of_its_fast_schedule(how: str) -> None:
     second = set()
@@ -272,6 +273,7 @@ def test_fast_reasons_without_an_end_hold_up_a_full_refresh_for_the_longest_back
     assert d.finished[waiter].error is None
 
 
+@pytest.mark.slow
 def test_a_storm_of_leaderless_topics_costs_one_request_per_step() -> None:
     names = [f"t{i}" for i in range(1000)]
     d = Driver(topics=names)
@@ -310,6 +312,7 @@ def test_while_an_election_may_be_under_way_a_topic_is_asked_for_every_fast_inte
     assert 8 <= len([time for time in times if time > 16]) <= 18  # then the wait doubles
 
 
+@pytest.mark.slow
 def test_complaints_do_not_renew_the_time_of_an_election_but_another_epoch_does() -> None:
     d = Driver(topics=["orders"], refresh_interval=None)
     d.start(topic("orders"))
@@ -328,6 +331,7 @@ def test_complaints_do_not_renew_the_time_of_an_election_but_another_epoch_does(
     assert complain(60, 2) <= 80
 
 
+@pytest.mark.slow
 def test_brokers_of_several_versions_do_not_renew_the_time_of_an_election() -> None:
     d = Driver(topics=["orders"], refresh_interval=None)
     d.start(topic("orders", 2))
@@ -344,6 +348,7 @@ def test_brokers_of_several_versions_do_not_renew_the_time_of_an_election() -> N
     assert len(d.sends) - before <= 60
 
 
+@pytest.mark.slow
 def test_an_hour_without_a_leader_costs_no_more_after_the_time_of_an_election(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

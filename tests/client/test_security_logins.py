@@ -59,6 +59,7 @@ def is_answered(client: Any) -> bool:
 # ---- re-authentication --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_client_logs_in_again_10_times_and_keeps_its_connection() -> None:
     guard = guarded(lifetime=LIFETIME)
     with Brokers(1, guard=guard) as brokers:
@@ -81,6 +82,7 @@ def test_a_client_logs_in_again_10_times_and_keeps_its_connection() -> None:
             assert brokers[1].count(METADATA, end - 5) > 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
 def test_a_password_that_changed_meanwhile_gives_one_clear_error(
     mechanism: str, make: Maker, caplog: pytest.LogCaptureFixture
@@ -204,6 +206,7 @@ def test_a_password_that_is_wrong_on_one_broker_only_leaves_the_others_in_use(ma
         assert client.cache.leader("orders", 0) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_200_clients_with_a_wrong_password_make_no_storm_of_logins(make: Maker) -> None:
     guard = guarded("another", delay=1.0)
@@ -224,6 +227,7 @@ def test_200_clients_with_a_wrong_password_make_no_storm_of_logins(make: Maker) 
         assert 200 <= len(brokers[1].logins) <= 200 * (1 + seconds / 5)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(120)
 def test_200_clients_log_in_at_once(make: Maker) -> None:
     with Brokers(1, guard=guarded()) as brokers:

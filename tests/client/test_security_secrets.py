@@ -263,6 +263,7 @@ def conf_of(name: str, server: TokenServer) -> dict[str, Any]:
     return {key: server.url if value == "URL" else value for key, value in conf.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_client_shows_no_secret(
     name: str, make: Maker, output: Output, servers: tuple[Brokers, TokenServer]

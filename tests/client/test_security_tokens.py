@@ -141,6 +141,7 @@ def test_a_server_that_is_down_is_asked_with_backoff_and_open_connections_live_o
     answered_in_the_end(client)
 
 
+@pytest.mark.slow
 def test_a_failing_server_is_asked_with_backoff(
     make: Maker, server: TokenServer, guarded: Brokers
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_failing_server_is_asked_with_backoff(
     assert 3 <= len(server.asked) <= 8
 
 
+@pytest.mark.slow
 def test_with_three_brokers_a_failing_server_is_asked_no_more_often_and_makes_one_line(
     make: Maker, server: TokenServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_missing_extra_is_named_before_a_broker_is_tried(
         assert [len(broker.accepted) for broker in brokers] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_no_second_line_is_logged_though_the_client_tries_again(
     make: Maker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -109,6 +110,7 @@ def test_no_second_line_is_logged_though_the_client_tries_again(
     assert other_lines([each[1].address for each in running.values()], records) == []
 
 
+@pytest.mark.slow
 def test_one_line_is_logged_for_three_brokers(
     make: Maker, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -130,6 +130,7 @@ def test_listeners_hear_of_an_update_once_whichever_thread_applies_it() -> None:
     assert len(heard) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_only_a_newer_answer_ends_a_request(shape: Any) -> None:
     cache = MetadataCache()

@@ -314,6 +314,7 @@ HARMLESS = {each.key for each in OPTIONS if each.kind in ("text", "flag", "versi
 SHOWN = {each.key for each in OPTIONS if each.kind in ("path", "name", "pairs")}
 
 
+@pytest.mark.slow
 def test_no_secret_is_in_what_a_wrong_configuration_raises_or_logs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

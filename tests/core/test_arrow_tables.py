@@ -203,6 +203,7 @@ def test_stale_topics_are_in_the_table_only_if_the_caller_allows_them(
     assert topic[7:] == ("stale", 1, None, 901.0)
 
 
+@pytest.mark.slow
 @READERS
 def test_many_rows_come_in_many_batches(read: Callable[..., Rows]) -> None:
     cache = MetadataCache()
@@ -251,6 +252,7 @@ def test_a_table_is_of_one_version_and_can_be_read_many_times(cache: MetadataCac
     assert by_pyarrow(cache.to_arrow("partitions")) == []
 
 
+@pytest.mark.slow
 def test_a_table_outlives_its_cache() -> None:
     cache = MetadataCache()
     cache.apply(large_response(2_000, 50), 12, ALL)
@@ -332,6 +334,7 @@ def test_threads_read_tables_beside_a_writer(cache: MetadataCache) -> None:
     assert faults == []
 
 
+@pytest.mark.slow
 def test_batches_are_made_without_the_gil() -> None:
     cache = MetadataCache()
     cache.apply(large_response(20_000, 50), 12, ALL)

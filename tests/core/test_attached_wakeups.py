@@ -61,6 +61,7 @@ def left_behind(attached: Attached) -> tuple[int, ...]:
     return files, threading.active_count(), len(attached._loops)
 
 
+@pytest.mark.slow
 def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
     attached: Attached, update: Update
 ) -> None:
@@ -168,6 +169,7 @@ def test_the_child_of_a_fork_waits_as_its_parent_does(
     os.close(write_end)
 
 
+@pytest.mark.slow
 def test_the_child_of_a_fork_in_the_middle_of_a_look_waits_too(tmp_path: Path) -> None:
     cache, states, path = MetadataCache(), [], tmp_path / "state"
     names = [f"{i:0240}" for i in range(20000)]  # to copy so many takes a moment

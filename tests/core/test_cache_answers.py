@@ -199,6 +199,7 @@ def test_an_older_epoch_is_kept_out_and_another_broker_advised(cache: MetadataCa
     assert cache.leader("orders", 0) == 1
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_partitions_and_gaps_between_ids_are_kept(cache: MetadataCache) -> None:
     many = [P(i, i % 3 + 1, 0, (1,)) for i in range(100_000)]
     gaps = [P(i, 2, 0, (1,)) for i in (0, 7, 1 << 20, (1 << 31) - 1)]
@@ -384,6 +385,7 @@ def test_due_holds_after_a_load(cache: MetadataCache, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_due_costs_what_is_due_not_what_is_cached() -> None:
     def seconds(topics: int) -> float:
         cache = MetadataCache()

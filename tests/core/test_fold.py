@@ -80,6 +80,7 @@ def brief(rows: list[Row], end: int, table: str = "partition_interval", **option
 # ---- models -------------------------------------------------------------------------------------
 
 
+@pytest.mark.proof
 def test_a_fold_of_any_history_agrees_with_a_naive_walk() -> None:
     for seed in seeds(400):
         rows = random_rows(seed)
@@ -88,6 +89,7 @@ def test_a_fold_of_any_history_agrees_with_a_naive_walk() -> None:
         assert_same(pieces(folded(rows, end, by)), walk(rows, end, by), seed)
 
 
+@pytest.mark.slow
 def test_pieces_are_cut_to_the_time_that_counts() -> None:
     for seed in seeds(200):
         rows = random_rows(seed)
@@ -100,6 +102,7 @@ def test_pieces_are_cut_to_the_time_that_counts() -> None:
         assert all(first <= at < last for at in counted)
 
 
+@pytest.mark.slow
 def test_the_buckets_together_have_each_row_once() -> None:
     for seed in seeds(100):
         rows = random_rows(seed)
@@ -111,6 +114,7 @@ def test_the_buckets_together_have_each_row_once() -> None:
             assert Counter(rows_of) == Counter(repr(row) for row in take(whole, name)), seed
 
 
+@pytest.mark.slow
 def test_a_fold_goes_on_from_a_state_at_any_row() -> None:
     for seed in seeds(200):
         rows = random_rows(seed)
@@ -125,6 +129,7 @@ def test_a_fold_goes_on_from_a_state_at_any_row() -> None:
             assert take(first, name) + take(then, name) == take(whole, name), (seed, at, name)
 
 
+@pytest.mark.slow
 def test_batches_of_any_size_give_the_same_rows() -> None:
     for seed in seeds(50):
         rows = random_rows(seed)
@@ -195,6 +200,7 @@ from periods where led.known
 """
 
 
+@pytest.mark.slow
 def test_a_fold_of_any_history_agrees_with_a_query_of_duckdb() -> None:
     order = ["topic_absent", "topic_removed", "topic_recreated", "topic_error", "topic_added"]
     order += ["baseline", "partitions_added", "leader_changed", "isr_changed"]
@@ -534,6 +540,7 @@ def test_a_null_in_a_dictionary_is_refused() -> None:
         Fold("cluster", "session").add(other)
 
 
+@pytest.mark.slow
 def test_a_fold_stops_once_as_many_rows_wait_as_it_may_have() -> None:
     stops = 0
     for seed in seeds(50):
@@ -739,6 +746,7 @@ def test_partitions_may_come_in_any_order() -> None:
         assert found == [(0, 1), *((n, n + 1) for n in sorted(numbers))]
 
 
+@pytest.mark.slow
 def test_brokers_that_are_gone_are_freed_when_there_are_many() -> None:
     fold = folded(recording())
     for first in range(10, 200_000, 5_000):

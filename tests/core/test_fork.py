@@ -119,6 +119,7 @@ def refused(cache: MetadataCache) -> None:
             write(cache)
 
 
+@pytest.mark.slow
 def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: MetadataCache) -> None:
     stop = threading.Event()
 
@@ -153,6 +154,7 @@ def test_a_fork_in_the_middle_of_a_write_leaves_a_child_that_reads(cache: Metada
     read(cache)
 
 
+@pytest.mark.slow
 def test_a_child_can_free_everything_that_it_inherits() -> None:
     caches = [MetadataCache() for _ in range(3)]
     for cache in caches:
@@ -176,6 +178,7 @@ def test_a_child_can_free_everything_that_it_inherits() -> None:
     os.close(sink)
 
 
+@pytest.mark.slow
 def test_an_image_reads_in_the_child_and_may_outlive_its_cache(cache: MetadataCache) -> None:
     image = cache.image()
     topics = image.topics()

@@ -50,6 +50,7 @@ def random_topic(draw: random.Random, name: str, epoch: int, brokers: int) -> T:
     return T(name, rows)
 
 
+@pytest.mark.slow
 def test_random_states_have_the_counts_of_a_walk_over_their_objects(tmp_path: Path) -> None:
     seed = random.randrange(2**32)
     print("seed", seed)

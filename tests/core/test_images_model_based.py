@@ -87,7 +87,7 @@ class HistoriesOfImages(Histories):
         assert self.cache.stats()["images"] == taken
 
 
-TestHistoriesOfImages = HistoriesOfImages.TestCase
+TestHistoriesOfImages = pytest.mark.proof(HistoriesOfImages.TestCase)
 TestHistoriesOfImages.settings = settings(
     max_examples=40,
     stateful_step_count=30,

@@ -448,7 +448,7 @@ def as_encoded(topic: T, version: int) -> T:
     )  # fmt: skip
 
 
-TestHistories = Histories.TestCase
+TestHistories = pytest.mark.proof(Histories.TestCase)
 TestHistories.settings = settings(
     max_examples=150,
     stateful_step_count=40,

@@ -114,6 +114,7 @@ def lags_of_eight(method: str, path: Path) -> list[float]:
     return sorted(lags)
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_eight_processes_see_every_generation_within_100_ms_and_none_torn(
@@ -134,6 +135,7 @@ def test_eight_processes_see_every_generation_within_100_ms_and_none_torn(
     pytest.fail(f"seen late (ms): {tried}")
 
 
+@pytest.mark.slow
 def test_a_feeder_that_is_killed_leaves_its_last_state(tmp_path: Path) -> None:
     """Kills feeders at random moments of publishing; readers follow the next feeder."""
     seed = random.randrange(1 << 32)
@@ -217,6 +219,7 @@ def test_a_publisher_does_nothing_in_the_child_of_a_fork(tmp_path: Path) -> None
 # ---- the publisher --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_change_is_published_and_many_changes_share_an_image(tmp_path: Path) -> None:
     cache, path = MetadataCache(), tmp_path / "state"
     apply_topics(cache, 1, 1)

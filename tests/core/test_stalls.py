@@ -226,6 +226,7 @@ TAKES: dict[str, Callable[[], Callable[[], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MAKES)
 def test_making_very_many_objects_lets_other_threads_run(name: str, large: Large) -> None:
     for _ in range(2):  # the first may have recorded whole topics only
@@ -246,6 +247,7 @@ def test_making_very_many_objects_lets_other_threads_run(name: str, large: Large
         gc.enable()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TAKES)
 def test_converting_very_many_values_lets_other_threads_run(name: str) -> None:
     call = TAKES[name]()

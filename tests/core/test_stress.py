@@ -181,6 +181,7 @@ class StressFixture:
         return done
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(SECONDS + 60)
 def test_readers_see_whole_states_whatever_the_writers_do() -> None:
     fixture = StressFixture(random.SystemRandom().getrandbits(32))

@@ -269,6 +269,7 @@ def test_a_cache_is_freed_with_the_waiters_of_a_closed_loop() -> None:
 # ---- threads ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_threads_look_up_and_write_at_once(cache: MetadataCache) -> None:
     stop = threading.Event()
     names = [f"t{i}" for i in range(50)]

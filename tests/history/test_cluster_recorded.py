@@ -73,6 +73,7 @@ def after(was: tuple[object, ...] | None, row: Change) -> tuple[object, ...]:
     return (topic_id, leader, epoch, isr_, replicas_, offline_)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_playing_back_any_recording_gives_the_state_of_the_cache(
     cluster: EmbeddedCluster, tmp_path: Path, seed: int

@@ -166,6 +166,7 @@ def test_a_second_compaction_at_once_is_refused(tmp_path: Path) -> None:
         os.close(descriptor)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "when", "changes"),
     [
@@ -200,6 +201,7 @@ def test_a_compaction_that_is_killed_harms_no_reader(
         pytest.fail("the compaction calls that function more often than is tested")
 
 
+@pytest.mark.slow
 def test_a_reader_at_the_same_time_sees_all_rows_once(tmp_path: Path) -> None:
     for name in "ABCDEFGH":
         record(tmp_path, name, changes=6)

@@ -124,6 +124,7 @@ def test_a_fault_that_stays_is_told_while_other_files_come(
     assert len(files(tmp_path, on_error="quarantine")) > 0
 
 
+@pytest.mark.slow
 def test_a_file_whose_rows_claim_a_thousand_times_its_size_is_quarantined(tmp_path: Path) -> None:
     path = record(tmp_path)[-1]
     rows = pq.read_table(path)

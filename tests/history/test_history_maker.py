@@ -42,6 +42,7 @@ def walk(rows: list[dict[str, Any]]) -> int:
     return changes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_each_made_recording_is_whole_and_its_old_values_stood_before(
     tmp_path: Path, seed: int
@@ -67,6 +68,7 @@ def test_recordings_of_a_made_history_continue_each_other_at_midnight(tmp_path: 
     assert sum(kinds.count(kind) for kind in FIELDS) > 300
 
 
+@pytest.mark.slow
 def test_a_seed_makes_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
         make_history(tmp_path / name, 7, PLAN)

@@ -386,6 +386,7 @@ def test_a_failed_write_leaves_no_file_and_loses_no_rows(
     assert len(rows_of(tmp_path, "leader_changed")) == 1
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_only_complete_files(tmp_path: Path) -> None:
     writes = """
 import sys

@@ -93,6 +93,7 @@ def test_text_that_is_not_utf8_is_an_error(tmp_path: Path) -> None:
         verify(path)
 
 
+@pytest.mark.slow
 def test_any_damage_of_a_file_is_an_error_or_leaves_its_rows(tmp_path: Path) -> None:
     path = record(tmp_path)[0]
     whole = path.read_bytes()

@@ -15,6 +15,7 @@ from collections import Counter
 from contextlib import suppress
 
 import damage
+import pytest
 from broker import API_VERSIONS, RANGES
 from certificates import Authority
 from login_server import MECHANISMS, LoginServer
@@ -99,6 +100,7 @@ def damaged(rng: random.Random, frame: bytes) -> bytes:
     return damage.corrupted(rng, frame, rng.choice([0, 4, 8]))
 
 
+@pytest.mark.slow
 def test_damaged_answers_of_a_login_end_in_an_error_without_a_secret() -> None:
     rng = random.Random(damage.seed())
     done: Counter[str] = Counter()

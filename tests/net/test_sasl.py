@@ -279,6 +279,7 @@ def test_an_error_in_the_last_message_is_reported() -> None:
         scram_answers("SCRAM-SHA-512", same, lambda message, step: b"e=invalid-proof")
 
 
+@pytest.mark.slow
 @given(data=st.lists(st.binary(max_size=120), min_size=3, max_size=3))
 @settings(max_examples=300)
 def test_arbitrary_messages_of_a_broker_end_in_an_error_or_a_login(data: list[bytes]) -> None:
@@ -467,6 +468,7 @@ def test_a_lifetime_that_is_not_positive_is_none() -> None:
         assert run(login_of("PLAIN"), server.begin("PLAIN"), lifetime_ms=lifetime) is None
 
 
+@pytest.mark.slow
 @given(error=st.integers(-5, 130), names=st.lists(st.text(max_size=12), max_size=5))
 def test_a_handshake_answer_is_read_as_kafka_python_writes_it(error: int, names: list[str]) -> None:
     for version in (0, 1):

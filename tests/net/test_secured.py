@@ -91,6 +91,7 @@ def test_a_broker_before_1_0_takes_the_bare_messages(guard: Guard) -> None:
         assert [each.is_good for each in brokers[1].logins] == [True, False] * 3
 
 
+@pytest.mark.slow
 def test_a_request_after_the_sessions_lifetime_ends_the_connection(guard: Guard) -> None:
     guard.lifetime = 0.5
     with (

@@ -102,6 +102,7 @@ def test_answers_are_the_same_however_the_bytes_are_split(data: st.DataObject) -
     assert [answer.body for answer in answers] == bodies
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_long_answers_are_the_same_however_they_are_split_and_read(data: st.DataObject) -> None:
     with pytest.MonkeyPatch.context() as patch:

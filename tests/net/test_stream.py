@@ -186,6 +186,7 @@ def test_a_silent_address_keeps_the_next_one_waiting_for_its_share_alone(
         run(loop, main())
 
 
+@pytest.mark.slow
 def test_a_slow_address_may_still_win_after_the_next_one_was_begun(
     refused: str, broker: Broker
 ) -> None:
@@ -274,6 +275,7 @@ def test_a_time_out_says_how_far_the_attempt_came(loop: str, broker: Broker) -> 
         assert run(loop, main(broker.address, hole)) == silence
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 def test_a_loop_that_was_blocked_does_not_make_a_broker_silent(loop: str, broker: Broker) -> None:
     async def main() -> None:

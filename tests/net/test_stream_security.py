@@ -308,6 +308,7 @@ def test_a_connection_logs_in_again_before_its_session_ends_and_loses_no_answer(
         assert two - one > (share - 0.01) * 1.5  # a timer may be early by a millisecond
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 def test_after_a_loop_was_blocked_beyond_the_session_the_login_comes_before_the_next_request(
     loop: str, guard: Guard, broker: Broker
@@ -328,6 +329,7 @@ def test_after_a_loop_was_blocked_beyond_the_session_the_login_comes_before_the_
     assert len(broker.accepted) == 1
 
 
+@pytest.mark.slow
 def test_requests_wait_for_a_password_that_comes_only_after_the_session(
     guard: Guard, broker: Broker
 ) -> None:
@@ -356,6 +358,7 @@ def test_requests_wait_for_a_password_that_comes_only_after_the_session(
     assert len(broker.accepted) == 1
 
 
+@pytest.mark.slow
 def test_a_session_counts_from_the_login_and_not_from_when_its_answer_was_read(
     guard: Guard, broker: Broker
 ) -> None:
@@ -481,6 +484,7 @@ def test_a_login_that_cannot_be_prepared_at_all_says_why_the_connection_ends(
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["waits", "prepares"])
 def test_close_ends_the_wait_for_the_next_login(when: str, guard: Guard, broker: Broker) -> None:
     guard.lifetime = 1.2
@@ -559,6 +563,7 @@ def test_an_answer_of_a_blocked_loop_is_taken_through_tls(broker: Broker) -> Non
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_certificate_that_expires_while_connected_ends_no_connection(broker: Broker) -> None:
     soon = datetime.now(timezone.utc) + timedelta(seconds=2)
     broker.guard = Guard(

@@ -24,6 +24,7 @@ def made(source: Path, out: Path, in_place: bool) -> tuple[pipeline.Made, dict[s
     return done, tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_compaction_changes_no_table(tmp_path: Path, in_place: bool) -> None:
     source = tmp_path / "history"

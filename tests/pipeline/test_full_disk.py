@@ -24,6 +24,7 @@ def run(source: Path, out: Path) -> commands.Done:
     return commands.run("pipeline", "all", str(source), str(out), "--engine", "local", "-q")
 
 
+@pytest.mark.slow
 def test_a_run_on_a_full_disk_names_the_file_and_the_next_one_goes_on(
     disk: Path, tmp_path: Path
 ) -> None:

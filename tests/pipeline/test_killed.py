@@ -68,6 +68,7 @@ def repeated(out: Path, tmp: Path) -> Path:
     return tmp
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_run_killed_after_any_rename_is_repaired_by_the_next(
     before: tuple[Path, Path, Path], tmp_path: Path
@@ -91,6 +92,7 @@ def test_a_run_killed_after_any_rename_is_repaired_by_the_next(
     assert count > 15
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(300)
 def test_a_run_killed_at_a_random_moment_is_repaired_by_the_next(
     before: tuple[Path, Path, Path], tmp_path: Path
@@ -110,6 +112,7 @@ def test_a_run_killed_at_a_random_moment_is_repaired_by_the_next(
         assert lasting(work) == wanted
 
 
+@pytest.mark.slow
 def test_all_readers_see_each_row_once_while_a_run_works(
     before: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def _try(where: str, barrier: Barrier, counts: Any) -> None:
         barrier.wait()
 
 
+@pytest.mark.slow
 def test_one_of_several_processes_takes_a_dead_lock(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork")
     for _ in range(5):

@@ -87,6 +87,7 @@ def racks(row: Row) -> list[Row]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "hostile", [partitions, lists, zeros, texts, brokers, equal, repeated, racks]

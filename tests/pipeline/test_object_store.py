@@ -54,6 +54,7 @@ def uri(bucket: str, endpoint: str) -> Uri:
     return Uri(bucket, endpoint)
 
 
+@pytest.mark.slow
 def test_a_history_in_a_store_makes_the_same_tables_there(uri: Uri, tmp_path: Path) -> None:
     cluster_day(tmp_path / "history", "one", 1)
     cluster_day(tmp_path / "history", "two", 1)

@@ -63,6 +63,7 @@ def move(folder: Path, source: Path, target: Path) -> None:
     shutil.move(folder, there)
 
 
+@pytest.mark.proof
 def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +82,7 @@ def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
             assert states(silver, at) == wanted, at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("recorders", [1, 2, 3, 5])
 def test_however_many_recorders_there_are_churn_is_that_of_all_their_looks(
     tmp_path: Path, seed: int, recorders: int
@@ -159,6 +161,7 @@ def churn_of(known: Mapping[int, tuple[int, Any]], risen: set[int]) -> Counter[A
     return counts
 
 
+@pytest.mark.slow
 def test_days_that_arrive_in_any_order_make_the_bytes_of_one_run(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +190,7 @@ def test_days_that_arrive_in_any_order_make_the_bytes_of_one_run(
         assert pipeline.check(out) == []
 
 
+@pytest.mark.slow
 def test_runs_of_some_days_first_and_all_later_make_the_bytes_of_one_run(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -208,6 +212,7 @@ def test_runs_of_some_days_first_and_all_later_make_the_bytes_of_one_run(
     assert pipeline.check(out) == []
 
 
+@pytest.mark.slow
 def test_parts_by_topic_have_the_rows_of_a_single_part(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +229,7 @@ def test_parts_by_topic_have_the_rows_of_a_single_part(
         assert unordered(parts[table]) == unordered(days[table]) == unordered(month[table]), table
 
 
+@pytest.mark.slow
 def test_days_whose_input_is_gone_stay_and_late_input_of_them_is_named(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

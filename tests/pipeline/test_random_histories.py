@@ -70,6 +70,7 @@ def unordered(found: list[dict[str, Any]]) -> list[str]:
     return sorted(map(str, found))
 
 
+@pytest.mark.slow
 def test_silver_matches_a_walk_second_by_second(tmp_path: Path, seed: int) -> None:
     seen = simulated(tmp_path / "history", seed)
     out = made(tmp_path / "history", tmp_path / "out")
@@ -81,6 +82,7 @@ def test_silver_matches_a_walk_second_by_second(tmp_path: Path, seed: int) -> No
         assert unordered(made_silver(out, cluster_id)["leader_change"]) == unordered(told)
 
 
+@pytest.mark.slow
 def test_recordings_over_midnight_match_it_too_however_they_are_cut(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

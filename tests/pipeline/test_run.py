@@ -86,6 +86,7 @@ def test_a_second_run_opens_nothing_for_writing(
     assert tree(out) == before
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("by_day")
 def test_a_late_file_makes_the_days_that_it_touches(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
@@ -554,6 +555,7 @@ def test_a_copy_that_tables_were_made_of_stays_when_another_file_contradicts_it(
     assert rows(out, "partition_interval").equals(before)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("by_day")
 def test_several_processes_make_the_bytes_that_one_makes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -622,6 +624,7 @@ def test_leftovers_of_a_process_that_was_lost_in_the_run_are_removed(tmp_path: P
     assert not left.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("by_day")
 def test_an_error_of_a_worker_is_raised_as_it_is(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
@@ -633,6 +636,7 @@ def test_an_error_of_a_worker_is_raised_as_it_is(tmp_path: Path) -> None:
         list(attempting.made_by_processes(lost, 2))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("by_day")
 def test_a_program_without_a_guard_can_run_a_plan(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

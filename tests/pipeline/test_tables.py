@@ -39,6 +39,7 @@ def written(where: Path, sizes: list[int]) -> bytes:
     return (where / "x.parquet").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_batches_in_which_rows_come_do_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -51,6 +52,7 @@ def test_the_batches_in_which_rows_come_do_not_matter(
     assert file.schema_arrow.remove_metadata() == SCHEMAS["observation"]
 
 
+@pytest.mark.slow
 def test_a_row_group_ends_earlier_if_its_texts_are_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ LISTED = b"broker\n1\n\ntopic\tp\tl\te\tr\ti\to\n" + b"".join(
 )
 
 
+@pytest.mark.slow
 def test_the_list_is_timed_beside_a_script_that_prints_the_same_and_kcat(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,6 +75,7 @@ def test_no_setting_of_the_user_reaches_a_process(monkeypatch: pytest.MonkeyPatc
         assert name not in process.surroundings()
 
 
+@pytest.mark.slow
 def test_the_other_parts_without_kafka_have_each_series_once_per_round() -> None:
     assert {key: len(times) for key, times in json.measure(20, 1).items()} == dict.fromkeys(
         ("json", "plain", "memory", "output"), 1

@@ -68,6 +68,7 @@ def test_a_leader_that_is_not_seen_in_time_counts_as_the_whole_time(watcher: Wat
     assert out["it"] == [500.0, 500.0]
 
 
+@pytest.mark.slow
 def test_a_subject_that_knows_another_leader_is_asked_again(watcher: Watcher) -> None:
     watcher.connected(2, 9092)
     assert watcher.ready == 2

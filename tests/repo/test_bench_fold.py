@@ -11,6 +11,7 @@ from bench.fold import changes, intervals, worker
 from rdmeta import Fold
 
 
+@pytest.mark.slow
 def test_the_recording_has_its_changes_in_order_with_rising_epochs(tmp_path: Path) -> None:
     path = tmp_path / "changes.parquet"
     changes.write(path, 30_000)
@@ -45,6 +46,7 @@ def test_each_way_makes_a_row_per_change_at_least(tmp_path: Path, way: str) -> N
     assert 10_000 < rows <= 11_000
 
 
+@pytest.mark.slow
 def test_both_ways_are_timed_on_one_file() -> None:
     found = intervals.measure(2_000, 2)
     assert {key: len(samples) for key, samples in found.items()} == dict.fromkeys(

@@ -55,11 +55,13 @@ def test_no_other_bench_runs_the_long_rows_of_spark() -> None:
     assert not names & {figure.name for figure in all_figures(QUICK)}
 
 
+@pytest.mark.slow
 def test_one_day_more_reads_fewer_rows_than_the_full_run() -> None:
     found = day.measure(2_000, 3, 1)
     assert 0 < found["day_rows"][0] < found["full_rows"][0]
 
 
+@pytest.mark.slow
 def test_a_dry_run_is_timed_beside_the_run_and_the_manifest_is_measured() -> None:
     found = year.measure(2, 1)
     assert {key: len(samples) for key, samples in found.items()} == {
@@ -110,6 +112,7 @@ def test_the_bench_refuses_a_peer_that_makes_something_else() -> None:
         intervals.compare("polars", {"us": 5, "rows": 2}, {"us": 5, "rows": 1})
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_not_installed_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,6 +122,7 @@ def test_a_peer_that_is_not_installed_is_missing(
     assert found == {"missing": {"peer": reason, "peer_memory": reason}}
 
 
+@pytest.mark.slow
 def test_the_error_of_a_peer_that_fails_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

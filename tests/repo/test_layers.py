@@ -39,6 +39,7 @@ def test_no_include_and_no_call_goes_against_the_order() -> None:
     assert_none(tree_rules.c_layer_violations(ROOT / "csrc", FOLDERS))
 
 
+@pytest.mark.proof
 def test_no_import_goes_against_the_order() -> None:
     assert len(list((ROOT / "rdmeta").glob("*.py"))) > 0
     assert_none(tree_rules.python_layer_violations(ROOT / "rdmeta", PYTHON_ORDER))

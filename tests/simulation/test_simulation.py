@@ -19,6 +19,7 @@ FOLDER = Path(__file__).parent
 FIRST, SECONDS = 0, 10.0
 
 
+@pytest.mark.proof
 def test_the_invariants_hold_in_many_seeds() -> None:
     first = FIRST
     begin, seed = time.monotonic(), first
@@ -29,6 +30,7 @@ def test_the_invariants_hold_in_many_seeds() -> None:
     print(f"{seed - first} seeds from {first}")
 
 
+@pytest.mark.slow
 def test_a_run_in_several_processes_leaves_no_seed_out() -> None:
     result = run_all(range(4 * CHUNK + 1), processes=2)
     assert (result.seeds, result.failures) == (4 * CHUNK + 1, ())
@@ -99,6 +101,7 @@ def test_a_failing_seed_prints_its_events_and_how_to_run_it_again() -> None:
     assert len(text.splitlines()) < 70
 
 
+@pytest.mark.slow
 def test_a_run_in_several_processes_counts_its_seeds_and_stops_at_a_failure() -> None:
     seed, rule = mistakes.found()["throttling ignored"]
     passed = run_all(range(seed + 1, seed + 11), processes=2)

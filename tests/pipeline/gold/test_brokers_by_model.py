@@ -60,6 +60,7 @@ def test_a_measure_of_random_silver_is_what_a_naive_walk_counts(name: str, seed:
     assert found
 
 
+@pytest.mark.slow
 def test_measures_of_recorded_fleets_are_what_naive_walks_count(tmp_path: Path, seed: int) -> None:
     for number, name in enumerate(("one", "two")):
         Fleet(name, tmp_path / "history", seed + number)

@@ -66,6 +66,7 @@ def outage(source: Path, begin: datetime, end: datetime, until: datetime) -> Non
             recorder.observe()
 
 
+@pytest.mark.slow
 def test_a_second_run_makes_nothing_and_one_more_day_makes_its_month(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
@@ -87,6 +88,7 @@ def test_a_second_run_makes_nothing_and_one_more_day_makes_its_month(tmp_path: P
     assert pipeline.check(out) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["missing", "cut"])
 def test_a_lost_file_of_gold_is_made_again(tmp_path: Path, damage: str) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
@@ -100,6 +102,7 @@ def test_a_lost_file_of_gold_is_made_again(tmp_path: Path, damage: str) -> None:
     assert contents(out) == before
 
 
+@pytest.mark.slow
 def test_gold_alone_is_made_of_the_silver_that_is_there(tmp_path: Path) -> None:
     source, out, whole = tmp_path / "history", tmp_path / "out", tmp_path / "whole"
     cluster_day(source, "one", 1)
@@ -129,6 +132,7 @@ def test_silver_that_changes_without_gold_makes_the_months_differ(tmp_path: Path
     assert "silver of 2026-11, what follows it, or the settings differ" in task.reason
 
 
+@pytest.mark.slow
 def test_other_settings_make_all_months_again(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
@@ -144,6 +148,7 @@ def test_other_settings_make_all_months_again(tmp_path: Path) -> None:
     assert months(made(source, out, min_isr=(1 << 31) - 1, flap_seconds=(1 << 31) - 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("period", ["day", "month"])
 def test_an_incident_over_a_months_end_is_in_the_month_in_which_it_began(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, period: str
@@ -161,6 +166,7 @@ def test_an_incident_over_a_months_end_is_in_the_month_in_which_it_began(
     assert pipeline.check(out) == []
 
 
+@pytest.mark.slow
 def test_an_incident_that_goes_on_gets_its_end_when_later_days_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +187,7 @@ def test_an_incident_that_goes_on_gets_its_end_when_later_days_come(
     assert gold(out) == gold(fresh)
 
 
+@pytest.mark.slow
 def test_a_month_that_was_not_observed_has_its_hole(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     begins = [datetime(2026, month, 10, tzinfo=UTC) for month in (9, 12)]
@@ -200,6 +207,7 @@ def test_a_month_that_was_not_observed_has_its_hole(tmp_path: Path) -> None:
         same(rows, with_times(gold_of(silver, name)))
 
 
+@pytest.mark.slow
 def test_an_observation_of_no_time_hides_no_hole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +237,7 @@ def test_an_observation_of_no_time_hides_no_hole(
             same(rows, with_times(gold_of(silver, name)))
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_between_files_of_gold_goes_on(tmp_path: Path) -> None:
     source, out, newer = tmp_path / "history", tmp_path / "out", tmp_path / "newer"
     cluster_day(source, "one", 1)
@@ -254,6 +263,7 @@ class KilledError(BaseException):
     """The process ends here."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renames", [1, 6, len(MEASURES) - 1, len(MEASURES)])
 def test_a_run_killed_after_some_renames_of_gold_is_made_whole_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int
@@ -289,6 +299,7 @@ def raising_killed(*_: object) -> None:
     raise KilledError
 
 
+@pytest.mark.slow
 def test_a_damaged_part_of_silver_is_named_and_gold_stays(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
@@ -302,6 +313,7 @@ def test_a_damaged_part_of_silver_is_named_and_gold_stays(tmp_path: Path) -> Non
     assert gold(out) == before
 
 
+@pytest.mark.proof
 def test_processes_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rdmeta.pipeline.running._FEW_TASKS", 0)
     monkeypatch.setattr("rdmeta.pipeline.running._FEW_ROWS", 0)
@@ -313,6 +325,7 @@ def test_processes_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.Monke
     assert gold(tmp_path / "one") == gold(tmp_path / "two")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_a_query_ends_the_command_without_a_traceback(
     out: Path, tmp_path: Path, number: signal.Signals

@@ -79,11 +79,13 @@ def differences(folder: Path, statements: str) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_each_query_gives_exactly_the_files(folder: Path) -> None:
     made(folder)
     assert differences(folder, FIRST) == []
 
 
+@pytest.mark.slow
 def test_other_settings_give_the_files_that_are_made_with_them(folder: Path) -> None:
     made(folder, min_isr=2, flap_seconds=3600)
     other = re.sub(r"(?<=min_isr = )NULL(?=::)", "2", FIRST)
@@ -93,6 +95,7 @@ def test_other_settings_give_the_files_that_are_made_with_them(folder: Path) -> 
     assert "risk_hour" in differences(folder, FIRST)
 
 
+@pytest.mark.slow
 def test_each_example_of_the_page_runs_over_gold(folder: Path) -> None:
     made(folder)
     assert EXAMPLES
