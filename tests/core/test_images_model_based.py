@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import frames
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule

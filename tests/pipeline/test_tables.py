@@ -64,6 +64,7 @@ def test_a_row_group_ends_earlier_if_its_texts_are_long(
     assert groups == [130] * 7 + [90]
 
 
+@pytest.mark.slow
 def test_a_part_says_what_it_was_made_from_and_has_the_rows_of_each_day(tmp_path: Path) -> None:
     written(tmp_path, [500])
     store = Store(tmp_path)
