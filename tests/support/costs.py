@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import sys
 import threading
 import time
 from collections.abc import Generator
@@ -16,6 +17,8 @@ from typing import Any
 import pytest
 
 CPU_S, ASLEEP_S, LOOK_S = 1.0, 0.5, 0.05
+# A test that imports so many modules is the first of its process to use a library, and pays for it.
+IMPORTED = 20
 # Tests with one of these marks may cost what they need.
 COSTLY = ("proof", "slow", "nightly", "packaging", "real")
 
@@ -64,14 +67,15 @@ def _cpu_s() -> float:
 
 def watched(item: pytest.Item) -> Generator[None, Any, Any]:
     """Wraps the call of a test: fails one without a mark that costs more than it may."""
-    sleeps, before = Sleeps(), _cpu_s()
+    sleeps, before, modules = Sleeps(), _cpu_s(), len(sys.modules)
     with pytest.MonkeyPatch.context() as patch:
         sleeps.watch(patch)
         result = yield
     cpu = _cpu_s() - before
     item.user_properties += [("cpu", round(cpu, 2)), ("asleep", round(sleeps.seconds, 2))]
     if not any(item.get_closest_marker(name) for name in COSTLY):
-        check(cpu, sleeps.seconds)
+        is_first = len(sys.modules) - modules > IMPORTED
+        check(0 if is_first else cpu, sleeps.seconds)
     return result
 
 
