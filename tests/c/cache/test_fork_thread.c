@@ -133,8 +133,9 @@ static void fork_once(race_t *w, rdmeta_reader_t *reader) {
         pid_t pid;
 
         CHECK(image);
-        CHECK(rdmeta_cache_wait(w->cache, version, NULL, 0, INT64_MAX) >
-              version);
+        while (rdmeta_cache_wait(w->cache, version, NULL, 0, INT64_MAX) <=
+               version)
+                ; /* a writer interrupts waits, too */
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
