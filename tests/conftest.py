@@ -57,7 +57,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skips a test that is marked `spark` where there is no Java."""
+    """Begins each test in the project's folder; skips one marked `spark` where there is no Java."""
+    os.chdir(item.config.rootpath)
     if item.get_closest_marker("spark") is None:
         return
     from rdmeta.spark import NoJavaError, find_java
