@@ -74,9 +74,9 @@ OTHERS := packaging or real or nightly
 # Tests wait for servers about as long as they compute.
 PYTEST = $(PY) -m pytest -n $(shell expr $(JOBS) + $(JOBS) / 2) --dist loadgroup --no-loadscope-reorder
 
-test: build optional-jars ## C tests, Python tests, proofs on real Kafka and Spark: 5 minutes
+test: build optional-jars ## C tests, Python tests, proofs on real Kafka and Spark
 	@$(MAKE) --no-print-directory ctest
-	$(PYTEST) -m "not (slow or $(OTHERS))"
+	@$(MAKE) --no-print-directory pytest
 
 test-all: build optional-jars ## and those marked slow: what CI runs
 	@$(MAKE) --no-print-directory ctest

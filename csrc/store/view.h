@@ -79,7 +79,7 @@ RDMETA_INLINE rdmeta_err_t rdmeta_view_state(const rdmeta_root_t *root,
                                     stale_ok);
 }
 
-/* What a fast lookup returns when rdmeta_view_leader_at() has to answer. */
+/* A fast lookup returns this when rdmeta_view_leader_at() has to answer. */
 #define RDMETA_VIEW_GENERAL INT32_MIN
 
 /* Returns the leader, without a call, if the topic is valid and has a name of
