@@ -667,7 +667,7 @@ def _holes(days: Iterable[Day]) -> Iterator[int]:
                 continue
             if until is not None and each.counts_from_us > until:
                 yield each.counts_from_us - until
-            until = each.counts_to_us if until is None else max(until, each.counts_to_us)
+            until = each.counts_to_us  # what counts never overlaps
 
 
 def _local_path(where: str) -> Path | None:

@@ -17,12 +17,13 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from fake_cache import FakeCache, FakeClock
 from history_files import rewrite
 from processes import environment as surroundings
-from recorded import cluster_day, contents, large_days, tree
+from recorded import FIRST_DAY, cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
-from rdmeta.history import compact
+from rdmeta.history import Recorder, compact
 from rdmeta.pipeline import attempting, layout, running
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import BadFileError
@@ -686,6 +687,31 @@ def test_the_table_of_inputs_says_which_files_are_gone(tmp_path: Path) -> None:
     found = pq.read_table(out / "input.parquet").to_pylist()
     states = {(row["name"].split("/")[0], row["state"]) for row in found}
     assert states == {("a", "gone"), ("b", "good"), ("c", "good")}
+
+
+def test_the_files_of_a_folder_that_is_no_input_this_time_are_not_gone(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    for day, folder in enumerate("ab", 1):
+        cluster_day(tmp_path / folder, "one", day)
+        made(tmp_path / folder, out)
+    found = pq.read_table(out / "input.parquet").to_pylist()
+    assert "gone" not in {row["state"] for row in found}
+
+
+def test_a_state_of_exactly_midnight_counts_for_the_day_that_begins(tmp_path: Path) -> None:
+    clock = FakeClock()
+    clock.now = FIRST_DAY
+    cache = FakeCache(clock, "one")
+    cache.add_topic("t", "A" * 22, [1])
+    with Recorder(cache, tmp_path / "history", clock=clock) as recorder:
+        recorder.observe()
+        recorder.flush()
+        clock.pass_seconds(30)
+        cache.set_leader("t", 0, 2, 6)
+        recorder.observe()
+    made(tmp_path / "history", tmp_path / "out")
+    found = rows(tmp_path / "out", "partition_interval").to_pylist()
+    assert [(row["leader"], row["partial"]) for row in found] == [(1, False), (2, False)]
 
 
 def test_a_copy_that_another_one_covers_may_be_removed(tmp_path: Path) -> None:
