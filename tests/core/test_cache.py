@@ -387,6 +387,13 @@ def test_statistics_say_when_all_topics_were_answered(cache: MetadataCache, cloc
     assert cache.stats()["all_topics_age"] == pytest.approx(4.0)
 
 
+def test_no_age_is_below_0_although_lookups_read_a_coarser_clock() -> None:
+    cache = MetadataCache()
+    for _ in range(20):
+        apply_answer(cache, ORDERS, asked=ALL)
+        assert cache.stats()["all_topics_age"] >= 0
+
+
 def test_after_a_purge_there_was_no_all_topics_answer(cache: MetadataCache) -> None:
     apply_answer(cache, ORDERS, asked=ALL)
     before = cache.image()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 import frames
 import numpy as np
@@ -53,6 +55,34 @@ def test_leaders_fills_and_returns_an_array_of_numpy(cache: rdmeta.MetadataCache
     partitions, out = np.array([0, 1], np.int32), np.empty(2, np.int32)
     assert cache.leaders(NAMES[:2], partitions, out) is out
     assert out.tolist() == [1, 2]
+
+
+def test_a_list_whose_length_another_thread_changes_meanwhile_is_an_error(
+    cache: rdmeta.MetadataCache,
+) -> None:
+    names, is_over = NAMES[:1] * 100_000, threading.Event()
+
+    def change() -> None:
+        while not is_over.is_set() and len(names) < 300_000:
+            names.append(NAMES[0])
+
+    def look_up() -> None:
+        for _ in range(50):
+            numbers = np.zeros(len(names), np.int32)
+            with suppress(ValueError):  # their number has changed before the call
+                cache.leaders(names, numbers)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        with pytest.raises(RuntimeError, match="the list of topics changed its length"):
+            look_up()
+    finally:
+        is_over.set()
+        thread.join()
+        sys.setswitchinterval(before)
 
 
 @pytest.mark.parametrize("place", [0, 100, 511, 512, 600])
