@@ -121,7 +121,7 @@ def test_threads_that_look_up_one_name_at_one_time_share_its_lookup(stub: Stub) 
 
     both, asked, resolver = threading.Barrier(2), threading.Semaphore(0), Resolver()
     resolver._lookups = Meeting()
-    hosts = []
+    hosts: list[Endpoint] = []
 
     def look_up() -> None:
         async def main() -> None:

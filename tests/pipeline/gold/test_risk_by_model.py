@@ -126,6 +126,20 @@ def test_a_recovery_of_a_single_look_is_censored_at_both_ends() -> None:
     assert gold_of(silver, "coverage_hour") == []
 
 
+@pytest.mark.parametrize("ended_by", ["open", "gap", "midnight"])
+def test_a_recovery_that_lasts_to_the_end_of_observation_is_censored(ended_by: str) -> None:
+    rows = [interval(300, 600, isr=[1, 2], ended_by=ended_by)]
+    (recovery,) = gold_of(tables(rows, observation(0, 600, ended_by)), "recovery")
+    assert (recovery["begin_unseen"], recovery["censored"]) == (False, True)
+
+
+def test_a_hole_lies_between_observations_of_one_cluster() -> None:
+    other = {**observation(900, 1200), "cluster_id": "two"}
+    silver = tables([], observation(0, 600, "gap"), other, observation(1800, 2400))
+    found = {row["cluster_id"]: row["hole"] for row in gold_of(silver, "coverage_hour")}
+    assert found == {"one": 20.0, "two": 0.0}
+
+
 @pytest.mark.parametrize("ended_by", ["topic_error", "topic_absent"])
 def test_a_recovery_of_a_topic_that_is_out_of_sight_is_censored(ended_by: str) -> None:
     rows = [interval(0, 300, isr=[1, 2], ended_by=ended_by), interval(360, 600, isr=[1, 2])]
