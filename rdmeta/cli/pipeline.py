@@ -174,7 +174,7 @@ def command(
         engine = "local"
     elif engine == "auto":
         engine, why = _choose_engine(plan, master)
-        messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses)")
+        messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses another)")
     if dry_run:
         _print_plan(output, action, engine, plan)
     else:

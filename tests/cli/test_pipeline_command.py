@@ -358,7 +358,7 @@ def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path
     words = ("pipeline", "all", str(source), str(tmp_path / "out"))
     done = commands.run(*words, "--json", env=env)
     assert commands.checked_json(done.out)["engine"] == "local"
-    assert done.err == f"{HERE}the plan has 26 rows (--engine chooses)\n"
+    assert done.err == f"{HERE}the plan has 26 rows (--engine chooses another)\n"
     assert commands.run(*words, "-q", env=env).err == ""
     assert not started.exists()
 
@@ -376,7 +376,7 @@ def test_a_master_chooses_spark(
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), *more)
     done = commands.run(*words, "--dry-run", "--json", env=env)
     assert commands.checked_json(done.out)["engine"] == "spark"
-    assert done.err == f"rdmeta: the tasks run on Spark, as {cause} (--engine chooses)\n"
+    assert done.err == f"rdmeta: the tasks run on Spark, as {cause} (--engine chooses another)\n"
     done = commands.run(*words, "-q", env=env)
     assert "sc://127.0.0.1:1: no Spark Connect server answers: " in done.err
     done = commands.run(*words[:4], "--engine", "local", env=env)
@@ -393,7 +393,7 @@ def test_many_rows_choose_spark_where_it_can_start(
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--json")
     done = commands.run(*words, "--dry-run", env=env)
     assert commands.checked_json(done.out)["engine"] == "spark"
-    assert "the tasks run on Spark, as the plan has 26 rows (--engine chooses)\n" in done.err
+    assert "the tasks run on Spark, as the plan has 26 rows (--engine chooses another)\n" in done.err
     bare = f"import sys; sys.modules['pyspark'] = None; {few}"
     done = commands.run_process(*words, "--dry-run", env=env, program=bare)
     assert commands.checked_json(done.out)["engine"] == "local"
