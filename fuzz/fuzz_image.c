@@ -12,8 +12,8 @@
  * is written from the image must have the same contents. image_seeds.c makes
  * the seeds.
  */
-#include "cache/check.h"
 #include "fuzz_see.h"
+#include "support/cache_check.h"
 #include "image/file.h"
 #include "image/file_open.h"
 #include "image/file_write.h"

@@ -1,7 +1,6 @@
 /* fuzz_see: reads all bytes that the core returns, so that a sanitizer reports
  * those that it must not return. */
-#ifndef RDMETA_FUZZ_SEE_H
-#define RDMETA_FUZZ_SEE_H
+#pragma once
 
 #include "rdmeta.h"
 #include "support/require.h"
@@ -24,5 +23,3 @@ static int32_t see_change(void *opaque, const rdmeta_change_t *c) {
         REQUIRE(rdmeta_change_kind_name(c->kind));
         return 0;
 }
-
-#endif

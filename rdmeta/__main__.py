@@ -14,8 +14,6 @@ from collections.abc import Sequence
 
 import rdmeta
 
-__all__ = ["main"]
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Prints the flags asked for on one line; returns 0, or exits with 2 on a usage error."""

@@ -12,10 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from uuid import uuid4
-
-__all__ = ["AtomicFile", "commit", "is_leftover", "leftovers", "sync_path"]
 
 _LEFTOVER = re.compile(r"\..+\.[0-9a-f]{32}\.tmp")
 _AT_A_TIME = 8
@@ -54,12 +51,7 @@ class AtomicFile:
     def __enter__(self) -> AtomicFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
         self.drop()
         if isinstance(error, OSError):
             with self.naming():

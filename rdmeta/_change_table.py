@@ -10,20 +10,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = [
-    "COLUMNS",
-    "END_KINDS",
-    "KINDS",
-    "MADE_BY",
-    "SOURCES",
-    "STATE_KINDS",
-    "TYPES",
-    "WHOLE_KINDS",
-    "Column",
-    "Kind",
-    "ChangeSource",
-]
-
 
 class ChangeSource(NamedTuple):
     """The origin of a change; its position in the list is its number in C."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["escaped"]
-
 
 def escaped(text: str) -> str:
     """Returns the text with each character that does not print as an escape, such as \\x1b.

@@ -9,8 +9,6 @@ from typing import Any
 
 from rdmeta._escaping import escaped
 
-__all__ = ["arrow_html", "html_table", "html_text"]
-
 _MOST = 20
 
 

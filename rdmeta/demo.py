@@ -233,17 +233,10 @@ def make_tables(out: Path, bootstrap: str) -> None:
     import pyarrow.parquet as pq
 
     from rdmeta.pipeline import check
-    from rdmeta.spark import find_java
 
     heading("Tables of that history")
-    engine = "spark"
-    try:
-        find_java()
-    except Error as error:
-        console.print(f"  [yellow]without Spark:[/] {escape(str(error))}")
-        engine = "local"
     history, tables = out / "history", out / "tables"
-    words = ("pipeline", "all", str(history), str(tables), "--engine", engine)
+    words = ("pipeline", "all", str(history), str(tables), "--engine", choose_engine())
     with command(bootstrap, *words) as pipeline:
         show(pipeline, most=50)
     with duckdb.connect() as connection:
@@ -257,6 +250,18 @@ def make_tables(out: Path, bootstrap: str) -> None:
         raise Error(f"{faults[0].path}: {faults[0].reason}")
     console.print(f"\n  {history}   change records, Parquet")
     console.print(f"  {tables}   tables, Parquet, as their manifest says")
+
+
+def choose_engine() -> str:
+    """Returns "spark", or "local" if there is no Java or no pyspark, and says so."""
+    from rdmeta.spark.spark_session import find_spark
+
+    try:
+        find_spark()
+    except Error as error:
+        console.print(f"  [yellow]without Spark:[/] {escape(str(error))}")
+        return "local"
+    return "spark"
 
 
 @contextmanager

@@ -22,7 +22,6 @@ import weakref
 from collections.abc import Sequence
 from functools import cache
 from importlib import metadata
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from rdmeta.errors import (
@@ -259,12 +258,7 @@ class EmbeddedCluster:
     def __enter__(self) -> EmbeddedCluster:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -17,11 +17,10 @@ from broker import Brokers
 from frames import B, P, T
 
 from rdmeta import EmbeddedCluster
-from rdmeta.demo import QUERIES, command, show
+from rdmeta.demo import QUERIES, choose_engine, command, show
 from rdmeta.errors import Error
 from rdmeta.history import changes
-from rdmeta.net.handshake import API_VERSIONS
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import API_VERSIONS, METADATA
 from rdmeta.pipeline import check
 
 
@@ -87,6 +86,14 @@ def test_without_java_the_demo_makes_the_tables_and_says_so(shown: tuple[str, Pa
     kinds = [row.kind for row in changes(out / "history")]
     assert (kinds[0], kinds[-1]) == ("observed_from", "observed_to")
     assert {"leader_changed", "broker_removed", "broker_added"} <= set(kinds)
+
+
+def test_without_pyspark_the_demo_takes_the_local_engine_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark.util", None)
+    assert choose_engine() == "local"
+    assert "without Spark: rdmeta.spark needs more packages" in capsys.readouterr().out
 
 
 def test_the_command_lists_and_waits_while_a_broker_is_away(shown: tuple[str, Path]) -> None:

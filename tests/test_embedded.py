@@ -31,7 +31,7 @@ from rdmeta.errors import (
     UnsupportedVersionError,
 )
 from rdmeta.net.blocking_session import Connection, Deadline
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSION = 12

@@ -45,8 +45,7 @@ NAMES_HEAD = f"""\
  *
  * {WRITTEN}
  */
-#ifndef RDMETA_TOPIC_DIFF_TABLE_H
-#define RDMETA_TOPIC_DIFF_TABLE_H
+#pragma once
 
 """
 
@@ -107,8 +106,7 @@ def outputs(table: dict[str, Any]) -> dict[Path, str]:
         + "\n"
         + listed("RDMETA_KIND_NAMES", [f'"{row.name}"' for row in kinds])
         + "\n/* The columns in their order, each with its type in Arrow. */\n"
-        + listed("RDMETA_CHANGE_COLUMNS", [f"{row.name}, {types[row.type].c}" for row in members])
-        + "\n#endif /* RDMETA_TOPIC_DIFF_TABLE_H */\n",
+        + listed("RDMETA_CHANGE_COLUMNS", [f"{row.name}, {types[row.type].c}" for row in members]),
         CAPI: between(
             CAPI.read_text(encoding="utf-8"), mark, [f"        {number}\n" for number in numbers]
         ),

@@ -18,7 +18,7 @@ from rdmeta.config.address import parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.model import ALL
 from rdmeta.net.blocking_session import Connection, Deadline
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 FIRST_WITH_EXTRA_BYTE = 9
 TOLERATE_TRAILING = 16

@@ -14,7 +14,7 @@ from bench.client import kafka
 from bench.client.kafka import PATIENCE
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.net.blocking_session import Connection, Deadline
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 PERIOD = 0.01
 VERSION = 12

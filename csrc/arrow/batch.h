@@ -1,6 +1,5 @@
 /* The columns of one batch, and their export as an ArrowArray. */
-#ifndef RDMETA_ARROW_BATCH_H
-#define RDMETA_ARROW_BATCH_H
+#pragma once
 
 #include "arrow/schema.h"
 #include "base/buf.h"
@@ -61,5 +60,3 @@ RDMETA_INLINE void rdmeta_arrow_null(rdmeta_arrow_column_t *c, int64_t row,
         ArrowBitsSetTo(c->valid.data, row, n, 0);
         c->nulls += n;
 }
-
-#endif /* RDMETA_ARROW_BATCH_H */

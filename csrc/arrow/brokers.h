@@ -1,6 +1,5 @@
 /* The table of brokers. */
-#ifndef RDMETA_ARROW_BROKERS_H
-#define RDMETA_ARROW_BROKERS_H
+#pragma once
 
 #include "arrow/fill.h"
 
@@ -11,5 +10,3 @@ void rdmeta_brokers_size(const rdmeta_arrow_rows_t *r,
 /* Fills in the rows of brokers `from` up to `to`, and moves f->row past
  * them. */
 void rdmeta_brokers_fill(rdmeta_fill_t *f, size_t from, size_t to);
-
-#endif /* RDMETA_ARROW_BROKERS_H */

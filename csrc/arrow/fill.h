@@ -1,8 +1,7 @@
 /*
  * fill: the types and functions that the two passes over each table share.
  */
-#ifndef RDMETA_ARROW_FILL_H
-#define RDMETA_ARROW_FILL_H
+#pragma once
 
 #include "arrow/batch.h"
 #include "read/state.h"
@@ -130,5 +129,3 @@ RDMETA_INLINE void rdmeta_put_bool(rdmeta_arrow_column_t *c, int64_t row,
 /* Copies `n` integers of a block's column, from the i-th on, to int32. */
 void rdmeta_col_widen(const char *col, unsigned width, size_t i, size_t n,
                       int32_t *out);
-
-#endif /* RDMETA_ARROW_FILL_H */

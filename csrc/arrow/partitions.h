@@ -1,6 +1,5 @@
 /* The table of partitions. */
-#ifndef RDMETA_ARROW_PARTITIONS_H
-#define RDMETA_ARROW_PARTITIONS_H
+#pragma once
 
 #include "arrow/fill.h"
 
@@ -13,5 +12,3 @@ int rdmeta_partitions_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
 rdmeta_err_t rdmeta_partitions_fill(rdmeta_fill_t *f, const rdmeta_shown_t *t,
                                     rdmeta_arrow_cursor_t from,
                                     rdmeta_arrow_cursor_t to);
-
-#endif /* RDMETA_ARROW_PARTITIONS_H */

@@ -1,6 +1,5 @@
 /* The table of replicas. */
-#ifndef RDMETA_ARROW_REPLICAS_H
-#define RDMETA_ARROW_REPLICAS_H
+#pragma once
 
 #include "arrow/fill.h"
 
@@ -13,5 +12,3 @@ int rdmeta_replicas_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
 rdmeta_err_t rdmeta_replicas_fill(rdmeta_fill_t *f, const rdmeta_shown_t *t,
                                   rdmeta_arrow_cursor_t from,
                                   rdmeta_arrow_cursor_t to);
-
-#endif /* RDMETA_ARROW_REPLICAS_H */

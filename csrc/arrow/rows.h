@@ -1,6 +1,5 @@
 /* Cuts the rows of a table into batches. */
-#ifndef RDMETA_ARROW_ROWS_H
-#define RDMETA_ARROW_ROWS_H
+#pragma once
 
 #include "arrow/fill.h"
 
@@ -8,5 +7,3 @@
  * there is no more row. Returns NO_MEMORY, and then the cursor stays. */
 rdmeta_err_t rdmeta_arrow_rows_next(rdmeta_arrow_rows_t *r,
                                     struct ArrowArray *out);
-
-#endif /* RDMETA_ARROW_ROWS_H */

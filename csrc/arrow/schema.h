@@ -1,6 +1,5 @@
 /* The columns of each table. */
-#ifndef RDMETA_ARROW_SCHEMA_H
-#define RDMETA_ARROW_SCHEMA_H
+#pragma once
 
 #include "rdmeta.h"
 
@@ -26,5 +25,3 @@ enum { RDMETA_ARROW_COLUMNS = 26 }; /* the most that a table has */
 /* Returns the columns of a table and sets *n to their number; NULL: there is no
  * such table. */
 const rdmeta_arrow_field_t *rdmeta_arrow_fields(int32_t table, int *n);
-
-#endif /* RDMETA_ARROW_SCHEMA_H */

@@ -36,8 +36,7 @@
  * The memory comes from malloc, not from the cache's allocator. Only one
  * thread at a time may call that allocator, and only while the cache lives.
  */
-#ifndef RDMETA_ARROW_STREAM_H
-#define RDMETA_ARROW_STREAM_H
+#pragma once
 
 #include "rdmeta.h"
 #include "vendor/nanoarrow/nanoarrow.h"
@@ -57,5 +56,3 @@ struct rdmeta_arrow_source {
 /* Makes a stream that owns `s`. */
 void rdmeta_arrow_stream_init(struct ArrowArrayStream *out,
                               rdmeta_arrow_source_t *s);
-
-#endif /* RDMETA_ARROW_STREAM_H */

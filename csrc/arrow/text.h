@@ -1,6 +1,5 @@
 /* Names of any bytes as UTF-8, ids as base64. */
-#ifndef RDMETA_ARROW_TEXT_H
-#define RDMETA_ARROW_TEXT_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@ size_t rdmeta_text_size(const char *s, size_t len);
 void rdmeta_text_copy(char *out, size_t size, const char *s, size_t len);
 /* Writes an id as Kafka does: in base64, URL-safe, without padding. */
 void rdmeta_text_id(char out[RDMETA_ARROW_ID], const uint8_t id[16]);
-
-#endif /* RDMETA_ARROW_TEXT_H */

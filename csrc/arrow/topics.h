@@ -1,6 +1,5 @@
 /* The table of topics. */
-#ifndef RDMETA_ARROW_TOPICS_H
-#define RDMETA_ARROW_TOPICS_H
+#pragma once
 
 #include "arrow/fill.h"
 
@@ -12,5 +11,3 @@ int rdmeta_topics_size(const rdmeta_shown_t *t, rdmeta_arrow_cursor_t *c,
 rdmeta_err_t rdmeta_topics_fill(rdmeta_fill_t *f, const rdmeta_shown_t *t,
                                 rdmeta_arrow_cursor_t from,
                                 rdmeta_arrow_cursor_t to);
-
-#endif /* RDMETA_ARROW_TOPICS_H */

@@ -15,8 +15,7 @@
  * user's allocator one call at a time per cache, so callers hold that cache's
  * lock.
  */
-#ifndef RDMETA_BASE_ALLOC_H
-#define RDMETA_BASE_ALLOC_H
+#pragma once
 
 #include "rdmeta.h"
 
@@ -63,5 +62,3 @@ void *rdmeta_alloc_large(const rdmeta_allocator_t *a, size_t size);
  * frees it with free(). It is for a block that is freed and allocated again
  * soon: malloc keeps its pages, so they need not be made again. */
 void *rdmeta_alloc_again(size_t size);
-
-#endif /* RDMETA_BASE_ALLOC_H */

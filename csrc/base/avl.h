@@ -26,8 +26,7 @@
  * finding a name needs no made-up entry. The order of two nodes must not change
  * while they are in the tree.
  */
-#ifndef RDMETA_BASE_AVL_H
-#define RDMETA_BASE_AVL_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -90,5 +89,3 @@ rdmeta_avl_node_t *rdmeta_avl_iter_next(rdmeta_avl_iter_t *it);
 
 /* Returns 1 if order, heights, bits and count are correct, else 0. */
 int rdmeta_avl_check(const rdmeta_avl_t *t);
-
-#endif /* RDMETA_BASE_AVL_H */

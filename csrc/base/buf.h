@@ -10,8 +10,7 @@
  * it loops or allocates, and not after every field.
  * Kafka's integers are big-endian; varints are LEB128, 32 bits at most.
  */
-#ifndef RDMETA_BASE_BUF_H
-#define RDMETA_BASE_BUF_H
+#pragma once
 
 #include "rdmeta.h"
 
@@ -195,5 +194,3 @@ RDMETA_INLINE rdmeta_wire_ids_t rdmeta_buf_ids(rdmeta_buf_t *b,
         b->p += 4 * (size_t)l.count;
         return l;
 }
-
-#endif /* RDMETA_BASE_BUF_H */

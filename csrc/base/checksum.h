@@ -6,8 +6,7 @@
  * so it runs at the speed of memory, without an instruction that some CPUs
  * lack. It finds accidents; it does not stop an attacker that forges a file.
  */
-#ifndef RDMETA_BASE_CHECKSUM_H
-#define RDMETA_BASE_CHECKSUM_H
+#pragma once
 
 #include "base/hash.h"
 
@@ -27,5 +26,3 @@ uint64_t rdmeta_checksum_end(rdmeta_checksum_t *c, const void *p, size_t n);
 
 /* Returns the checksum of `n` bytes. */
 uint64_t rdmeta_checksum(const void *p, size_t n);
-
-#endif /* RDMETA_BASE_CHECKSUM_H */

@@ -15,8 +15,7 @@
  * sums of these are the coefficients of two polynomials modulo 2^61 - 1 at
  * secret points. This adds 2^-61 per coefficient, twice independently.
  */
-#ifndef RDMETA_BASE_HASH_H
-#define RDMETA_BASE_HASH_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -143,5 +142,3 @@ RDMETA_INLINE rdmeta_digest_t rdmeta_digest(const rdmeta_digest_key_t *key,
         d.hi = (uint64_t)(sum >> 64);
         return d;
 }
-
-#endif /* RDMETA_BASE_HASH_H */

@@ -23,8 +23,7 @@
  *
  * The C library forgets the handlers of a shared library that is unloaded.
  */
-#ifndef RDMETA_BASE_LOCK_H
-#define RDMETA_BASE_LOCK_H
+#pragma once
 
 #include "base/tailq.h"
 #include "rdmeta.h"
@@ -52,5 +51,3 @@ rdmeta_err_t rdmeta_lock_check(const rdmeta_lock_t *l);
 /* Takes the lock, which is not recursive. RDMETA_ERR_FORKED: it is lost. */
 rdmeta_err_t rdmeta_lock_take(rdmeta_lock_t *l);
 void rdmeta_lock_give(rdmeta_lock_t *l);
-
-#endif /* RDMETA_BASE_LOCK_H */

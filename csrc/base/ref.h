@@ -6,8 +6,7 @@
  *
  * Threads: a thread with a reference may take another one and drop it.
  */
-#ifndef RDMETA_BASE_REF_H
-#define RDMETA_BASE_REF_H
+#pragma once
 
 #include "base/buf.h"
 
@@ -36,5 +35,3 @@ RDMETA_INLINE void rdmeta_ref_drop(rdmeta_ref_t *ref) {
             1)
                 ref->destroy(ref);
 }
-
-#endif /* RDMETA_BASE_REF_H */

@@ -51,8 +51,7 @@
  * quarter of the CPU cache's sets. So a free line of another colour follows
  * every 16th such piece.
  */
-#ifndef RDMETA_BASE_SLAB_H
-#define RDMETA_BASE_SLAB_H
+#pragma once
 
 #include "base/buf.h"
 #include "rdmeta.h"
@@ -221,5 +220,3 @@ RDMETA_INLINE void *rdmeta_slab_alloc(rdmeta_slab_t *slab, size_t size) {
                 rdmeta_slab_colour(slab);
         return p;
 }
-
-#endif /* RDMETA_BASE_SLAB_H */

@@ -13,8 +13,7 @@
  * that is in no list has undefined contents: its owner knows whether it is
  * listed.
  */
-#ifndef RDMETA_BASE_TAILQ_H
-#define RDMETA_BASE_TAILQ_H
+#pragma once
 
 #include <stddef.h>
 
@@ -114,5 +113,3 @@ static inline rdmeta_tailq_node_t *rdmeta_tailq_pop_front(rdmeta_tailq_t *q) {
 
 /* Returns 1 if both directions agree with each other and with the count. */
 int rdmeta_tailq_check(const rdmeta_tailq_t *q);
-
-#endif /* RDMETA_BASE_TAILQ_H */

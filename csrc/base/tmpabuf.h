@@ -27,8 +27,7 @@
  *     copy = rdmeta_tmpabuf_write_str(&b, name);
  *     return rdmeta_tmpabuf_finish(&b);
  */
-#ifndef RDMETA_BASE_TMPABUF_H
-#define RDMETA_BASE_TMPABUF_H
+#pragma once
 
 #include "base/alloc.h"
 #include "rdmeta.h"
@@ -68,5 +67,3 @@ rdmeta_str_t rdmeta_tmpabuf_write_str(rdmeta_tmpabuf_t *b, rdmeta_str_t s);
 /* Returns the object of b->size bytes; the caller owns it. If the two passes
  * differ, which is a bug of the caller's, frees it and returns NULL. */
 void *rdmeta_tmpabuf_finish(rdmeta_tmpabuf_t *b);
-
-#endif /* RDMETA_BASE_TMPABUF_H */

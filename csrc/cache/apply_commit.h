@@ -1,11 +1,8 @@
 /* The second half of a write. See apply_state.h. */
-#ifndef RDMETA_CACHE_APPLY_COMMIT_H
-#define RDMETA_CACHE_APPLY_COMMIT_H
+#pragma once
 
 #include "cache/apply_state.h"
 
 /* Makes the staged answer visible to readers. Nothing staged is left but
  * scratch memory. */
 void rdmeta_apply_commit(rdmeta_apply_t *a);
-
-#endif /* RDMETA_CACHE_APPLY_COMMIT_H */

@@ -10,8 +10,7 @@
  *
  * An *update* is what commit will do to an entry that the cache already has.
  */
-#ifndef RDMETA_CACHE_APPLY_STATE_H
-#define RDMETA_CACHE_APPLY_STATE_H
+#pragma once
 
 #include "cache/transaction.h"
 
@@ -72,5 +71,3 @@ typedef struct rdmeta_apply {
         size_t notes;    /* topics that may need a note (cache/notes.h) */
         rdmeta_transaction_t write; /* begins in prepare */
 } rdmeta_apply_t;
-
-#endif /* RDMETA_CACHE_APPLY_STATE_H */

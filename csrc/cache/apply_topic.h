@@ -1,6 +1,5 @@
 /* Stages what an answer says of one topic. See apply_state.h. */
-#ifndef RDMETA_CACHE_APPLY_TOPIC_H
-#define RDMETA_CACHE_APPLY_TOPIC_H
+#pragma once
 
 #include "cache/apply_state.h"
 
@@ -18,5 +17,3 @@ rdmeta_err_t rdmeta_apply_known(rdmeta_apply_t *a, rdmeta_entry_t *e,
  * NO_MEMORY. */
 rdmeta_err_t rdmeta_apply_absent(rdmeta_apply_t *a, rdmeta_entry_t *e,
                                  uint16_t state);
-
-#endif /* RDMETA_CACHE_APPLY_TOPIC_H */

@@ -24,8 +24,7 @@
  * cursor is a place in the order array. When entries got other slots there,
  * the array's generation has changed, and the cursor begins anew.
  */
-#ifndef RDMETA_CACHE_COMPACT_H
-#define RDMETA_CACHE_COMPACT_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -33,5 +32,3 @@
  * calls it at the end of a write, and rdmeta_entry_collect() after it. The lock
  * is held. Cannot fail. */
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves);
-
-#endif /* RDMETA_CACHE_COMPACT_H */

@@ -6,8 +6,7 @@
  * A visit may take as long as it likes and may write to the cache, so no lock
  * is held meanwhile. The copy is the call's own.
  */
-#ifndef RDMETA_CACHE_COPIED_H
-#define RDMETA_CACHE_COPIED_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -27,5 +26,3 @@ void rdmeta_copied_add(rdmeta_copied_t *copied, const char *name, size_t len,
                        uint32_t reasons);
 /* Frees the copy. Takes the lock. */
 void rdmeta_copied_free(rdmeta_cache_t *c, rdmeta_copied_t *copied);
-
-#endif /* RDMETA_CACHE_COPIED_H */

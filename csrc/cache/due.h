@@ -19,8 +19,7 @@
  * brokers only come, it looks at the topics that have UNREACHABLE. After a load
  * the next call of due() looks at every topic, too.
  */
-#ifndef RDMETA_CACHE_DUE_H
-#define RDMETA_CACHE_DUE_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -32,5 +31,3 @@ uint32_t rdmeta_due_at(const rdmeta_cache_t *c, const rdmeta_entry_t *e,
 /* Returns NULL if the notes of an entry say what its block says, or else what
  * is wrong. */
 const char *rdmeta_due_check(const rdmeta_cache_t *c, const rdmeta_entry_t *e);
-
-#endif /* RDMETA_CACHE_DUE_H */

@@ -3,8 +3,7 @@
  *
  * The caller of these functions holds the writers' lock.
  */
-#ifndef RDMETA_CACHE_ENTRY_H
-#define RDMETA_CACHE_ENTRY_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -73,5 +72,3 @@ void rdmeta_entry_table_publish(rdmeta_cache_t *c,
                                 rdmeta_table_t *t);
 /* Makes room in the id table for n more; NO_MEMORY. */
 rdmeta_err_t rdmeta_ids_reserve(rdmeta_cache_t *c, size_t n);
-
-#endif /* RDMETA_CACHE_ENTRY_H */

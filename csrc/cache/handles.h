@@ -24,8 +24,7 @@
  * Those two change the tree, so they are counted while the writers' lock is
  * held. So a search never finds a handle that is about to go.
  */
-#ifndef RDMETA_CACHE_HANDLES_H
-#define RDMETA_CACHE_HANDLES_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -59,5 +58,3 @@ RDMETA_INLINE void rdmeta_handles_point(rdmeta_handles_t *handles,
 /* Returns NULL if each handle leads to the block that the index finds, or else
  * what is wrong. */
 const char *rdmeta_handles_check(rdmeta_cache_t *c);
-
-#endif /* RDMETA_CACHE_HANDLES_H */

@@ -15,8 +15,7 @@
  * makes hints has a number. A request carries the last number at the time when
  * it left. So its answer ends no hint that was made later.
  */
-#ifndef RDMETA_CACHE_HINTS_H
-#define RDMETA_CACHE_HINTS_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -30,5 +29,3 @@ void rdmeta_hint_known(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t deadline,
  * left stay. */
 void rdmeta_hints_end(rdmeta_cache_t *c, const rdmeta_request_t *asked,
                       int failed, int64_t mono_us);
-
-#endif /* RDMETA_CACHE_HINTS_H */

@@ -27,8 +27,7 @@
  * Threads: taking an image and dropping it are writes, under the lock. Reading
  * it takes no lock, except to allocate memory.
  */
-#ifndef RDMETA_CACHE_LIVE_IMAGE_H
-#define RDMETA_CACHE_LIVE_IMAGE_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -92,5 +91,3 @@ void rdmeta_live_image_destroy(rdmeta_image_t *image);
 /* Writes the bytes that an image has, for `ops`. Takes the lock. */
 void rdmeta_live_image_info(const rdmeta_image_t *image,
                             rdmeta_image_info_t *out);
-
-#endif /* RDMETA_CACHE_LIVE_IMAGE_H */

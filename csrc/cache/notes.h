@@ -13,8 +13,7 @@
  *
  * The caller of these functions holds the writers' lock.
  */
-#ifndef RDMETA_CACHE_NOTES_H
-#define RDMETA_CACHE_NOTES_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -71,5 +70,3 @@ void rdmeta_rewind_free(rdmeta_cache_t *c, rdmeta_kept_rewind_t *kept);
 
 /* Returns NULL if the notes are well linked, or else what is wrong. */
 const char *rdmeta_notes_check(const rdmeta_cache_t *c);
-
-#endif /* RDMETA_CACHE_NOTES_H */

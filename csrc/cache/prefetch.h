@@ -13,8 +13,7 @@
  * Everything here is a guess. It compares nothing and keeps nothing. Malformed
  * bytes end it, and apply finds them again when it reads them.
  */
-#ifndef RDMETA_CACHE_PREFETCH_H
-#define RDMETA_CACHE_PREFETCH_H
+#pragma once
 
 #include "cache/state.h"
 #include "wire/response.h"
@@ -39,5 +38,3 @@ void rdmeta_prefetch_start(rdmeta_prefetch_t *h, const rdmeta_cache_t *c,
                            uint32_t rest);
 /* Moves on by one topic. Apply calls it once per topic. */
 void rdmeta_prefetch_step(rdmeta_prefetch_t *h);
-
-#endif /* RDMETA_CACHE_PREFETCH_H */

@@ -33,8 +33,7 @@
  * lock is lost (base/lock.h), only lookups are left: the data that readers see
  * (root, tables, blocks, brokers) is whole at every moment of a write.
  */
-#ifndef RDMETA_CACHE_STATE_H
-#define RDMETA_CACHE_STATE_H
+#pragma once
 
 #include "base/avl.h"
 #include "base/ref.h"
@@ -172,5 +171,3 @@ RDMETA_INLINE int64_t rdmeta_all_deadline(const rdmeta_cache_t *c) {
                                               memory_order_relaxed)
                        : INT64_MIN + 2;
 }
-
-#endif /* RDMETA_CACHE_STATE_H */

@@ -7,8 +7,7 @@
  *
  * The caller holds the writers' lock throughout.
  */
-#ifndef RDMETA_CACHE_TRANSACTION_H
-#define RDMETA_CACHE_TRANSACTION_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -42,5 +41,3 @@ void rdmeta_transaction_brokers(rdmeta_transaction_t *w,
 /* Ends the transaction. `changed`: 1: raises the version, and wakes waiters and
  * watches. */
 void rdmeta_transaction_end(rdmeta_transaction_t *w, int changed);
-
-#endif /* RDMETA_CACHE_TRANSACTION_H */

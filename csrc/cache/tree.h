@@ -8,8 +8,7 @@
  *
  * The caller of these functions holds the writers' lock.
  */
-#ifndef RDMETA_CACHE_TREE_H
-#define RDMETA_CACHE_TREE_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -29,5 +28,3 @@ RDMETA_INLINE const rdmeta_topic_t *rdmeta_tree_topic(
         const rdmeta_avl_node_t *n) {
         return RDMETA_CONTAINER(n, const rdmeta_entry_t, avl)->topic;
 }
-
-#endif /* RDMETA_CACHE_TREE_H */

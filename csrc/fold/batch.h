@@ -1,6 +1,5 @@
 /* Reads change records out of Arrow batches of other programs. */
-#ifndef RDMETA_FOLD_BATCH_H
-#define RDMETA_FOLD_BATCH_H
+#pragma once
 
 #include "fold/state.h"
 
@@ -8,5 +7,3 @@
 rdmeta_err_t rdmeta_fold_take_batch(rdmeta_fold_t *f,
                                     const struct ArrowSchema *schema,
                                     const struct ArrowArray *batch);
-
-#endif /* RDMETA_FOLD_BATCH_H */

@@ -1,6 +1,5 @@
 /* Brokers and configurations in order; the racks of a list of replicas. */
-#ifndef RDMETA_FOLD_BROKERS_H
-#define RDMETA_FOLD_BROKERS_H
+#pragma once
 
 #include "fold/state.h"
 
@@ -43,5 +42,3 @@ rdmeta_fold_config_t *rdmeta_fold_config_of(rdmeta_fold_t *f,
 rdmeta_fold_config_t *rdmeta_fold_config_add(rdmeta_fold_t *f, int32_t broker,
                                              uint32_t resource, uint32_t key);
 void rdmeta_fold_config_drop(rdmeta_fold_t *f, rdmeta_fold_config_t *c);
-
-#endif /* RDMETA_FOLD_BROKERS_H */

@@ -15,8 +15,7 @@
  * the last sweep, the fold marks those in use, and a sweep frees the others.
  * So their memory is bounded by the state, and the hot path has no counts.
  */
-#ifndef RDMETA_FOLD_INTERNED_H
-#define RDMETA_FOLD_INTERNED_H
+#pragma once
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -75,5 +74,3 @@ RDMETA_INLINE int rdmeta_fold_interned_is(const rdmeta_fold_interned_t *w,
 
         return word->size == size && !memcmp(word->data, data, size);
 }
-
-#endif /* RDMETA_FOLD_INTERNED_H */

@@ -1,6 +1,5 @@
 /* Writes intervals and changes into the columns of their tables. */
-#ifndef RDMETA_FOLD_INTERVALS_H
-#define RDMETA_FOLD_INTERVALS_H
+#pragma once
 
 #include "fold/state.h"
 
@@ -47,5 +46,3 @@ rdmeta_err_t rdmeta_fold_put_config(rdmeta_fold_t *f,
  * Returns NO_MEMORY, and has then written nothing. */
 rdmeta_err_t rdmeta_fold_put_change(rdmeta_fold_t *f,
                                     const rdmeta_fold_row_t *row, int64_t at);
-
-#endif /* RDMETA_FOLD_INTERVALS_H */

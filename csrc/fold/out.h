@@ -6,8 +6,7 @@
  * lists get room by themselves. A row counts when all of it is written. If
  * memory lacks before, the row is undone, and the rows before it stay.
  */
-#ifndef RDMETA_FOLD_OUT_H
-#define RDMETA_FOLD_OUT_H
+#pragma once
 
 #include "arrow/batch.h"
 
@@ -144,5 +143,3 @@ RDMETA_INLINE void rdmeta_fold_put_ids(rdmeta_fold_out_t *o, int column,
                                        rdmeta_ids_t ids) {
         rdmeta_fold_put_bytes(o, column, ids.ids, 4 * (size_t)ids.count, 2);
 }
-
-#endif /* RDMETA_FOLD_OUT_H */

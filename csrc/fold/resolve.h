@@ -1,6 +1,5 @@
 /* Ends versions, days and the observation: intervals end, and others begin. */
-#ifndef RDMETA_FOLD_RESOLVE_H
-#define RDMETA_FOLD_RESOLVE_H
+#pragma once
 
 #include "fold/state.h"
 
@@ -42,5 +41,3 @@ rdmeta_err_t rdmeta_fold_midnights(rdmeta_fold_t *f, int64_t at);
 /* Ends all standing intervals, and forgets all state but the racks of brokers.
  * Returns NO_MEMORY; the same call goes on. */
 rdmeta_err_t rdmeta_fold_stop(rdmeta_fold_t *f, int64_t at, uint8_t by);
-
-#endif /* RDMETA_FOLD_RESOLVE_H */

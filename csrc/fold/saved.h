@@ -9,8 +9,7 @@
  * comes, and is a number from then on. So the bytes follow from the state
  * alone, whatever the order in which the fold learned it.
  */
-#ifndef RDMETA_FOLD_SAVED_H
-#define RDMETA_FOLD_SAVED_H
+#pragma once
 
 #include "fold/state.h"
 
@@ -20,5 +19,3 @@ rdmeta_err_t rdmeta_fold_write(rdmeta_fold_t *f, void *buf, size_t capacity,
 /* Reads a state into a new fold. Returns the errors of rdmeta_fold_new(). */
 rdmeta_err_t rdmeta_fold_read(rdmeta_fold_t *f, const void *state,
                               size_t size);
-
-#endif /* RDMETA_FOLD_SAVED_H */

@@ -58,8 +58,7 @@
  * midnight goes partition by partition: those that begin at that midnight are
  * done.
  */
-#ifndef RDMETA_FOLD_STATE_H
-#define RDMETA_FOLD_STATE_H
+#pragma once
 
 #include "base/avl.h"
 #include "fold/out.h"
@@ -273,5 +272,3 @@ rdmeta_err_t rdmeta_fold_wrong(rdmeta_fold_t *f, rdmeta_err_t err,
 
 /* Returns the number of a text, as UTF-8; 0: no memory. */
 uint32_t rdmeta_fold_text(rdmeta_fold_t *f, rdmeta_str_t s);
-
-#endif /* RDMETA_FOLD_STATE_H */

@@ -1,6 +1,5 @@
 /* The topics of a fold: by name, in order, and their partitions. */
-#ifndef RDMETA_FOLD_TOPICS_H
-#define RDMETA_FOLD_TOPICS_H
+#pragma once
 
 #include "fold/state.h"
 
@@ -36,5 +35,3 @@ rdmeta_fold_partition_find(const rdmeta_fold_t *f,
 void rdmeta_fold_topics_sort(rdmeta_fold_t *f);
 /* Frees all topics. */
 void rdmeta_fold_topics_destroy(rdmeta_fold_t *f);
-
-#endif /* RDMETA_FOLD_TOPICS_H */

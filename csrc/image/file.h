@@ -54,8 +54,7 @@
  * rename. Processes that mapped the old file keep it until they unmap it. If
  * unknown programs write to a file, open it with RDMETA_IMAGE_COPY.
  */
-#ifndef RDMETA_IMAGE_FILE_H
-#define RDMETA_IMAGE_FILE_H
+#pragma once
 
 #include "base/checksum.h"
 #include "image/image.h"
@@ -265,5 +264,3 @@ RDMETA_INLINE int64_t rdmeta_file_plus(int64_t a, int64_t b) {
                 return b < 0 ? INT64_MIN + 2 : INT64_MAX - 1;
         return v < INT64_MIN + 2 ? INT64_MIN + 2 : v;
 }
-
-#endif /* RDMETA_IMAGE_FILE_H */

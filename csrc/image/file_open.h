@@ -1,6 +1,5 @@
 /* Opens a file: reads and checks its head, and maps or copies the rest. */
-#ifndef RDMETA_IMAGE_FILE_OPEN_H
-#define RDMETA_IMAGE_FILE_OPEN_H
+#pragma once
 
 #include "image/file.h"
 
@@ -19,5 +18,3 @@ int rdmeta_file_identity_same(const rdmeta_file_identity_t *a,
                               const rdmeta_file_identity_t *b);
 /* Returns the checksum that a head should have. */
 uint64_t rdmeta_file_head_checksum(const rdmeta_file_head_t *head);
-
-#endif /* RDMETA_IMAGE_FILE_OPEN_H */

@@ -1,6 +1,5 @@
 /* Verifies a file, and reports the first fault. */
-#ifndef RDMETA_IMAGE_FILE_VERIFY_H
-#define RDMETA_IMAGE_FILE_VERIFY_H
+#pragma once
 
 #include "image/file.h"
 
@@ -8,5 +7,3 @@
  * in `section`; -1: in the head. `what` must be static. */
 rdmeta_err_t rdmeta_file_fault(rdmeta_image_fault_t *out, int section,
                                uint64_t offset, const char *what);
-
-#endif /* RDMETA_IMAGE_FILE_VERIFY_H */

@@ -1,6 +1,5 @@
 /* Writes an image into a file. */
-#ifndef RDMETA_IMAGE_FILE_WRITE_H
-#define RDMETA_IMAGE_FILE_WRITE_H
+#pragma once
 
 #include "image/file.h"
 
@@ -9,5 +8,3 @@
 rdmeta_err_t rdmeta_file_write(rdmeta_image_t *image, int fd);
 /* Returns a random number, for hash keys and names of temporary files. */
 uint64_t rdmeta_file_random(const void *address);
-
-#endif /* RDMETA_IMAGE_FILE_WRITE_H */

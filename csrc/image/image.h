@@ -12,8 +12,7 @@
  * Any thread may call the functions of an image. They take no lock unless
  * their comment says so. Their results live as long as the image.
  */
-#ifndef RDMETA_IMAGE_IMAGE_H
-#define RDMETA_IMAGE_IMAGE_H
+#pragma once
 
 #include "rdmeta_image.h"
 #include "store/view.h"
@@ -79,5 +78,3 @@ struct rdmeta_image {
 
 /* Sets an image to one reference and zeros otherwise. */
 void rdmeta_image_init(rdmeta_image_t *image, const rdmeta_image_ops_t *ops);
-
-#endif /* RDMETA_IMAGE_IMAGE_H */

@@ -23,8 +23,7 @@
  * later one is by the monotonic clock of the cache that writes the files, as
  * long as that is the same cache. So setting a wall clock makes nothing stale.
  */
-#ifndef RDMETA_READ_FOLLOW_H
-#define RDMETA_READ_FOLLOW_H
+#pragma once
 
 #include "read/state.h"
 
@@ -91,5 +90,3 @@ RDMETA_INLINE void rdmeta_attach_enter(rdmeta_reader_t *r) {
         if (r->missed_look_us != INT64_MIN)
                 rdmeta_attach_look(r, r->missed_look_us);
 }
-
-#endif /* RDMETA_READ_FOLLOW_H */

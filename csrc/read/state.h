@@ -1,6 +1,5 @@
 /* The struct of a reader. Its calls are in reader.c and the files beside it. */
-#ifndef RDMETA_READ_STATE_H
-#define RDMETA_READ_STATE_H
+#pragma once
 
 #include "cache/state.h"
 
@@ -22,5 +21,3 @@ struct rdmeta_reader {
                                     inside; INT64_MIN: there is none */
         uint64_t changes; /* the attach's counter at the last look */
 };
-
-#endif /* RDMETA_READ_STATE_H */

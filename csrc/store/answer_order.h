@@ -26,8 +26,7 @@
  * The slot of a topic in flight holds the number of its hint in place of the
  * digest, and has the length 0.
  */
-#ifndef RDMETA_STORE_ANSWER_ORDER_H
-#define RDMETA_STORE_ANSWER_ORDER_H
+#pragma once
 
 #include "base/hash.h"
 #include "rdmeta.h"
@@ -78,5 +77,3 @@ rdmeta_answer_order_slot_t *rdmeta_answer_order_take(
 void rdmeta_answer_order_give(rdmeta_answer_order_t *o, uint32_t slot);
 /* Forgets all digests if they are of another API version. */
 void rdmeta_answer_order_forget(rdmeta_answer_order_t *o, int16_t api_version);
-
-#endif /* RDMETA_STORE_ANSWER_ORDER_H */

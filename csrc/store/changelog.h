@@ -11,8 +11,7 @@
  * those are older. Items leave by whole batches. The changelog is complete for
  * the versions above `floor`.
  */
-#ifndef RDMETA_STORE_CHANGELOG_H
-#define RDMETA_STORE_CHANGELOG_H
+#pragma once
 
 #include "store/epoch.h"
 #include "topic/brokers.h"
@@ -81,5 +80,3 @@ RDMETA_INLINE const rdmeta_changelog_item_t *
 rdmeta_changelog_at(const rdmeta_changelog_t *changelog, uint64_t i) {
         return &changelog->items[i & changelog->item_mask];
 }
-
-#endif /* RDMETA_STORE_CHANGELOG_H */

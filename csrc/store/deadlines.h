@@ -29,8 +29,7 @@
  * in the list. An entry is in one class at most. Valid topics of the last
  * all-topics answer are in no class: they share one deadline.
  */
-#ifndef RDMETA_STORE_DEADLINES_H
-#define RDMETA_STORE_DEADLINES_H
+#pragma once
 
 #include "base/avl.h"
 #include "base/tailq.h"
@@ -110,5 +109,3 @@ static inline int64_t rdmeta_deadlines_after(int64_t now_us, int64_t ttl_us) {
                 return INT64_MAX - 1;
         return deadline < INT64_MIN + 2 ? INT64_MIN + 2 : deadline;
 }
-
-#endif /* RDMETA_STORE_DEADLINES_H */

@@ -77,8 +77,7 @@
  * The block of a topic in flight has no version, because it is not a change. It
  * holds the number of images that were taken before it instead.
  */
-#ifndef RDMETA_STORE_EPOCH_H
-#define RDMETA_STORE_EPOCH_H
+#pragma once
 
 #include "base/tailq.h"
 #include "topic/memory.h"
@@ -201,5 +200,3 @@ RDMETA_INLINE void rdmeta_reading_leave(rdmeta_reading_t *r) {
         if ((--r->depth & ~RDMETA_READING_SPECIAL) == 0)
                 rdmeta_reading_end(r);
 }
-
-#endif /* RDMETA_STORE_EPOCH_H */

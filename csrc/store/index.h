@@ -30,8 +30,7 @@
  * block, and readers load the slot with acquire. The same is true of the
  * pointer to the table.
  */
-#ifndef RDMETA_STORE_INDEX_H
-#define RDMETA_STORE_INDEX_H
+#pragma once
 
 #include "base/alloc.h"
 #include "base/hash.h"
@@ -315,5 +314,3 @@ RDMETA_INLINE rdmeta_provenance_t rdmeta_table_pin_provenance(
                        ? now
                        : page->provenance[k % RDMETA_SLOTS_PER_PAGE];
 }
-
-#endif /* RDMETA_STORE_INDEX_H */

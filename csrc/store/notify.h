@@ -31,8 +31,7 @@
  * A fork's child can take the lock (base/lock.h), but waits return 0 there, and
  * the parent calls the watches that are due.
  */
-#ifndef RDMETA_STORE_NOTIFY_H
-#define RDMETA_STORE_NOTIFY_H
+#pragma once
 
 #include "base/alloc.h"
 #include "base/lock.h"
@@ -130,5 +129,3 @@ static inline size_t rdmeta_notify_waiters(const rdmeta_notify_t *w) {
 static inline size_t rdmeta_notify_watches(const rdmeta_notify_t *w) {
         return w->watches.count;
 }
-
-#endif /* RDMETA_STORE_NOTIFY_H */

@@ -28,8 +28,7 @@
  *
  * Threads: all calls need the writer's lock, except rdmeta_reasons_text().
  */
-#ifndef RDMETA_STORE_REASONS_H
-#define RDMETA_STORE_REASONS_H
+#pragma once
 
 #include "base/hash.h"
 #include "rdmeta.h"
@@ -80,5 +79,3 @@ void rdmeta_reasons_forget(rdmeta_reasons_t *r, uint32_t count);
 rdmeta_str_t rdmeta_reasons_text(const rdmeta_reasons_t *r, uint32_t number);
 /* Returns 1 if every invariant is true. */
 int rdmeta_reasons_check(const rdmeta_reasons_t *r);
-
-#endif /* RDMETA_STORE_REASONS_H */

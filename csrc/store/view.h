@@ -11,8 +11,7 @@
  * it takes no lock, allocates nothing and stores nothing. The caller must keep
  * blocks from being freed.
  */
-#ifndef RDMETA_STORE_VIEW_H
-#define RDMETA_STORE_VIEW_H
+#pragma once
 
 #include "store/index.h"
 #include "topic/brokers.h"
@@ -133,5 +132,3 @@ RDMETA_INLINE int32_t rdmeta_view_leader(const rdmeta_root_t *root,
                                              stale_ok);
         return leader;
 }
-
-#endif /* RDMETA_STORE_VIEW_H */

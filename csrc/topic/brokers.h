@@ -10,8 +10,7 @@
  * Any answer with brokers replaces the whole table, so there is nothing to
  * merge. The writer makes a new table and compares it with the old one.
  */
-#ifndef RDMETA_TOPIC_BROKERS_H
-#define RDMETA_TOPIC_BROKERS_H
+#pragma once
 
 #include "topic/topic.h"
 #include "wire/response.h"
@@ -82,5 +81,3 @@ RDMETA_INLINE int rdmeta_brokers_has(const rdmeta_brokers_t *brokers,
                         return 1;
         return 0;
 }
-
-#endif /* RDMETA_TOPIC_BROKERS_H */

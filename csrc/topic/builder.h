@@ -14,8 +14,7 @@
  * blocks. It skips this for topics of a few partitions that are in sync. One
  * builder serves all topics of a response, and is used again for the next one.
  */
-#ifndef RDMETA_TOPIC_BUILDER_H
-#define RDMETA_TOPIC_BUILDER_H
+#pragma once
 
 #include "topic/topic.h"
 #include "wire/response.h"
@@ -109,5 +108,3 @@ void rdmeta_builder_regather(rdmeta_builder_t *s);
 
 /* Frees memory that only an unusually large topic needed. */
 void rdmeta_builder_trim(rdmeta_builder_t *s);
-
-#endif /* RDMETA_TOPIC_BUILDER_H */

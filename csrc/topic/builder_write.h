@@ -1,6 +1,5 @@
 /* builder_write: writes the block of a builder. */
-#ifndef RDMETA_TOPIC_BUILDER_WRITE_H
-#define RDMETA_TOPIC_BUILDER_WRITE_H
+#pragma once
 
 #include "topic/builder.h"
 
@@ -9,5 +8,3 @@
 rdmeta_topic_t *rdmeta_builder_build(rdmeta_builder_t *s,
                                      rdmeta_memory_t *blocks,
                                      uint64_t version);
-
-#endif /* RDMETA_TOPIC_BUILDER_WRITE_H */

@@ -23,8 +23,7 @@
  * preferred leader. Any other difference has a record. So a write raises the
  * version exactly when it has records.
  */
-#ifndef RDMETA_TOPIC_DIFF_H
-#define RDMETA_TOPIC_DIFF_H
+#pragma once
 
 #include "topic/brokers.h"
 #include "topic/topic.h"
@@ -59,5 +58,3 @@ int rdmeta_change_differs(const rdmeta_topic_t *old,
 int32_t rdmeta_diff_brokers(rdmeta_diff_out_t *out,
                             const rdmeta_brokers_t *old,
                             const rdmeta_brokers_t *new_);
-
-#endif /* RDMETA_TOPIC_DIFF_H */

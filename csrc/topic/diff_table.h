@@ -3,8 +3,7 @@
  *
  * tools/change_table.py writes it from rdmeta/_change_table.py.
  */
-#ifndef RDMETA_TOPIC_DIFF_TABLE_H
-#define RDMETA_TOPIC_DIFF_TABLE_H
+#pragma once
 
 /* The names, in the order of their numbers. */
 #define RDMETA_SOURCE_NAMES(X) \
@@ -65,5 +64,3 @@
         X(detail, STRING) \
         X(old_offline, IDS) \
         X(new_offline, IDS)
-
-#endif /* RDMETA_TOPIC_DIFF_TABLE_H */

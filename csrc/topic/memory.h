@@ -21,8 +21,7 @@
  * Each of the three is a slab. In `cold` and `whole`, the cold part is the
  * slab's header.
  */
-#ifndef RDMETA_TOPIC_MEMORY_H
-#define RDMETA_TOPIC_MEMORY_H
+#pragma once
 
 #include "base/slab.h"
 
@@ -67,5 +66,3 @@ RDMETA_INLINE size_t rdmeta_memory_leaving(const rdmeta_memory_t *b) {
                b->slabs[RDMETA_MEMORY_HOT].n_leaving +
                b->slabs[RDMETA_MEMORY_COLD].n_leaving;
 }
-
-#endif /* RDMETA_TOPIC_MEMORY_H */

@@ -62,8 +62,7 @@
  * an answer is not older in it, or a leader hint raises it. A count that begins
  * anew, or ends, stops no clock of another row.
  */
-#ifndef RDMETA_TOPIC_MERGE_H
-#define RDMETA_TOPIC_MERGE_H
+#pragma once
 
 #include "topic/brokers.h"
 #include "topic/builder.h"
@@ -189,5 +188,3 @@ rdmeta_err_t rdmeta_merge_risen(const rdmeta_cols_t *old,
 /* Returns 1 if a leader hint (KIP-951) is newer than the partition's row. */
 int rdmeta_merge_hint(const rdmeta_topic_t *old, const rdmeta_row_t *row,
                       const rdmeta_leader_hint_t *hint);
-
-#endif /* RDMETA_TOPIC_MERGE_H */

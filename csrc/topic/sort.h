@@ -10,8 +10,7 @@
  *     kafka.orders.eu-2                                       "us-1"
  *     kafka.orders.us-1
  */
-#ifndef RDMETA_TOPIC_SORT_H
-#define RDMETA_TOPIC_SORT_H
+#pragma once
 
 #include "topic/topic.h"
 
@@ -27,5 +26,3 @@ int rdmeta_names_compare(const char *a, size_t n, const char *b, size_t m);
 int rdmeta_topics_compare(const rdmeta_topic_t *a, const rdmeta_topic_t *b);
 /* Sorts the items in place. No two names may be equal. */
 void rdmeta_sort_topics(rdmeta_sort_item_t *items, size_t n);
-
-#endif /* RDMETA_TOPIC_SORT_H */

@@ -54,8 +54,7 @@
  * one comparison. The leader's address comes from the *caller's* length. A
  * field of the block would be one more load to wait for.
  */
-#ifndef RDMETA_TOPIC_TOPIC_H
-#define RDMETA_TOPIC_TOPIC_H
+#pragma once
 
 #include "base/hash.h"
 #include "rdmeta.h"
@@ -495,5 +494,3 @@ static inline int64_t rdmeta_deadline_visible(int64_t deadline) {
                 return deadline + RDMETA_DEADLINE_PAST;
         return deadline;
 }
-
-#endif /* RDMETA_TOPIC_TOPIC_H */

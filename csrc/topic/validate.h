@@ -1,6 +1,5 @@
 /* validate: checks a block that another process wrote. */
-#ifndef RDMETA_TOPIC_VALIDATE_H
-#define RDMETA_TOPIC_VALIDATE_H
+#pragma once
 
 #include "topic/topic.h"
 
@@ -16,5 +15,3 @@ rdmeta_err_t rdmeta_topic_check(const rdmeta_allocator_t *allocator,
 const rdmeta_cold_t *rdmeta_topic_cold_within(const rdmeta_topic_t *t,
                                               const char *begin,
                                               const char *end);
-
-#endif /* RDMETA_TOPIC_VALIDATE_H */

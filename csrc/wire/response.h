@@ -17,8 +17,7 @@
  * Errors stick to the buffer: a caller checks `buf.bad` before it loops, or
  * keeps a value.
  */
-#ifndef RDMETA_WIRE_RESPONSE_H
-#define RDMETA_WIRE_RESPONSE_H
+#pragma once
 
 #include "base/buf.h"
 #include "rdmeta.h"
@@ -182,5 +181,3 @@ RDMETA_INLINE void rdmeta_wire_topic_end(rdmeta_buf_t *b, uint32_t fields,
         if (fields & RDMETA_WIRE_FLEXIBLE)
                 rdmeta_buf_tags(b);
 }
-
-#endif /* RDMETA_WIRE_RESPONSE_H */

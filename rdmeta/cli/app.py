@@ -16,8 +16,6 @@ import click
 from rdmeta import __version__
 from rdmeta.cli.messages import BAD_INPUT, FINE, INTERRUPTED, Messages, nearest
 
-__all__ = ["COMMANDS", "group", "run"]
-
 # Each command is the `command` of the module of that name in this package. The group's help has
 # these lines, so that it imports no command.
 COMMANDS = {

@@ -9,8 +9,6 @@ from typing import Any
 from rdmeta.cache import MetadataCache
 from rdmeta.model import Change
 
-__all__ = ["Pair", "change_object", "change_row", "old_and_new", "resync"]
-
 # An old and a new value. Each is None, a text, broker ids, or a leader with its epoch.
 Pair = tuple[Any, Any]
 

@@ -27,8 +27,6 @@ try:
 except MissingExtraError as error:
     raise MissingExtraError.of("rdmeta record", "arrow") from error
 
-__all__ = ["ClusterRecording"]
-
 # Observations that are further apart belong to two recordings; a lower `every` does not lower it.
 _LEAST_GAP_S = 60.0
 _KEPT = "; the rows stay in memory, and each answer brings another attempt"
@@ -37,7 +35,7 @@ _UNNAMED = (
     " to the clusters file, and choose it with -c"
 )
 
-Told = Callable[["ClusterRecording", Path], object]
+OnFile = Callable[["ClusterRecording", Path], object]
 
 
 class ClusterRecording:
@@ -56,7 +54,7 @@ class ClusterRecording:
         every: float,
         flush_every: float,
         status: Status,
-        tell: Told,
+        tell: OnFile,
     ) -> None:
         self.name = target.name
         self.code = NO_ANSWER
@@ -64,7 +62,7 @@ class ClusterRecording:
         self.rows = 0
         self.broker: int | None = None
         self.max_gap = max(3 * every, _LEAST_GAP_S)
-        # What the brokers told, for the metrics.
+        # What the brokers reported, for the metrics.
         self.min_isr: Mapping[str, int] = {}
         conf = asking_every(target.conf, every, self.max_gap)
         self.client = Client(conf, topics=ALL, sticky=True)
@@ -84,7 +82,7 @@ class ClusterRecording:
         self._tell = tell
         self._lock = threading.Lock()
         self._looked = threading.Event()
-        self._told = 0
+        self._reported = 0
         self._complaint: str | None = None
         # How long ago the answer came that is being observed, in seconds.
         self._age = 0.0
@@ -185,6 +183,6 @@ class ClusterRecording:
 
     def _tell_files(self) -> None:
         files = self._recorder.files
-        for path in files[self._told :]:
+        for path in files[self._reported :]:
             self._tell(self, path)
-        self._told = len(files)
+        self._reported = len(files)

@@ -22,8 +22,6 @@ from click.shell_completion import (
 from rdmeta.cli.messages import BAD_INPUT, FINE, Messages
 from rdmeta.cli.output import open_stdout
 
-__all__ = ["answer", "command"]
-
 # The variable of the environment by which a shell's function asks for completions.
 _VARIABLE = "_RDMETA_COMPLETE"
 # Seconds for all of a completion's questions to clusters.

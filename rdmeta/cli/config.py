@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rdmeta.config.option_table import Option
     from rdmeta.net.check import CheckedServer
 
-__all__ = ["command"]
-
 _METADATA = 3
 # How many servers with one cause a line names.
 _NAMED = 3

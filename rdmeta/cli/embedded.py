@@ -15,8 +15,6 @@ import click
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.model import topic_fault
 
-__all__ = ["command"]
-
 # Seconds that COMMAND has after SIGTERM before it is killed.
 _GRACE = 5.0
 _USUAL_REPLICAS = 3

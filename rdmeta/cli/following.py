@@ -19,22 +19,6 @@ from rdmeta.config import parse
 from rdmeta.errors import Error, RequestTimedOutError
 from rdmeta.model import ALL, Changes
 
-__all__ = [
-    "Answered",
-    "Away",
-    "Began",
-    "Events",
-    "Failed",
-    "Feed",
-    "INTERVAL",
-    "Moved",
-    "Trouble",
-    "asking_every",
-    "following",
-    "interval_of",
-    "wait_for_first",
-]
-
 INTERVAL = "topic.metadata.refresh.interval.ms"
 _MAX_AGE = "metadata.max.age.ms"
 

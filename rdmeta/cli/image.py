@@ -15,8 +15,6 @@ from rdmeta.cli.shared_options import Where, connection_options, new_file, outpu
 from rdmeta.errors import Error
 from rdmeta.model import Changes
 
-__all__ = ["command"]
-
 # A command of rdmeta has one page of help, so these are words, and not commands of their own.
 _ACTIONS = ("save", "diff", "verify")
 

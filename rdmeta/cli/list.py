@@ -30,8 +30,6 @@ from rdmeta.errors import (
 )
 from rdmeta.model import Partition, Topic, operation_names
 
-__all__ = ["command"]
-
 # Seconds that a question for the controller may take: a quorum without a leader does not answer.
 _CONTROLLER_S = 2.0
 _LARGEST = 1 << 20

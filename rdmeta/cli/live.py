@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import TracebackType
 from typing import TypeVar
 
 from rdmeta._escaping import escaped
@@ -26,8 +25,6 @@ try:
     from rich.text import Text
 except ImportError as error:  # click may come from another package
     raise MissingExtraError.of("--live", "cli") from error
-
-__all__ = ["Live"]
 
 _T = TypeVar("_T")
 
@@ -65,12 +62,7 @@ class Live:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._is_over = True
         self._thread.join(1)
         _write(_LEAVE)

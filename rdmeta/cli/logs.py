@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-__all__ = ["show"]
-
 _LEVELS = {-1: logging.ERROR, 0: logging.WARNING, 1: logging.INFO}
 # What is wrong with the options is logged for each client that is made of them.
 _CONFIG = "rdmeta.config"

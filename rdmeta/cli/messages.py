@@ -9,17 +9,6 @@ from contextlib import suppress
 from rdmeta import errors
 from rdmeta._escaping import escaped
 
-__all__ = [
-    "BAD_INPUT",
-    "FINE",
-    "INTERRUPTED",
-    "NO_ANSWER",
-    "UNMET",
-    "BadInputError",
-    "Messages",
-    "nearest",
-]
-
 FINE = 0
 UNMET = 1
 """A condition that the user asked for does not hold."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rdmeta.client.blocking import Client
     from rdmeta.net.describe_configs import TopicConfig
 
-__all__ = ["Answer", "Asker"]
-
 _EVERY_S = 300.0
 _AGAIN_S = 30.0
 _SOON_S = 1.0

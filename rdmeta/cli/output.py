@@ -15,17 +15,6 @@ from typing import Any, NamedTuple, TextIO
 
 from rdmeta._escaping import escaped
 
-__all__ = [
-    "TableColumn",
-    "Output",
-    "Share",
-    "Stream",
-    "Table",
-    "json_text",
-    "open_stdout",
-    "rfc3339",
-]
-
 _CHUNK = 1000
 _ROW_GROUP = 100_000
 _MOST_TEXTS = 10_000

@@ -15,8 +15,6 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("--parquet", "arrow") from error
 
-__all__ = ["write"]
-
 _TYPES = {
     "text": pa.string(),
     "integer": pa.int64(),

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rdmeta.pipeline.running import Engine
     from rdmeta.pipeline.work import AnyTask, Result
 
-__all__ = ["command"]
-
 _ACTIONS = ("bronze", "silver", "gold", "all", "check")
 _LISTED = 20
 _MANY_ROWS = 20_000_000  # for more, the start of Spark costs little beside the work

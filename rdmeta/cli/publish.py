@@ -22,16 +22,14 @@ from rdmeta.cli.shared_options import (
     Where,
     connection_options,
     every_option,
+    for_option,
     metrics_option,
     new_file,
-    seconds,
     serving,
 )
 from rdmeta.cli.status import Status
 from rdmeta.client.actions import Updated
 from rdmeta.client.blocking import Client
-
-__all__ = ["command"]
 
 _TICK_S = 1.0
 # Readers may use a state as true for that long, as a producer does with its own metadata: a feeder
@@ -67,14 +65,7 @@ Examples:
     " With a regular expression the file has the others, too. May be repeated.",
 )
 @every_option("The time between two answers; a process that reads cannot make it ask earlier.")
-@click.option(
-    "--for",
-    "duration",
-    type=float,
-    metavar="SECONDS",
-    callback=seconds,
-    help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
-)
+@for_option
 @click.option(
     "--mode",
     metavar="OCTAL",

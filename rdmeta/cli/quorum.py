@@ -18,7 +18,7 @@ from rdmeta.cli.shared_options import (
     Where,
     connection_options,
     output_options,
-    seconds,
+    seconds_option,
     side_by_side,
 )
 from rdmeta.errors import ConfigError
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from rdmeta.client.blocking import Client
     from rdmeta.net.describe_quorum import Quorum, QuorumReplica
-
-__all__ = ["command"]
 
 _EVERY_S = 2.0
 
@@ -74,20 +72,9 @@ Examples:
     help="Exit with 1 if a node is more than N records behind, or it is not known how many.",
 )
 @click.option("--watch", is_flag=True, help="Ask again and again; with --max-lag until that fails.")
-@click.option(
-    "--every",
-    type=float,
-    metavar="SECONDS",
-    callback=seconds,
-    help="How often --watch asks.  [default: 2]",
-)
-@click.option(
-    "--for",
-    "duration",
-    type=float,
-    metavar="SECONDS",
-    callback=seconds,
-    help="End --watch after that time; otherwise Ctrl-C or SIGTERM ends it.",
+@seconds_option("--every", help="How often --watch asks.  [default: 2]")
+@seconds_option(
+    "--for", "duration", help="End --watch after that time; otherwise Ctrl-C or SIGTERM ends it."
 )
 @connection_options
 @output_options
@@ -193,7 +180,7 @@ class _Rounds:
         self._clients: dict[str | None, Client] = {}
         self._targets: list[Target] = []
         self._heard: set[str | None] = set()
-        self._told: dict[str | None, str] = {}
+        self._reported: dict[str | None, str] = {}
         self._code = FINE
 
     def start(self, targets: Sequence[Target], stack: ExitStack) -> None:
@@ -232,7 +219,7 @@ class _Rounds:
                 answers.append(_Answer(target.name, None, outcome))
             else:
                 self._heard.add(target.name)
-                self._told.pop(target.name, None)
+                self._reported.pop(target.name, None)
                 answers.append(_Answer(target.name, outcome))
         self._targets = [each for each in self._targets if each.name in self._heard]
         self._print(answers)
@@ -242,11 +229,11 @@ class _Rounds:
         return self._clients[target.name].quorum(self._timeout)
 
     def _failed(self, target: Target, error: Exception) -> None:
-        if self._told.get(target.name) != type(error).__name__:
+        if self._reported.get(target.name) != type(error).__name__:
             code = self._messages.failure(error, target.name)
             if target.name not in self._heard:
                 self._code = max(self._code, code)
-        self._told[target.name] = type(error).__name__
+        self._reported[target.name] = type(error).__name__
 
     def _print(self, answers: Sequence[_Answer]) -> None:
         now = datetime.now(timezone.utc)

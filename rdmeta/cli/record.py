@@ -21,8 +21,9 @@ from rdmeta.cli.shared_options import (
     Where,
     connection_options,
     every_option,
+    for_option,
     metrics_option,
-    seconds,
+    seconds_option,
     serving,
     side_by_side,
 )
@@ -31,8 +32,6 @@ from rdmeta.errors import Error
 
 if TYPE_CHECKING:
     from rdmeta.cli.cluster_recording import ClusterRecording
-
-__all__ = ["command"]
 
 _TICK_S = 1.0
 
@@ -81,23 +80,12 @@ Examples:
     help="The directory of the files; it is made if it is missing.",
 )
 @every_option("The time between two answers. A pause of 3 times that, at least 60 s, is a gap.")
-@click.option(
+@seconds_option(
     "--flush-every",
-    type=float,
     default=300.0,
-    show_default=True,
-    metavar="SECONDS",
-    callback=seconds,
     help="The time between two files, and so the most that a kill can lose.",
 )
-@click.option(
-    "--for",
-    "duration",
-    type=float,
-    metavar="SECONDS",
-    callback=seconds,
-    help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
-)
+@for_option
 @click.option("--json", "json", is_flag=True, help="Print each new file as a line of JSON.")
 @metrics_option
 @connection_options

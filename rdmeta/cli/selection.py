@@ -12,16 +12,6 @@ from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError, Messages
 from rdmeta.errors import Error, NotCachedError, TopicAuthorizationError, UnknownTopicError
 from rdmeta.model import ALL, All, Broker, Partition, Topic, topic_fault
 
-__all__ = [
-    "NEED_MIN_ISR",
-    "Condition",
-    "Selection",
-    "ClusterState",
-    "conditions",
-    "kept_topics",
-    "named_topics",
-]
-
 # Whether a partition needs care; the second argument is min.insync.replicas of its topic, None if
 # that is not known.
 Condition = Callable[[Partition, "int | None"], bool]

@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from rdmeta.client.blocking import Client
     from rdmeta.metrics.samples import MinIsrs
 
-__all__ = [
-    "Listen",
-    "OptionSource",
-    "Serve",
-    "Target",
-    "Where",
-    "clusters_file",
-    "connection_options",
-    "csv_options",
-    "every_option",
-    "merged",
-    "metrics_option",
-    "named_clusters",
-    "new_file",
-    "output_options",
-    "seconds",
-    "serving",
-    "side_by_side",
-    "variable_of",
-]
-
 _T = TypeVar("_T")
 
 _AT_ONCE = 16
@@ -346,6 +325,19 @@ def seconds(context: click.Context, option: click.Parameter, value: float | None
     return value
 
 
+def seconds_option(*names: str, help: str, **more: Any) -> Callable[[_Function], _Function]:
+    """Returns a decorator that adds an option in seconds; a default is shown."""
+    more = {"show_default": "default" in more, **more}
+    return click.option(*names, type=float, metavar="SECONDS", callback=seconds, help=help, **more)
+
+
+for_option = seconds_option(
+    "--for",
+    "duration",
+    help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
+)
+
+
 def new_file(given: str) -> str:
     """Returns the path of a file that a command will write.
 
@@ -391,7 +383,7 @@ def _interval(context: click.Context, option: click.Parameter, value: float) -> 
 
 def connection_options(function: _Function) -> _Function:
     """Adds the options that name clusters; the function gets a Where as `where`."""
-    options = [
+    options: list[Callable[[_Function], _Function]] = [
         click.option(
             "-b",
             "--bootstrap",
@@ -424,15 +416,7 @@ def connection_options(function: _Function) -> _Function:
             help="Clusters of the file that RDMETA_CLUSTERS names, else"
             " ~/.config/rdmeta/clusters.ini.",
         ),
-        click.option(
-            "--timeout",
-            type=float,
-            default=10.0,
-            show_default=True,
-            metavar="SECONDS",
-            callback=seconds,
-            help="How long to wait for a cluster.",
-        ),
+        seconds_option("--timeout", default=10.0, help="How long to wait for a cluster."),
         click.option("-v", "verbose", count=True, help="Say more; -vv: the client's whole log."),
         click.option("-q", "quiet", is_flag=True, help="Print errors only, and no warnings."),
     ]
@@ -475,7 +459,7 @@ def csv_options(function: _Function) -> _Function:
 
 def output_options(function: _Function) -> _Function:
     """Adds the options of the form of the output; the function gets an Output as `output`."""
-    options = [
+    options: list[Callable[[_Function], _Function]] = [
         click.option("--json", "json", is_flag=True, help="Print JSON."),
         *_CSV,
         click.option(

@@ -11,12 +11,9 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import TracebackType
 
 from rdmeta._escaping import escaped
 from rdmeta.cli.messages import Messages
-
-__all__ = ["Spinner", "Status"]
 
 _CLEAR = "\r\x1b[2K"
 
@@ -120,12 +117,7 @@ class Spinner:
             self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self._is_over = True
         if self._thread.ident is not None:
             self._thread.join(1)

@@ -19,7 +19,7 @@ from rdmeta.cache import Reading
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
 from rdmeta.cli.output import Output, json_text
 from rdmeta.cli.selection import named_topics
-from rdmeta.cli.shared_options import Where, connection_options, seconds
+from rdmeta.cli.shared_options import Where, connection_options, seconds_option
 from rdmeta.cli.status import Spinner, Status
 from rdmeta.errors import Error
 from rdmeta.model import ALL, Partition, Topic
@@ -27,15 +27,6 @@ from rdmeta.model import ALL, Partition, Topic
 if TYPE_CHECKING:
     from rdmeta.client.actions import Updated
     from rdmeta.client.blocking import Client
-
-__all__ = [
-    "Answers",
-    "Condition",
-    "Conditions",
-    "Finding",
-    "command",
-    "conditions",
-]
 
 Batches: TypeAlias = "SimpleQueue[tuple[Updated, ...]]"
 
@@ -80,13 +71,7 @@ Examples:
 @click.option(
     "--no-urp", is_flag=True, help="Each replica is in sync: of all topics, or of those of -t."
 )
-@click.option(
-    "--hold",
-    type=float,
-    metavar="SECONDS",
-    callback=seconds,
-    help="All conditions hold for this long without a break.",
-)
+@seconds_option("--hold", help="All conditions hold for this long without a break.")
 @click.option("--json", "json", is_flag=True, help="Print the result as JSON.")
 @connection_options
 def command(
@@ -130,8 +115,8 @@ def command(
     status.log(has_begun=False)
     pause = max(_LEAST_PAUSE_S, 3 * interval_of(target, wanted.topics))
     with following(target, wanted.topics) as client, Spinner(status) as spinner:
-        told = _Told(status, spinner, messages.level, target.name)
-        wait = _Wait(client, wanted, hold or 0.0, pause, told)
+        report = _Report(status, spinner, messages.level, target.name)
+        wait = _Wait(client, wanted, hold or 0.0, pause, report)
         try:
             code = wait.run(where.timeout)
         except Error as error:
@@ -173,7 +158,7 @@ def _check(wanted: Conditions, hold: float | None, timeout: float) -> None:
         raise BadInputError(f"--hold {hold:g} needs a --timeout above it; it is {timeout:g}")
 
 
-class _Told:
+class _Report:
     """Tells what is missing: a spinner shows it on a terminal, and with -v it is a line."""
 
     def __init__(self, status: Status, spinner: Spinner, level: int, cluster: str | None) -> None:
@@ -198,9 +183,9 @@ class _Wait:
     """The wait of one run: it looks at the state after each answer."""
 
     def __init__(
-        self, client: Client, wanted: Conditions, hold: float, pause: float, told: _Told
+        self, client: Client, wanted: Conditions, hold: float, pause: float, report: _Report
     ) -> None:
-        self._client, self._told = client, told
+        self._client, self._report = client, report
         self._topics = frozenset(wanted.topics)
         self._conditions = conditions(wanted)
         self._answers = Answers(wanted.topics)
@@ -231,7 +216,7 @@ class _Wait:
                 continue
             asked = False
             if denied := self._look(batch):
-                self._told.fault(denied)
+                self._report.fault(denied)
                 return NO_ANSWER
             if self.is_met:
                 return FINE
@@ -274,7 +259,7 @@ class _Wait:
                 self._since = now
         if not self.is_met:
             held = f"everything holds; it must stand for {self._hold:g} s"
-            self._told.progress(self._missing() or held)
+            self._report.progress(self._missing() or held)
         return None
 
     def _has_missed(self, version: int) -> bool:
@@ -314,7 +299,7 @@ class _Wait:
         silence = time.monotonic() - self._heard
         if silence > self._pause:
             text += f"; no broker has answered for {silence:.0f} s"
-        self._told.fault(f"not so after {timeout:g} s: {text}")
+        self._report.fault(f"not so after {timeout:g} s: {text}")
         return UNMET
 
 

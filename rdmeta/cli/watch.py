@@ -24,8 +24,8 @@ from rdmeta.cli.shared_options import (
     Where,
     connection_options,
     csv_options,
+    for_option,
     metrics_option,
-    seconds,
     serving,
 )
 from rdmeta.errors import ConfigError, RequestTimedOutError
@@ -34,8 +34,6 @@ from rdmeta.model import Change
 if TYPE_CHECKING:
     from rdmeta.cli.following import Event, Events, Feed
     from rdmeta.cli.shared_options import Target
-
-__all__ = ["command"]
 
 
 @click.command(
@@ -55,14 +53,7 @@ Examples:
 )
 @click.option("--live", is_flag=True, help="A table on the terminal that redraws itself.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N changes.")
-@click.option(
-    "--for",
-    "duration",
-    type=float,
-    metavar="SECONDS",
-    callback=seconds,
-    help="End after that time; otherwise Ctrl-C or SIGTERM ends the command.",
-)
+@for_option
 @click.option("--json", "json", is_flag=True, help="Print each change as a line of JSON.")
 @csv_options
 @click.option("--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same.")

@@ -14,21 +14,6 @@ from typing import NamedTuple, TypeAlias
 from rdmeta.errors import Error
 from rdmeta.model import Applied, Request
 
-__all__ = [
-    "Action",
-    "Close",
-    "Connect",
-    "Event",
-    "Finish",
-    "Node",
-    "OtherRequest",
-    "Poll",
-    "Problem",
-    "RequestKind",
-    "Send",
-    "Updated",
-]
-
 
 class Node(NamedTuple):
     """A server to ask: a broker by its id, or a bootstrap server by -1, -2, and so on."""

@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from rdmeta.client.actions import Finish
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from rdmeta.net.describe_cluster import ClusterDescription
     from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
-
-__all__ = ["AsyncClient"]
 
 R = TypeVar("R")
 
@@ -59,12 +56,7 @@ class AsyncClient(Shell):
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.close()
 
     async def start(self) -> None:

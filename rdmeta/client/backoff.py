@@ -19,8 +19,6 @@ from __future__ import annotations
 import math
 from random import Random
 
-__all__ = ["JITTER", "Backoff", "Budget", "Gate", "jittered"]
-
 JITTER = 0.2
 _DOUBLINGS = 62  # beyond any number of doublings that a longest wait allows
 

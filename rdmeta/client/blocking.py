@@ -8,7 +8,6 @@ import time
 import weakref
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from rdmeta.client.driver import Act, Topics
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from rdmeta.net.describe_cluster import ClusterDescription
     from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
-
-__all__ = ["Client"]
 
 R = TypeVar("R")
 
@@ -81,12 +78,7 @@ class Client(Shell):
         self.start()
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def start(self) -> None:

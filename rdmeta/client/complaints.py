@@ -22,8 +22,6 @@ from rdmeta.model import Partition
 if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
 
-__all__ = ["INVALID_METADATA", "Complaints"]
-
 # The codes whose exceptions derive from Kafka's InvalidMetadataException (clients 4.3.0).
 INVALID_METADATA = frozenset((3, 5, 6, 9, 13, 56, 72, 74, 80, 83, 84, 100, 103))
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 import math
 
 from rdmeta.client.actions import Close, Connect, Problem
-from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Server, Wish, silent_at
-from rdmeta.client.state import State
+from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Nodes, Server, Wish, silent_at
+from rdmeta.client.poll_output import PollOutput
+from rdmeta.client.suspects import Suspects
+from rdmeta.config import Config
 from rdmeta.errors import TransportError
-
-__all__ = ["Connecting"]
 
 FIRST_WITH_CLUSTER_ID = 2
 
@@ -33,8 +33,11 @@ FIRST_WITH_CLUSTER_ID = 2
 class Connecting:
     """Decides about links."""
 
-    def __init__(self, state: State) -> None:
-        self._s = state
+    def __init__(
+        self, config: Config, nodes: Nodes, suspects: Suspects, output: PollOutput
+    ) -> None:
+        self._config, self._nodes, self._suspects = config, nodes, suspects
+        self._output = output
         self._wish: Wish | None = None
         self._rebootstrapped_at = -math.inf
         self._wanted: str | None = None
@@ -43,6 +46,7 @@ class Connecting:
         self.has_succeeded = False
         # Whether the next answer may be of another cluster.
         self.is_rebootstrapped = False
+        self.rebootstraps = 0
 
     def wish(self, wish: Wish) -> None:
         """Notes that a request finds no link; the first wish of a poll counts."""
@@ -71,40 +75,38 @@ class Connecting:
 
         `is_asking` says that there is something to ask for: without that, nothing can succeed.
         """
-        s = self._s
-        if not s.config.rebootstrap:
+        if not self._config.rebootstrap:
             return None
         if not is_asking:
             self.trying_since = None
         cause = self._wanted
         if self.trying_since is not None:
-            trigger = self.trying_since + s.config.rebootstrap_trigger
+            trigger = self.trying_since + self._config.rebootstrap_trigger
             if now >= trigger:
-                cause = cause or f"no answer for {s.config.rebootstrap_trigger:.3g} s"
+                cause = cause or f"no answer for {self._config.rebootstrap_trigger:.3g} s"
             else:
-                s.later(trigger)
-        if self._wish is not None and s.nodes.is_lost(now, self._wish):
+                self._output.later(trigger)
+        if self._wish is not None and self._nodes.is_lost(now, self._wish):
             cause = cause or "no node can be used"
         if cause is None:
             return None
-        allowed = self._rebootstrapped_at + s.config.reconnect_backoff_max
+        allowed = self._rebootstrapped_at + self._config.reconnect_backoff_max
         if now < allowed:
-            s.later(allowed)
+            self._output.later(allowed)
             return None
         return cause
 
     def rebootstrap(self, now: float, cause: str) -> list[Link]:
         """Goes back to the bootstrap servers; returns the links, which the caller must end."""
-        s = self._s
         self._rebootstrapped_at, self._wanted = now, None
         self.trying_since, self.is_rebootstrapped = now, True
-        links = list(s.nodes.links.values())
-        is_wrong = all(each.is_wrong for each in s.nodes.current)
-        if links or (s.nodes.knows_brokers and not is_wrong):  # else the servers' errors say it
+        links = list(self._nodes.links.values())
+        is_wrong = all(each.is_wrong for each in self._nodes.current)
+        if links or (self._nodes.knows_brokers and not is_wrong):  # else the servers' errors say it
             text = "every connection is closed, and the bootstrap servers are asked anew"
-            s.events.append(Problem(TransportError(cause), None, text))
-        s.nodes.use_bootstrap(now)
-        s.totals["rebootstraps"] += 1
+            self._output.report(Problem(TransportError(cause), None, text))
+        self._nodes.use_bootstrap(now)
+        self.rebootstraps += 1
         return links
 
     # ---- links ----
@@ -115,44 +117,41 @@ class Connecting:
         if wish is not None:
             self._attempt(now, wish)
         self._probe(now)
-        for link in self._s.nodes.superfluous(now):
-            self._s.actions.append(Close(link.number, "idle"))
-            self._s.nodes.close(link)
+        for link in self._nodes.superfluous(now):
+            self._output.do(Close(link.number, "idle"))
+            self._nodes.close(link)
 
     def _attempt(self, now: float, wish: Wish) -> None:
-        s = self._s
-        s.later(s.nodes.next_change(now))
-        connecting = s.nodes.connecting()
+        self._output.later(self._nodes.next_change(now))
+        connecting = self._nodes.connecting()
         attempts = [link for link in connecting if not link.is_probe]
         if attempts:
             quiet_at = silent_at(max(attempts, key=lambda link: link.number))
             if now < quiet_at:
-                s.later(quiet_at)
+                self._output.later(quiet_at)
                 return
         if len(connecting) >= MOST_ATTEMPTS:
             return
-        server = s.nodes.to_connect(now, wish)
+        server = self._nodes.to_connect(now, wish)
         if server is not None:
             self.tried(now)
             self._open(now, server)
 
     def _probe(self, now: float) -> None:
-        s = self._s
-        for broker in s.suspects.ids():
-            server = s.nodes.of_broker(broker)
+        for broker in self._suspects.ids():
+            server = self._nodes.of_broker(broker)
             if server is None or server.links:
                 continue
             if now < server.retry_at:
-                s.later(server.retry_at)
+                self._output.later(server.retry_at)
                 continue
-            connecting = s.nodes.connecting()
+            connecting = self._nodes.connecting()
             probes = [link for link in connecting if link.is_probe]
             if len(probes) < MOST_PROBES and len(connecting) < MOST_ATTEMPTS:
                 self._open(now, server, probe=True)
 
     def _open(self, now: float, server: Server, probe: bool = False) -> None:
-        s = self._s
-        link = s.nodes.open(next(s.numbers), server, now, probe)
-        s.actions.append(Connect(link.number, link.node, s.config.setup_timeout))
+        link = self._nodes.open(self._output.number(), server, now, probe)
+        self._output.do(Connect(link.number, link.node, self._config.setup_timeout))
         if not probe:
-            s.later(silent_at(link))
+            self._output.later(silent_at(link))

@@ -42,9 +42,10 @@ from rdmeta.client.policy import Policy
 from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.errors import AuthenticationError, Error, TransportError, UnsupportedVersionError
 from rdmeta.model import All
+from rdmeta.net.handshake import METADATA
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import for_config
-from rdmeta.net.session import METADATA, Response
+from rdmeta.net.session import Response
 from rdmeta.net.stream import StreamConnection
 
 if TYPE_CHECKING:
@@ -53,18 +54,6 @@ if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
     from rdmeta.config import Config
     from rdmeta.core.waits import Closable
-
-__all__ = [
-    "Act",
-    "Begin",
-    "Driver",
-    "Lines",
-    "Topics",
-    "Traffic",
-    "Wakeups",
-    "closed",
-    "of_loop",
-]
 
 
 class Wakeups:

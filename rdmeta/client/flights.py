@@ -23,8 +23,6 @@ from rdmeta.client.nodes import Link
 from rdmeta.client.waiting_calls import Covered
 from rdmeta.model import All, Request
 
-__all__ = ["Attempt", "Flight", "Flights"]
-
 KEPT_TIMES = 16
 HEDGE_FACTOR = 10.0
 SHORTEST_HEDGE = 1.0

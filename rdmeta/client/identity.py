@@ -19,14 +19,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rdmeta._core import METADATA_MAX_VERSION, _cluster_in, encode_metadata_request
+from rdmeta._core import METADATA_MAX_VERSION, MetadataCache, _cluster_in, encode_metadata_request
 from rdmeta.client.actions import Connect, OtherRequest, Problem, RequestKind, Send
-from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, silent_at
-from rdmeta.client.state import State
+from rdmeta.client.connecting import Connecting
+from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Nodes, silent_at
+from rdmeta.client.poll_output import PollOutput
+from rdmeta.client.waiting_calls import Waiters
+from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.errors import Error, WrongClusterError
-
-__all__ = ["Identity"]
 
 METADATA = 3
 # Seconds after the first answer.
@@ -39,8 +40,19 @@ FIRST_WITH_CLUSTER_ID = 2
 class Identity:
     """The cluster ids that the bootstrap servers gave."""
 
-    def __init__(self, state: State, bootstrap: Sequence[Address]) -> None:
-        self._s = state
+    def __init__(
+        self,
+        bootstrap: Sequence[Address],
+        cache: MetadataCache,
+        config: Config,
+        output: PollOutput,
+        *,
+        nodes: Nodes,
+        waiters: Waiters,
+        connecting: Connecting,
+    ) -> None:
+        self._cache, self._config, self._output = cache, config, output
+        self._nodes, self._waiters, self._connecting = nodes, waiters, connecting
         self._bootstrap = frozenset(bootstrap)
         # The servers that are still to be asked once; a single one has nothing to differ from.
         self._unasked = list(dict.fromkeys(bootstrap)) if len(self._bootstrap) > 1 else []
@@ -50,15 +62,15 @@ class Identity:
         self._first: Address | None = None
         self._ends_at: float | None = None
         # What the first call is to raise, and until when its outcome is held.
-        self._untold: WrongClusterError | None = None
+        self._unreported: WrongClusterError | None = None
         self._held_until: float | None = None
-        state.waiters.is_holding = bool(self._unasked)
+        waiters.is_holding = bool(self._unasked)
 
     # ---- answers of Metadata ----
 
     def took(self, server: Address, version: int) -> None:
         """Notes an answer that the cache took."""
-        cluster = self._s.cache.cluster_id
+        cluster = self._cache.cluster_id
         if version < FIRST_WITH_CLUSTER_ID and server in self._bootstrap:
             self._said[server] = None
         if cluster is None or version < FIRST_WITH_CLUSTER_ID:
@@ -71,7 +83,7 @@ class Identity:
     def has_moved(self, server: Address, version: int, body: bytes | memoryview) -> bool:
         """Returns whether an answer after a rebootstrap may be of another cluster."""
         cluster = _cluster_in(body, version)
-        if cluster is None or self._s.cache.cluster_id in (None, cluster):
+        if cluster is None or self._cache.cluster_id in (None, cluster):
             return True
         self._note(server, cluster)
         return all(self._said.get(each, "") in (cluster, None) for each in self._bootstrap)
@@ -95,7 +107,7 @@ class Identity:
             self._unasked.remove(server)
 
     def _wrong(self, server: Address, cluster: str) -> WrongClusterError:
-        known = self._s.cache.cluster_id
+        known = self._cache.cluster_id
         first = f" ({self._first})" if self._first is not None else ""
         return WrongClusterError(
             f"{server} is of cluster {cluster!r}, and the client of {known!r}{first}:"
@@ -105,12 +117,12 @@ class Identity:
 
     def _tell_first(self, error: WrongClusterError) -> None:
         """Has the first call raise an error, unless a call has succeeded."""
-        if self._s.waiters.is_first:
-            self._untold = error
+        if self._waiters.is_first:
+            self._unreported = error
 
     def others(self) -> dict[str, str]:
         """Returns the ids of the servers that are of another cluster, for stats()."""
-        known = self._s.cache.cluster_id
+        known = self._cache.cluster_id
         return {str(each): id for each, id in self._said.items() if id not in (known, None)}
 
     # ---- the question to each bootstrap server ----
@@ -122,51 +134,53 @@ class Identity:
 
     def _hand_out(self, now: float) -> None:
         """Ends the first calls: with the error, or with their outcomes once those are not held."""
-        s, waiters = self._s, self._s.waiters
-        if self._untold is not None:
+        waiters = self._waiters
+        if self._unreported is not None:
             waiters.is_holding = True
             if len(waiters) or waiters.has_held:
-                error, self._untold = self._untold, None
+                error, self._unreported = self._unreported, None
                 waiters.is_first = waiters.is_holding = False
                 waiters.fail_all(error)
             return
         if not waiters.is_holding:
             return
-        is_answered = s.last_success is not None
+        is_answered = self._connecting.has_succeeded
         if self._held_until is None and (is_answered or waiters.has_held):
             self._held_until = now + HOLDS_FOR
         untried = [each for each in self._unasked if self._is_untried(each, now)]
-        is_old = is_answered and s.cache.cluster_id is None  # before Kafka 0.10.1
+        is_old = is_answered and self._cache.cluster_id is None  # before Kafka 0.10.1
         if not untried or is_old or (self._held_until is not None and now >= self._held_until):
             waiters.is_holding = False
             waiters.hand_out()
             return
         waiters.hand_out(now)
-        s.later(min(self._held_until or math.inf, waiters.held_until))
+        self._output.later(min(self._held_until or math.inf, waiters.held_until))
 
     def _is_untried(self, address: Address, now: float) -> bool:
         """Returns whether a server has neither failed nor been silent for some time."""
-        s = self._s
-        server = s.nodes.bootstrap_server(address)
+        server = self._nodes.bootstrap_server(address)
         at = min((silent_at(link) for link in server.links if not link.is_ready), default=math.inf)
         if server.failures or at <= now:
             return False
-        s.later(at)
+        self._output.later(at)
         return True
 
     def _ask_all(self, now: float) -> None:
-        s = self._s
-        if not self._unasked or s.cache.cluster_id is None or s.last_success is None:
+        if (
+            not self._unasked
+            or self._cache.cluster_id is None
+            or not self._connecting.has_succeeded
+        ):
             return
         if self._ends_at is None:
             self._ends_at = now + ASKS_FOR
         if now >= self._ends_at:
             self._unasked.clear()
         busy = {link.server.address for link in self._asked.values()}
-        brokers = {Address(each.host, each.port) for each in s.cache.brokers}
+        brokers = {Address(each.host, each.port) for each in self._cache.brokers}
         self._unasked = [each for each in self._unasked if each not in brokers]
         for address in self._unasked:
-            server = s.nodes.bootstrap_server(address)
+            server = self._nodes.bootstrap_server(address)
             if address in busy:
                 continue
             ready = [each for each in server.links if each.is_ready]
@@ -174,41 +188,41 @@ class Identity:
                 self._ask(now, ready[0])
             elif not server.links:
                 at = max(server.retry_at, server.throttled_until)
-                connecting = s.nodes.connecting()
+                connecting = self._nodes.connecting()
                 probes = sum(link.is_probe for link in connecting)
                 if now < at:
-                    s.later(at)
+                    self._output.later(at)
                 elif probes < MOST_PROBES and len(connecting) < MOST_ATTEMPTS:
-                    link = s.nodes.open(next(s.numbers), server, now, probe=True)
-                    s.actions.append(Connect(link.number, link.node, s.config.setup_timeout))
+                    link = self._nodes.open(self._output.number(), server, now, probe=True)
+                    self._output.do(Connect(link.number, link.node, self._config.setup_timeout))
 
     def _ask(self, now: float, link: Link) -> None:
-        s, number = self._s, next(self._s.numbers)
-        self._asked[number] = s.unanswered[number] = link
+        number = self._output.number()
+        self._asked[number] = self._nodes.unanswered[number] = link
         link.in_flight[number] = now
         call = OtherRequest(
             METADATA, 1, METADATA_MAX_VERSION, lambda v: encode_metadata_request(v, ())
         )
-        s.actions.append(Send(link.number, number, call, RequestKind.CALL, "cluster", False))
-        s.later(now + s.config.socket_timeout)
+        self._output.do(Send(link.number, number, call, RequestKind.CALL, "cluster", False))
+        self._output.later(now + self._config.socket_timeout)
 
     def answered(self, number: int, now: float, version: int, body: bytes | memoryview) -> bool:
         """Takes an answer to a question of run(); returns whether it was one."""
         link = self._asked.pop(number, None)
         if link is None:
             return False
-        s, address = self._s, link.server.address
+        address = link.server.address
         if address in self._unasked:
             self._unasked.remove(address)
         cluster = _cluster_in(body, version)
         if cluster is not None or version < FIRST_WITH_CLUSTER_ID:
             self._said[address] = cluster
-            if cluster not in (None, s.cache.cluster_id):
+            if cluster not in (None, self._cache.cluster_id):
                 error = self._wrong(address, cluster)
                 link.server.last_error = error
                 self._tell_first(error)
-                s.nodes.behind(link.server, now, refused=True)
-                s.events.append(Problem(error, link.node, "the server is not used"))
+                self._nodes.behind(link.server, now, refused=True)
+                self._output.report(Problem(error, link.node, "the server is not used"))
         return True
 
     def failed(self, number: int) -> None:

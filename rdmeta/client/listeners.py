@@ -22,18 +22,6 @@ from rdmeta.client.thread import Daemon
 if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
 
-__all__ = [
-    "LISTENERS_S",
-    "ChangeInbox",
-    "Delivery",
-    "EventInbox",
-    "Listener",
-    "LoopDelivery",
-    "ThreadDelivery",
-    "drained_all",
-    "ended_all",
-]
-
 # The seconds that a client's close() leaves to listeners that are still running.
 LISTENERS_S = 1.0
 

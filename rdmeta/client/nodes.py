@@ -39,10 +39,8 @@ from random import Random
 from rdmeta.client.actions import Node
 from rdmeta.client.backoff import Backoff, jittered
 from rdmeta.config.address import Address
-from rdmeta.errors import Error
+from rdmeta.errors import Error, RequestTimedOutError, TransportError
 from rdmeta.model import Broker
-
-__all__ = ["Link", "Nodes", "Server", "Wish"]
 
 MOST_IN_FLIGHT = 5
 MOST_ATTEMPTS = 5
@@ -181,6 +179,9 @@ class Nodes:
         self._has_gone = False
         self.current: list[Server] = []
         self.links: dict[int, Link] = {}
+        # The link of each request that its link has not answered, also after another one has.
+        self.unanswered: dict[int, Link] = {}
+        self.reconnects = 0  # connections to an address after its first one
         self.use_bootstrap(-math.inf)
 
     # ---- the servers ----
@@ -282,11 +283,14 @@ class Nodes:
         server.last_error = None
         server.versions, server.failures, server.retry_at = versions, 0, -math.inf
         server.connections += 1
+        self.reconnects += server.connections > 1
 
     def close(self, link: Link) -> None:
         """Removes a link that this side closes: its server does not back off."""
         del self.links[link.number]
         link.server.links.remove(link)
+        for number in link.in_flight:
+            self.unanswered.pop(number, None)
 
     def lost(self, link: Link, now: float, error: Error, longest: float | None = None) -> bool:
         """Removes a link that failed; its server backs off, at once by `longest` if given.
@@ -387,11 +391,47 @@ class Nodes:
         """Returns whether every present server is known to speak only older versions."""
         return not any(each.speaks(min_version) for each in self.current)
 
-    def sent(self, link: Link, now: float) -> None:
+    def answered(self, number: int) -> Link | None:
+        """Ends the wait for an answer; returns its link, None if it is gone."""
+        link = self.unanswered.pop(number, None)
+        if link is not None:
+            link.in_flight.pop(number, None)
+        return link
+
+    def sent(self, number: int, link: Link, now: float) -> None:
         """Notes that a request left on a link; a sticky client stays with its server."""
+        self.unanswered[number] = link
         link.used_at = now
         if self._sticky and not link.is_orphan:
             self._chosen = link.server
+
+    # ---- errors of waits ----
+
+    def timed_out(self, what: str, has_answered: bool) -> RequestTimedOutError:
+        """Returns the error of a wait whose time is over; it names each server's last cause.
+
+        `has_answered` says that there was an answer: the settings are right.
+        """
+        servers = [each for each in self.servers() if each.last_error or each.is_awaited]
+        causes = [f"{each.address}: {each.last_error or 'no answer yet'}" for each in servers]
+        why = f" ({'; '.join(causes)})" if causes else ""
+        if servers and not has_answered and all(map(_may_be_elsewhere, servers)):
+            why += "; check bootstrap.servers"
+        return RequestTimedOutError(f"{what} in time{why}")
+
+    def refused(self, error: Error) -> Error:
+        """Returns the error of a wait that `error` ends; it names each server that refuses.
+
+        Its type is that of `error`, which is the last cause.
+        """
+        causes = [
+            f"{server.address}: {server.last_error}"
+            for server in self.servers()
+            if server.last_error is error or server.is_wrong
+        ]
+        found = type(error)("; ".join(causes) or str(error), error.code, error.retriable)
+        found.__cause__ = error
+        return found
 
     def behind(self, server: Server, now: float, refused: bool = False) -> None:
         """Notes that a server gave an older answer, or one that the cache refused."""
@@ -429,6 +469,12 @@ class Nodes:
         """Returns when a backoff or a throttling ends next."""
         times = [t for s in self.servers() for t in (s.retry_at, s.throttled_until) if t > now]
         return min(times, default=math.inf)
+
+
+def _may_be_elsewhere(server: Server) -> bool:
+    """Returns whether a server's address may be wrong: each attempt to connect failed."""
+    may_be = type(server.last_error) in (TransportError, RequestTimedOutError)
+    return may_be and server.connections == 0
 
 
 def _choice(server: Server, wish: Wish) -> tuple[float, bool]:

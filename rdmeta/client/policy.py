@@ -53,16 +53,19 @@ from rdmeta.client.actions import (
     Send,
     Updated,
 )
-from rdmeta.client.cache_scan import CacheScan, forget_excluded
+from rdmeta.client.backoff import Backoff, Gate
+from rdmeta.client.cache_scan import CacheScan
+from rdmeta.client.complaints import Complaints
 from rdmeta.client.connecting import Connecting
-from rdmeta.client.flights import Attempt, Flight
+from rdmeta.client.flights import Attempt, Flight, Flights
 from rdmeta.client.identity import Identity
-from rdmeta.client.nodes import Link, Server, Wish
+from rdmeta.client.nodes import Link, Nodes, Server, Wish
+from rdmeta.client.poll_output import PollOutput
 from rdmeta.client.requests import Requests
-from rdmeta.client.retry_schedule import Why
-from rdmeta.client.state import State
-from rdmeta.client.subscriptions import Subscription
-from rdmeta.client.waiting_calls import Scope, Waiter, Want
+from rdmeta.client.retry_schedule import Elections, RetrySchedule, Rules, Why
+from rdmeta.client.subscriptions import Subscription, Subscriptions
+from rdmeta.client.suspects import Suspects
+from rdmeta.client.waiting_calls import Scope, Waiter, Waiters, Want, Wants
 from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.errors import (
@@ -79,9 +82,7 @@ from rdmeta.errors import (
     WrongClusterError,
     error_name,
 )
-from rdmeta.model import ALL, Advice, All, Applied, Broker, Request
-
-__all__ = ["Policy"]
+from rdmeta.model import Advice, All, Applied, Broker, Request
 
 Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes] | None"
 Hosted: TypeAlias = "Broker | tuple[str, int] | tuple[str, int, str | None] | None"
@@ -118,14 +119,69 @@ class Policy:
         sticky: bool = False,
     ) -> None:
         """Takes the settings; raises the errors of subscribe()."""
-        self._s = State(cache, config, bootstrap, random, sticky)
-        self._scan = CacheScan(self._s)
-        self._connecting = Connecting(self._s)
-        self._requests = Requests(self._s, self._connecting, self._scan)
-        self._identity = Identity(self._s, bootstrap)
+        self._cache, self._config = cache, config
+        self._output = PollOutput()
+        longest = config.retry_backoff_max
+        reconnect = Backoff(config.reconnect_backoff, config.reconnect_backoff_max, random)
+        self._nodes = Nodes(bootstrap, random, reconnect, config.setup_timeout, sticky)
+        self._subscriptions = Subscriptions(config.max_topics, config.max_idle, config.blacklist)
+        rules = Rules(config.fast_interval, longest, random, config.propagation_max)
+        self._schedule = RetrySchedule(rules)
+        self._waiters = Waiters(
+            self._output.do,
+            lambda: cache.version,
+            lambda name: self._schedule.drop(Why.WAITED, name),
+        )
+        self._wants = Wants(self._waiters)
+        self._elections = Elections(cache)
+        is_needed = self._subscriptions.__contains__
+        self._suspects = Suspects(cache, rules, is_needed, self._elections)
+        self._complaints = Complaints(cache)
+        self._gate = Gate(Backoff(config.retry_backoff, longest, random))
+        self._flights = Flights()
+        self._scan = CacheScan(
+            cache,
+            config,
+            self._output,
+            nodes=self._nodes,
+            subscriptions=self._subscriptions,
+            schedule=self._schedule,
+            elections=self._elections,
+            waiters=self._waiters,
+            suspects=self._suspects,
+            complaints=self._complaints,
+        )
+        self._connecting = Connecting(config, self._nodes, self._suspects, self._output)
+        self._requests = Requests(
+            cache,
+            config,
+            random,
+            self._output,
+            nodes=self._nodes,
+            subscriptions=self._subscriptions,
+            schedule=self._schedule,
+            waiters=self._waiters,
+            wants=self._wants,
+            suspects=self._suspects,
+            gate=self._gate,
+            flights=self._flights,
+            connecting=self._connecting,
+            scan=self._scan,
+        )
+        self._identity = Identity(
+            bootstrap,
+            cache,
+            config,
+            self._output,
+            nodes=self._nodes,
+            waiters=self._waiters,
+            connecting=self._connecting,
+        )
         self._is_closed = False
         self._is_down = False
-        self._s.subscriptions.subscribe(topics)
+        self._last_success: float | None = None
+        self._late_answers = 0  # those that another answer has overtaken
+        self._subscriptions.subscribe(topics)
         self._scan.match_patterns()
         self._requests.want_full("start", urgent=True)
 
@@ -139,40 +195,38 @@ class Policy:
         `versions` are the lowest and the highest Metadata version that both sides speak, None if
         there is none. `mock` says that the broker is librdkafka's mock.
         """
-        found = self._s.nodes.links.get(link)
+        found = self._nodes.links.get(link)
         if found is None:
             return
         if versions is None:
             error = UnsupportedVersionError(
                 "the broker speaks no version of Metadata that rdmeta does"
             )
-            self._s.actions.append(Close(link, str(error)))
+            self._output.do(Close(link, str(error)))
             self._lose(found, now, error)
             return
-        self._s.nodes.ready(found, now, versions, mock)
-        self._s.totals["reconnects"] += found.server.connections > 1
-        self._s.waiters.forget_failure()
+        self._nodes.ready(found, now, versions, mock)
+        self._waiters.forget_failure()
         for broker in found.server.ids:
-            self._s.suspects.clear(broker, now)
+            self._suspects.clear(broker, now)
         if self._is_down:
             self._is_down = False
             self._requests.want_full("reconnected", urgent=True)
 
     def on_disconnected(self, link: int, now: float, error: Error) -> None:
         """Takes the end of a link: an attempt that failed, a refused handshake, a broken link."""
-        found = self._s.nodes.links.get(link)
+        found = self._nodes.links.get(link)
         if found is not None:
             self._lose(found, now, error)
 
     def on_bytes(self, link: int, now: float) -> None:
         """Takes the news that some bytes arrived: the link is not silent."""
-        found = self._s.nodes.links.get(link)
+        found = self._nodes.links.get(link)
         if found is not None:
             found.heard_at, found.is_silent = now, False
 
     def _lose(self, link: Link, now: float, error: Error) -> None:
         """Removes a link that failed, fails its requests, and suspects its brokers."""
-        s = self._s
         is_login = error.code in REFUSED_LOGIN or isinstance(error, AuthenticationError)
         was_ready = link.is_ready
         is_refused = not error.retriable and (
@@ -181,21 +235,21 @@ class Policy:
         # A broker that wants SASL accepts each connection, and ends it at the first request.
         is_unserved = was_ready and not error.retriable and isinstance(error, TransportError)
         ids = {link.node.id, *link.server.ids}
-        longest = s.config.reconnect_backoff_max if is_refused or is_unserved else None
-        is_news = s.nodes.lost(link, now, error, longest)
+        longest = self._config.reconnect_backoff_max if is_refused or is_unserved else None
+        is_news = self._nodes.lost(link, now, error, longest)
         self._end_requests(link, now, error)
-        s.events.append(Problem(error, link.node, _failed_how(link)))
+        self._output.report(Problem(error, link.node, _failed_how(link)))
         if is_news:
             for broker in ids:
                 if broker >= 0:
-                    s.suspects.add(broker, now)
+                    self._suspects.add(broker, now)
             self._requests.want_full("connection")
-        if not s.nodes.is_any_ready:
+        if not self._nodes.is_any_ready:
             self._is_down = self._is_down or was_ready
             if is_login or is_refused or self._is_wrong(error):
-                s.waiters.fail_all(s.refused(error))
+                self._waiters.fail_all(self._nodes.refused(error))
             else:
-                s.waiters.forget_failure()
+                self._waiters.forget_failure()
 
     def _is_wrong(self, error: Error) -> bool:
         """Returns whether a setting seems wrong, so that it is in vain to wait.
@@ -206,21 +260,20 @@ class Policy:
             return True
         if error.retriable or self._connecting.has_succeeded:
             return False
-        return all(server.failures for server in self._s.nodes.current)
+        return all(server.failures for server in self._nodes.current)
 
     def _end_requests(self, link: Link, now: float, error: Error) -> None:
         """Fails the requests of a link that is gone."""
         for number in list(link.in_flight):
-            self._s.unanswered.pop(number, None)
             self._identity.failed(number)
-            failed = self._s.flights.failed(number)
+            failed = self._flights.failed(number)
             if failed is not None and failed[1]:
                 self._fail(failed[0], now, _at(link, error))
 
     def _fail(self, flight: Flight, now: float, error: Error) -> None:
         """Takes back what a flight without attempts was to cover."""
         if flight.waiter is not None:
-            self._s.waiters.finish(flight.waiter, error)
+            self._waiters.finish(flight.waiter, error)
         else:
             self._requests.failed(flight, now)
 
@@ -234,24 +287,22 @@ class Policy:
         Returns what it changed. Returns None for an answer that another one has overtaken, and for
         one to a Call. Returns None for one that the cache refused, which counts as a failure.
         """
-        s = self._s
-        link = s.unanswered.pop(number, None)
+        link = self._nodes.answered(number)
         if link is None:
             return None
-        link.in_flight.pop(number, None)
         link.heard_at, link.is_silent = now, False
         if self._identity.answered(number, now, version, body):
             return None
-        found = s.flights.answered(number, now)
+        found = self._flights.answered(number, now)
         if found is None:
-            s.totals["late answers"] += 1
-            s.nodes.throttle(link.server, now, _throttle_ms(version, body) / 1000)
+            self._late_answers += 1
+            self._nodes.throttle(link.server, now, _throttle_ms(version, body) / 1000)
             return None
         flight, attempt = found
         if flight.waiter is not None:
-            s.waiters.finish(flight.waiter, None, (version, bytes(body)))
+            self._waiters.finish(flight.waiter, None, (version, bytes(body)))
             return None
-        cluster = s.cache.cluster_id
+        cluster = self._cache.cluster_id
         try:
             applied, node = self._apply(attempt, version, body)
         except WrongClusterError as error:
@@ -265,19 +316,18 @@ class Policy:
         self._connecting.succeeded(version)
         self._identity.took(attempt.link.server.address, version)
         self._applied(flight, attempt, now, applied, node)
-        if cluster not in (None, s.cache.cluster_id) and flight.kind is not RequestKind.FULL:
+        if cluster not in (None, self._cache.cluster_id) and flight.kind is not RequestKind.FULL:
             self._requests.want_full("rebootstrap", urgent=True)  # the rest of the cache is gone
         return applied
 
     def _apply(
         self, attempt: Attempt, version: int, body: bytes | memoryview
     ) -> tuple[Applied, Node]:
-        s = self._s
         server, is_rebootstrapped = attempt.link.server, self._connecting.is_rebootstrapped
         if is_rebootstrapped:
             is_rebootstrapped = self._identity.has_moved(server.address, version, body)
-        broker = s.nodes.broker_at(server, _brokers_in(body, version))
-        applied = s.cache.apply(
+        broker = self._nodes.broker_at(server, _brokers_in(body, version))
+        applied = self._cache.apply(
             body,
             version,
             _metadata(attempt),
@@ -291,84 +341,77 @@ class Policy:
         self, flight: Flight, attempt: Attempt, now: float, applied: Applied, node: Node
     ) -> None:
         """Draws every conclusion from an answer that the cache took."""
-        s = self._s
         link = attempt.link
-        s.counts[flight.reason, "answered"] += 1
-        s.last_success = now
+        self._last_success = now
         link.server.last_error, link.server.refused_at = None, -math.inf
         if flight.forgotten:
-            s.cache.forget([name for name in flight.forgotten if name not in s.subscriptions])
-        if flight.topics is ALL:
-            s.topics_in_all = applied.topics
-        forget_excluded(s, flight)
-        s.nodes.use_brokers(s.cache.brokers, now)
+            self._cache.forget(
+                [name for name in flight.forgotten if name not in self._subscriptions]
+            )
+        self._scan.forget_excluded(flight)
+        self._nodes.use_brokers(self._cache.brokers, now)
         if link.node.id < 0 and link.server.is_current:
             link.node = link.server.node
         self._take_advice(link, now, applied)
-        self._requests.succeeded(flight, now)
+        self._requests.succeeded(flight, applied, now)
         self._scan.answered(flight, applied, now)
-        s.suspects.learn(flight.asked, now)
+        self._suspects.learn(flight.asked, now)
         progress = self._scan.look(now, flight.kind is RequestKind.FULL) > 0
         self._confirm(now, link)
         if flight.kind is RequestKind.NEW:
-            s.gate.succeeded()
+            self._gate.succeeded()
         else:
-            s.gate.answered(now, progress)
-        s.events.append(Updated(_metadata(attempt), applied, s.cache.cluster_id, node))
+            self._gate.answered(now, progress)
+        self._output.report(Updated(_metadata(attempt), applied, self._cache.cluster_id, node))
         self._scan.report(applied, now)
 
     def _take_advice(self, link: Link, now: float, applied: Applied) -> None:
-        s = self._s
         if applied.throttle_ms > 0:
-            s.nodes.throttle(link.server, now, applied.throttle_ms / 1000)
+            self._nodes.throttle(link.server, now, applied.throttle_ms / 1000)
         if Advice.ASK_OTHER in applied.advice:
-            s.nodes.behind(link.server, now)
+            self._nodes.behind(link.server, now)
         if Advice.REBOOTSTRAP in applied.advice:
             self._connecting.want_rebootstrap("the broker asks for it (error 129)")
 
     def _confirm(self, now: float, link: Link | None) -> None:
         """Asks another node about each topic that was created again, or is absent."""
-        s = self._s
         names, self._scan.recreated = self._scan.recreated, []
         for name in names:
-            s.schedule.add(Why.ONCE, name, now, s.gate.after_one(now))
+            self._schedule.add(Why.ONCE, name, now, self._gate.after_one(now))
         if link is not None and (names or self._scan.is_any_absent):
             self._requests.confirm_elsewhere(link.server.address)
 
     def _refused(self, flight: Flight, attempt: Attempt, now: float, error: Error) -> None:
         """Takes an answer that the cache refused; a malformed one ends the link."""
-        s = self._s
         link = attempt.link
         link.server.last_error = error
         if error.applied is not None:
             self._take_advice(link, now, error.applied)
         self._requests.failed(flight, now)
         if isinstance(error, MalformedError):
-            s.actions.append(Close(link.number, str(error)))
+            self._output.do(Close(link.number, str(error)))
             self._lose(link, now, error)
         else:
-            s.events.append(Problem(error, link.node, "the answer was refused"))
-            s.nodes.behind(link.server, now, refused=True)
+            self._output.report(Problem(error, link.node, "the answer was refused"))
+            self._nodes.behind(link.server, now, refused=True)
 
     def on_failure(self, number: int, now: float, error: Error) -> None:
         """Takes the news that a request could not be sent; its link stays.
 
         A call that the broker does not speak is the caller's error, and says nothing of metadata.
         """
-        s = self._s
-        link = s.unanswered.pop(number, None)
+        link = self._nodes.answered(number)
         if link is None:
             return
-        link.in_flight.pop(number, None)
         self._identity.failed(number)
-        failed = s.flights.failed(number)
+        failed = self._flights.failed(number)
         if failed is None:
             return
         is_unspoken = isinstance(error, UnsupportedVersionError)
         if not is_unspoken or failed[0].kind is not RequestKind.CALL:
-            s.events.append(Problem(error, link.node, "the request could not be sent"))
+            self._output.report(Problem(error, link.node, "the request could not be sent"))
             if is_unspoken:
-                s.nodes.behind(link.server, now, refused=True)
+                self._nodes.behind(link.server, now, refused=True)
         if failed[1]:
             self._fail(failed[0], now, error)
 
@@ -382,30 +425,26 @@ class Policy:
         """
         if self._is_closed:
             return
-        if self._s.subscriptions.need(names, now):
-            self._s.gate.begin_anew()
-            self._s.is_changed = True
+        if self._subscriptions.need(names, now):
+            self._gate.begin_anew()
+            self._scan.is_changed = True
 
     def forget(self, names: Iterable[str], now: float) -> None:
         """Makes topics not needed, and removes them from the cache; waits for them go on."""
         if self._is_closed:
             return
-        s = self._s
-        gone = [name for name in dict.fromkeys(names) if not s.waiters.waits_for(name)]
-        s.subscriptions.forget(gone)
+        gone = [name for name in dict.fromkeys(names) if not self._waiters.waits_for(name)]
+        self._subscriptions.forget(gone)
         self._forgotten(gone, now)
 
     def _forgotten(self, names: list[str], now: float) -> None:
-        s = self._s
-        s.flights.forget(names)
-        s.cache.forget(names)
-        for name in names:
-            s.unknown.pop(name, None)
-        s.complaints.forget(lambda topic: topic in names)
-        s.schedule.forget(names)
-        s.suspects.forget(now)
-        s.wants.forget(s.subscriptions.__contains__)
-        s.is_changed = True
+        self._flights.forget(names)
+        self._cache.forget(names)
+        self._complaints.forget(lambda topic: topic in names)
+        self._schedule.forget(names)
+        self._suspects.forget(now)
+        self._wants.forget(self._subscriptions.__contains__)
+        self._scan.forget(names)
 
     def subscribe(self, topics: Subscription, now: float) -> None:
         """Replaces the subscribed topics: names and patterns, or ALL.
@@ -415,18 +454,17 @@ class Policy:
         """
         if self._is_closed:
             return
-        s = self._s
-        if not s.subscriptions.subscribe(topics):
+        if not self._subscriptions.subscribe(topics):
             return
         self._scan.match_patterns()
-        s.suspects.forget(now)
-        s.gate.begin_anew()
-        s.is_changed = True
+        self._suspects.forget(now)
+        self._gate.begin_anew()
+        self._scan.is_changed = True
         self._requests.want_full("subscribe", urgent=True)
 
     def touch(self, topic: str, now: float) -> None:
         """Notes that the application read a topic, for metadata.max.idle.ms."""
-        self._s.subscriptions.touch(topic, now)
+        self._subscriptions.touch(topic, now)
 
     # ---- from the application: waits ----
 
@@ -442,19 +480,19 @@ class Policy:
 
         TypeError, and InvalidTopicError for a name that Kafka refuses.
         """
-        number = next(self._s.numbers)
+        number = self._output.number()
         want = self._want(topics, force)
-        self._s.waiters.add(Waiter(number, math.inf if deadline is None else deadline))
+        self._waiters.add(Waiter(number, math.inf if deadline is None else deadline))
         if self._is_closed:
-            self._s.waiters.finish(number, self._s.closed_error())
+            self._waiters.finish(number, _closed())
         else:
-            self._s.wants.add(want, number)
+            self._wants.add(want, number)
         return number
 
     def _want(self, topics: Topics, force: bool) -> Want:
         again: frozenset[str] = frozenset()
         if force:
-            again = again.union(*(flight.asked for flight in self._s.flights.metadata()))
+            again = again.union(*(flight.asked for flight in self._flights.metadata()))
         if topics is None:
             return Want(Scope.NEEDED, again, whole=True)
         if isinstance(topics, All):
@@ -466,10 +504,10 @@ class Policy:
             return Want(Scope.BROKERS, whole=True)
         ids = tuple(name for name in each if not isinstance(name, str))
         if len(ids) == len(each):
-            known = (force or self._s.cache.topic_by_id(one, None) is None for one in ids)
+            known = (force or self._cache.topic_by_id(one, None) is None for one in ids)
             kept = tuple(one for one, ask in zip(ids, known, strict=True) if ask)
             return Want(Scope.IDS, whole=bool(kept), ids=kept)
-        names = self._s.subscriptions.check(name for name in each if isinstance(name, str))
+        names = self._subscriptions.check(name for name in each if isinstance(name, str))
         if ids:
             raise TypeError("topics are names or ids, not both")
         kept_names = {name: None for name in names if force or self._is_asked(name)}
@@ -477,7 +515,7 @@ class Policy:
 
     def _is_asked(self, name: str) -> bool:
         """Returns whether a refresh that is not forced asks for a name."""
-        return self._s.cache.state(name) not in (0, DENIED) or name in self._s.schedule
+        return self._cache.state(name) not in (0, DENIED) or name in self._schedule
 
     def wait_for_topic(
         self,
@@ -491,66 +529,64 @@ class Policy:
         Returns a waiter. It ends with InvalidTopicError, or with TopicAuthorizationError if a
         broker answers so after this call. Raises the errors of need(), but InvalidTopicError.
         """
-        s = self._s
-        number = next(s.numbers)
+        number = self._output.number()
         limit = math.inf if deadline is None else deadline
-        waiter = Waiter(number, limit, topic, partition, s.cache._answer(topic) if topic else None)
-        error: Error | None = s.closed_error() if self._is_closed else None
+        waiter = Waiter(
+            number, limit, topic, partition, self._cache._answer(topic) if topic else None
+        )
+        error: Error | None = _closed() if self._is_closed else None
         try:
-            if not self._is_closed and s.subscriptions.need([topic], now, is_lent=True):
-                s.gate.begin_anew()
-                s.is_changed = True
+            if not self._is_closed and self._subscriptions.need([topic], now, is_lent=True):
+                self._gate.begin_anew()
+                self._scan.is_changed = True
         except InvalidTopicError as invalid:
             error = invalid
-        if error is None and s.subscriptions.is_excluded(topic):
+        if error is None and self._subscriptions.is_excluded(topic):
             error = UnknownTopicError(f"topic.blacklist excludes the topic {topic!r}")
-        s.waiters.add(waiter)
+        self._waiters.add(waiter)
         if error is not None:
-            s.waiters.finish(number, error)
+            self._waiters.finish(number, error)
         else:
             self._scan.look_at_waits_for(topic, now)
-        if number in s.waiters:
+        if number in self._waiters:
             self._ask_for_waited(topic, now)
         return number
 
     def _ask_for_waited(self, topic: str, now: float) -> None:
         """Puts a topic on the fast schedule; a new name gets the time of its first request."""
-        s = self._s
         at = (
-            s.subscriptions.new_at + s.config.fast_interval
-            if topic in s.subscriptions.new
+            self._subscriptions.new_at + self._config.fast_interval
+            if topic in self._subscriptions.new
             else None
         )
-        s.schedule.add(Why.WAITED, topic, now, at)
+        self._schedule.add(Why.WAITED, topic, now, at)
 
     def call(self, now: float, call: OtherRequest, deadline: float | None = None) -> int:
         """Sends another request to the least loaded node; returns a waiter.
 
         It ends with the version and the body of the answer, or with the error of its link.
         """
-        number = next(self._s.numbers)
+        number = self._output.number()
         limit = math.inf if deadline is None else deadline
-        self._s.waiters.add(Waiter(number, limit, call=call))
+        self._waiters.add(Waiter(number, limit, call=call))
         if self._is_closed:
-            self._s.waiters.finish(number, self._s.closed_error())
+            self._waiters.finish(number, _closed())
         return number
 
     def cancel(self, waiter: int, now: float) -> None:
         """Ends a waiter without a Finish; a refresh is still asked for, a need is taken back."""
-        topic = self._s.waiters.topic_of(waiter)
-        if self._s.waiters.remove(waiter) and topic is not None:
+        topic = self._waiters.topic_of(waiter)
+        if self._waiters.remove(waiter) and topic is not None:
             self._gave_up(topic, now)
 
     def _gave_up(self, topic: str, now: float) -> None:
         """Takes back the need of waits that were in vain; the cache keeps what it knows."""
-        s = self._s
-        if s.waiters.waits_for(topic) or not s.subscriptions.take_back(topic, now):
+        if self._waiters.waits_for(topic) or not self._subscriptions.take_back(topic, now):
             return
-        s.unknown.pop(topic, None)
-        s.complaints.forget(lambda name: name == topic)
-        s.schedule.forget([topic])
-        s.suspects.forget(now)
-        s.is_changed = True
+        self._complaints.forget(lambda name: name == topic)
+        self._schedule.forget([topic])
+        self._suspects.forget(now)
+        self._scan.forget([topic])
 
     # ---- from the application: complaints ----
 
@@ -560,22 +596,20 @@ class Policy:
         Codes other than those of Kafka's InvalidMetadataException do nothing, nor does a topic of
         topic.blacklist. Raises InvalidTopicError for a name that Kafka refuses.
         """
-        s = self._s
-        if self._is_closed or not s.subscriptions.check([topic]):
+        if self._is_closed or not self._subscriptions.check([topic]):
             return
-        if s.complaints.unavailable(topic, partition, code, now):
+        if self._complaints.unavailable(topic, partition, code, now):
             self._complained(topic, partition, now)
 
     def epoch_seen(self, topic: str, partition: int, epoch: int, now: float) -> None:
         """Takes a leader epoch that the application saw; does nothing unless it is newer."""
-        if not self._is_closed and self._s.complaints.epoch_seen(topic, partition, epoch, now):
+        if not self._is_closed and self._complaints.epoch_seen(topic, partition, epoch, now):
             self._complained(topic, partition, now)
 
     def _complained(self, topic: str, partition: int, now: float) -> None:
-        s = self._s
-        s.schedule.add(Why.COMPLAINT, topic, now)
-        until = s.elections.open(topic, now, lambda each: each.partition == partition)
-        s.schedule.hurry(topic, now, until)
+        self._schedule.add(Why.COMPLAINT, topic, now)
+        until = self._elections.open(topic, now, lambda each: each.partition == partition)
+        self._schedule.hurry(topic, now, until)
 
     def leader_hint(
         self,
@@ -591,24 +625,23 @@ class Policy:
 
         The arguments, the result and the errors are those of MetadataCache.apply_leader_hint().
         """
-        s = self._s
-        applied = s.cache.apply_leader_hint(
+        applied = self._cache.apply_leader_hint(
             topic, partition, leader, leader_epoch, node, topic_id=topic_id
         )
         if applied.changed and not self._is_closed:
             name = topic
             if not isinstance(name, str):
-                found = s.cache.topic_by_id(name, None, allow_stale=True)
+                found = self._cache.topic_by_id(name, None, allow_stale=True)
                 name = found.name if found is not None else ""
             if name:
-                s.schedule.add(Why.ONCE, name, now, s.gate.after_one(now))
+                self._schedule.add(Why.ONCE, name, now, self._gate.after_one(now))
         return applied
 
     # ---- from the application: the rest ----
 
     def least_loaded(self, now: float) -> Node | None:
         """Returns the node that a request would go to now; None if no link is ready for one."""
-        link = self._s.nodes.pick(now, Wish())
+        link = self._nodes.pick(now, Wish())
         return None if link is None else link.server.node
 
     def close(self, now: float) -> None:
@@ -619,27 +652,23 @@ class Policy:
         if self._is_closed:
             return
         self._is_closed = True
-        s = self._s
-        s.waiters.fail_all(s.closed_error())
-        for flight in s.flights.metadata():
+        self._waiters.fail_all(_closed())
+        for flight in self._flights.metadata():
             if flight.request is not None:
-                s.cache.apply_failure(flight.request)
-            s.flights.end(flight)
-        for link in list(s.nodes.links.values()):
-            s.actions.append(Close(link.number, "the client is closed"))
-            s.nodes.close(link)
-        s.unanswered.clear()
+                self._cache.apply_failure(flight.request)
+            self._flights.end(flight)
+        for link in list(self._nodes.links.values()):
+            self._output.do(Close(link.number, "the client is closed"))
+            self._nodes.close(link)
 
     def take_events(self) -> list[Event]:
         """Returns what happened since the last call, in order."""
-        events = list(self._s.events)
-        self._s.events.clear()
-        return events
+        return self._output.take_events()
 
     @property
     def is_holding(self) -> bool:
         """Whether outcomes of calls are held: they may end with an error of Identity instead."""
-        return self._s.waiters.is_holding
+        return self._waiters.is_holding
 
     # ---- poll ----
 
@@ -648,8 +677,7 @@ class Policy:
 
         That time is later than `now`.
         """
-        s = self._s
-        s.next_poll = math.inf
+        self._output.begin()
         if not self._is_closed:
             self._end_what_is_over(now)
             self._rebootstrap(now)
@@ -662,12 +690,10 @@ class Policy:
             self._identity.run(now)
             self._rebootstrap(now)
             self._connecting.run(now)
-            if not s.nodes.links:  # nothing can end a wait before the next attempt
-                s.waiters.fail_late()
-            s.later(s.waiters.deadline)
-        actions = tuple(s.actions)
-        s.actions.clear()
-        return Poll(actions, max(s.next_poll, math.nextafter(now, math.inf)))
+            if not self._nodes.links:  # nothing can end a wait before the next attempt
+                self._waiters.fail_late()
+            self._output.later(self._waiters.deadline)
+        return self._output.take(now)
 
     def _not_there(self, waiter: Waiter) -> str:
         """Returns what did not happen in time, for the error of a waiter."""
@@ -676,80 +702,75 @@ class Policy:
         what = f"topic {waiter.topic!r}"
         if waiter.partition is not None:
             what = f"partition {waiter.partition} of {what}"
-        known = self._s.cache.state(waiter.topic, waiter.partition)
+        known = self._cache.state(waiter.topic, waiter.partition)
         if known in (NOT_CACHED, WAITING):
             known = self._scan.last_error(waiter.topic) or known
         return f"{what} was not available ({error_name(5 if known == NO_LEADER else known)})"
 
     def _is_unknown(self, topic: str) -> bool:
         """Returns whether the newest answer about a topic is that there is none."""
-        known = self._s.cache.state(topic)
+        known = self._cache.state(topic)
         if known in (NOT_CACHED, WAITING):
             known = self._scan.last_error(topic) or known
         return known in (UNKNOWN_TOPIC, 3)
 
     def _end_what_is_over(self, now: float) -> None:
         """Ends what has waited for too long: calls, links, complaints, idle topics."""
-        s = self._s
-        for waiter in s.waiters.expired(now):
-            late = s.timed_out(self._not_there(waiter))
+        for waiter in self._waiters.expired(now):
+            late = self._nodes.timed_out(self._not_there(waiter), self._connecting.has_succeeded)
             if waiter.topic is not None and self._is_unknown(waiter.topic):
                 late.__cause__ = UnknownTopicError(f"no broker knows the topic {waiter.topic!r}")
-            s.waiters.finish(waiter.number, late)
+            self._waiters.finish(waiter.number, late)
             if waiter.topic is not None:
-                s.subscriptions.touch(waiter.topic, now)
+                self._subscriptions.touch(waiter.topic, now)
                 self._gave_up(waiter.topic, now)
-        for link in list(s.nodes.links.values()):
-            deadline = link.deadline(s.config.socket_timeout)
+        for link in list(self._nodes.links.values()):
+            deadline = link.deadline(self._config.socket_timeout)
             if now < deadline:
-                s.later(deadline)
+                self._output.later(deadline)
                 continue
             what = "answer" if link.is_ready else "connection"
             error = RequestTimedOutError(f"there was no {what} in time")
-            s.actions.append(Close(link.number, str(error)))
+            self._output.do(Close(link.number, str(error)))
             self._lose(link, now, error)
-        for name in s.complaints.expire(now):
-            s.schedule.drop(Why.COMPLAINT, name)
-        s.later(s.complaints.ends_at)
+        for name in self._complaints.expire(now):
+            self._schedule.drop(Why.COMPLAINT, name)
+        self._output.later(self._complaints.ends_at)
         self._end_idle(now)
 
     def _end_idle(self, now: float) -> None:
-        s = self._s
-        if s.subscriptions.idle_at <= now:
-            held = set(s.cache.resolved())
-            idle = s.subscriptions.take_idle(now, lambda n: n in held or s.waiters.waits_for(n))
+        if self._subscriptions.idle_at <= now:
+            held = set(self._cache.resolved())
+            idle = self._subscriptions.take_idle(
+                now, lambda n: n in held or self._waiters.waits_for(n)
+            )
             if idle:
                 self._forgotten(idle, now)
-        s.later(s.subscriptions.idle_at)
+        self._output.later(self._subscriptions.idle_at)
 
     def _send_calls(self, now: float) -> None:
-        s = self._s
-        for waiter in s.waiters.unsent_calls():
-            link = s.nodes.pick(now, Wish())
+        for waiter in self._waiters.unsent_calls():
+            link = self._nodes.pick(now, Wish())
             if link is None or waiter.call is None:
                 self._connecting.wish(Wish())
                 return
             waiter.is_sent = True
             flight = Flight(RequestKind.CALL, "call", 0, math.inf, waiter=waiter.number)
-            number = next(s.numbers)
-            s.flights.add(flight, Attempt(number, link, waiter.call, now))
-            s.unanswered[number] = link
-            s.nodes.sent(link, now)
-            s.actions.append(
-                Send(link.number, number, waiter.call, RequestKind.CALL, "call", False)
-            )
-            s.later(now + s.config.socket_timeout)
+            number = self._output.number()
+            self._flights.add(flight, Attempt(number, link, waiter.call, now))
+            self._nodes.sent(number, link, now)
+            self._output.do(Send(link.number, number, waiter.call, RequestKind.CALL, "call", False))
+            self._output.later(now + self._config.socket_timeout)
 
     def _rebootstrap(self, now: float) -> None:
         """Goes back to the bootstrap servers if it is time."""
-        s = self._s
         cause = self._connecting.rebootstrap_cause(now, self._requests.is_asking)
         if cause is None:
             return
         error = RequestTimedOutError(f"the client goes back to the bootstrap servers: {cause}")
         for link in self._connecting.rebootstrap(now, cause):
-            s.actions.append(Close(link.number, f"rebootstrap: {cause}"))
-            s.nodes.close(link)
+            self._output.do(Close(link.number, f"rebootstrap: {cause}"))
+            self._nodes.close(link)
             self._end_requests(link, now, error)
         self._is_down = False
         self._requests.want_full("rebootstrap", urgent=True)
@@ -770,26 +791,30 @@ class Policy:
         - `reconnects`: the connections to an address after its first one, of all nodes.
         - `wrong_clusters`: the cluster ids of servers that are of another cluster, by "host:port".
         """
-        s = self._s
         refreshes: dict[str, dict[str, int]] = {}
-        for (reason, result), count in s.counts.items():
+        for (reason, result), count in self._requests.counts.items():
             refreshes.setdefault(reason, dict.fromkeys(_RESULTS, 0))[result] = count
         return {
-            "nodes": {each.node.id: _node_stats(each) for each in s.nodes.known()},
+            "nodes": {each.node.id: _node_stats(each) for each in self._nodes.known()},
             "refreshes": refreshes,
-            "last_try": s.last_try,
-            "last_success": s.last_success,
-            "due": len(s.schedule),
-            "needed": len(s.subscriptions),
-            "unknown": len(s.unknown),
-            "waiters": len(s.waiters),
+            "last_try": self._requests.last_try,
+            "last_success": self._last_success,
+            "due": len(self._schedule),
+            "needed": len(self._subscriptions),
+            "unknown": self._scan.unknown,
+            "waiters": len(self._waiters),
             "refreshes_due": self._requests.due,
-            "suspects": s.suspects.ids(),
-            "rebootstraps": s.totals["rebootstraps"],
-            "reconnects": s.totals["reconnects"],
-            "late_answers": s.totals["late answers"],
+            "suspects": self._suspects.ids(),
+            "rebootstraps": self._connecting.rebootstraps,
+            "reconnects": self._nodes.reconnects,
+            "late_answers": self._late_answers,
             "wrong_clusters": self._identity.others(),
         }
+
+
+def _closed() -> Error:
+    """Returns the error of a wait that close() ends."""
+    return Error("the client is closed")
 
 
 def _metadata(attempt: Attempt) -> Request:

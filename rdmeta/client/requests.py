@@ -26,29 +26,36 @@ names go to newer brokers only, unless allow.auto.create.topics is set.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
+from random import Random
 from typing import TypeAlias
 from uuid import UUID
 
+from rdmeta._core import MetadataCache
 from rdmeta.client.actions import Problem, RequestKind, Send
-from rdmeta.client.backoff import JITTER, jittered
+from rdmeta.client.backoff import JITTER, Budget, Gate, jittered
 from rdmeta.client.cache_scan import CacheScan
 from rdmeta.client.connecting import Connecting
-from rdmeta.client.flights import LONGEST_HEDGE, Attempt, Flight
-from rdmeta.client.nodes import Link, Wish, addresses
-from rdmeta.client.retry_schedule import Why
-from rdmeta.client.state import State
-from rdmeta.client.waiting_calls import Scope, Want
+from rdmeta.client.flights import LONGEST_HEDGE, Attempt, Flight, Flights
+from rdmeta.client.nodes import Link, Nodes, Wish, addresses
+from rdmeta.client.poll_output import PollOutput
+from rdmeta.client.retry_schedule import RetrySchedule, Why
+from rdmeta.client.subscriptions import Subscriptions
+from rdmeta.client.suspects import Suspects
+from rdmeta.client.waiting_calls import Scope, Waiters, Want, Wants
+from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.errors import UnsupportedVersionError
-from rdmeta.model import ALL, All
-
-__all__ = ["Requests"]
+from rdmeta.model import ALL, All, Applied
 
 # A FULL of up to so many topics goes before NAMES, and covers them.
 SMALL = 1000
 BROKERS_INTERVAL = 10.0
+# The budget: so many requests at once, then one per share of retry.backoff.max.ms.
+BURST = 8
+BUDGET_SHARE = 0.8
 # The shortest time between two requests for elections, in fast intervals.
 HURRIED_SHARE = (1 - JITTER) / (1 + JITTER)
 FIRST_WITHOUT_CREATION = 4
@@ -70,10 +77,34 @@ class _Full:
 class Requests:
     """Decides about requests of Metadata."""
 
-    def __init__(self, state: State, connecting: Connecting, scan: CacheScan) -> None:
-        self._s = state
-        self._scan = scan
-        self._connecting = connecting
+    def __init__(
+        self,
+        cache: MetadataCache,
+        config: Config,
+        random: Random,
+        output: PollOutput,
+        *,
+        nodes: Nodes,
+        subscriptions: Subscriptions,
+        schedule: RetrySchedule,
+        waiters: Waiters,
+        wants: Wants,
+        suspects: Suspects,
+        gate: Gate,
+        flights: Flights,
+        connecting: Connecting,
+        scan: CacheScan,
+    ) -> None:
+        self._cache, self._config, self._random, self._output = cache, config, random, output
+        self._nodes, self._subscriptions, self._schedule = nodes, subscriptions, schedule
+        self._waiters, self._wants, self._suspects = waiters, wants, suspects
+        self._gate, self._flights, self._connecting, self._scan = gate, flights, connecting, scan
+        self._budget = Budget(BURST, BUDGET_SHARE * config.retry_backoff_max)
+        # The requests by reason and result (sent, hedged, answered, failed), and the last one's
+        # time, for stats().
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.last_try: float | None = None
+        self._topics_in_all = 0  # the topics of the last all-topics answer
         self._full: _Full | None = None
         # The reason of a full refresh without the names that were in flight. If their request
         # fails, they are still to be refreshed.
@@ -89,7 +120,7 @@ class Requests:
         self._around: frozenset[Address] = frozenset()
         # When a request of NAMES may leave that elections want.
         self._hurried_opens = -math.inf
-        self._names_min = 0 if state.config.allow_auto_create else FIRST_WITHOUT_CREATION
+        self._names_min = 0 if config.allow_auto_create else FIRST_WITHOUT_CREATION
 
     # ---- what is wanted ----
 
@@ -110,33 +141,33 @@ class Requests:
     @property
     def due(self) -> int:
         """How many refreshes wait for a request."""
-        return len(self._s.wants) + (self._full is not None)
+        return len(self._wants) + (self._full is not None)
 
     @property
     def is_asking(self) -> bool:
         """Whether there is anything to ask for, or a request without an answer."""
-        s = self._s
-        wanted = self._full is not None or len(s.wants) or s.subscriptions.new
-        return bool(wanted or s.flights.metadata() or len(s.schedule) or len(s.suspects))
+        wanted = self._full is not None or len(self._wants) or self._subscriptions.new
+        return bool(
+            wanted or self._flights.metadata() or len(self._schedule) or len(self._suspects)
+        )
 
     def periodic(self, now: float) -> None:
         """Makes the periodic refresh due when its time has come."""
-        if self._brokers_alone_since is not None and not self._s.subscriptions.is_empty:
-            self._schedule(self._brokers_alone_since)  # topics do not wait for as long
+        if self._brokers_alone_since is not None and not self._subscriptions.is_empty:
+            self._schedule_periodic(self._brokers_alone_since)  # topics do not wait for as long
         if now >= self._periodic_at:
             self._periodic_at = math.inf
             self.want_full("interval", periodic=True)
-        self._s.later(self._periodic_at)
+        self._output.later(self._periodic_at)
 
-    def _schedule(self, now: float) -> None:
-        s = self._s
-        if s.config.refresh_interval is None:
+    def _schedule_periodic(self, now: float) -> None:
+        if self._config.refresh_interval is None:
             return
-        is_alone = s.subscriptions.is_empty
+        is_alone = self._subscriptions.is_empty
         self._brokers_alone_since = now if is_alone else None
         shortest = BROKERS_INTERVAL if is_alone else 0.0
-        interval = max(s.config.refresh_interval, shortest)
-        self._periodic_at = now + jittered(interval, s.random)
+        interval = max(self._config.refresh_interval, shortest)
+        self._periodic_at = now + jittered(interval, self._random)
 
     # ---- the order ----
 
@@ -156,31 +187,30 @@ class Requests:
     def _is_starved(self, now: float) -> bool:
         """Returns whether fast topics have taken the budget of a full refresh for too long."""
         held = min(self._held.values(), default=math.inf)
-        return now >= held + self._s.config.retry_backoff_max
+        return now >= held + self._config.retry_backoff_max
 
     def _full_covers_fast(self) -> bool:
         """Returns whether a small full refresh has every topic of the fast schedule."""
-        s = self._s
-        if s.subscriptions.wants_all:
-            return s.topics_in_all <= SMALL
-        return s.subscriptions.most_names <= SMALL and all(
-            name in s.subscriptions for name in s.schedule.names()
+        if self._subscriptions.wants_all:
+            return self._topics_in_all <= SMALL
+        return self._subscriptions.most_names <= SMALL and all(
+            name in self._subscriptions for name in self._schedule.names()
         )
 
     def _is_free(self, kind: RequestKind) -> bool:
-        return self._s.flights.of_kind(kind) is None
+        return self._flights.of_kind(kind) is None
 
     def _may_leave(self, now: float, opens: float, is_free_of_charge: bool = False) -> bool:
         """Returns whether a request may leave that must wait until `opens`, and for the budget."""
-        at = opens if is_free_of_charge else max(opens, self._s.budget.opens)
+        at = opens if is_free_of_charge else max(opens, self._budget.opens)
         if at <= now:
             return True
-        self._s.later(at)
+        self._output.later(at)
         return False
 
     def _link(self, now: float, wish: Wish) -> Link | None:
         """Returns a link that fits; without one, or with an orphan only, it wishes for one."""
-        link = self._s.nodes.pick(now, wish)
+        link = self._nodes.pick(now, wish)
         if link is None or link.is_orphan:
             self._connecting.wish(wish)
         return link
@@ -188,21 +218,23 @@ class Requests:
     # ---- NEW ----
 
     def _ask_new(self, now: float) -> None:
-        s = self._s
-        if not s.subscriptions.new or not self._is_free(RequestKind.NEW):
+        if not self._subscriptions.new or not self._is_free(RequestKind.NEW):
             return
-        if now < s.subscriptions.new_at:
-            s.later(s.subscriptions.new_at)
+        if now < self._subscriptions.new_at:
+            self._output.later(self._subscriptions.new_at)
             return
-        names, unkept = list(s.subscriptions.new), s.subscriptions.unkept()
+        names, unkept = list(self._subscriptions.new), self._subscriptions.unkept()
         if self._is_too_old(now, names):
             return
         link = self._link(now, Wish(self._names_min))
         if link is None:
             return
-        to_ask = (*self._to_ask(unkept), *s.cache.hint(self._not_in_flight(names), ttl=self._ttl()))
-        s.subscriptions.sent(names)
-        s.schedule.asked(to_ask, now)
+        to_ask = (
+            *self._to_ask(unkept),
+            *self._cache.hint(self._not_in_flight(names), ttl=self._ttl()),
+        )
+        self._subscriptions.sent(names)
+        self._schedule.asked(to_ask, now)
         if to_ask:
             self._send(
                 now,
@@ -214,10 +246,9 @@ class Requests:
     # ---- FULL and BROKERS ----
 
     def _ask_full(self, now: float) -> None:
-        s = self._s
-        wants = s.wants.whole(Scope.NEEDED, Scope.ALL)
-        wants_all = s.subscriptions.wants_all or any(want.scope is Scope.ALL for want in wants)
-        if s.subscriptions.is_empty and not wants_all:
+        wants = self._wants.whole(Scope.NEEDED, Scope.ALL)
+        wants_all = self._subscriptions.wants_all or any(want.scope is Scope.ALL for want in wants)
+        if self._subscriptions.is_empty and not wants_all:
             self._not_waiting(RequestKind.FULL)  # _ask_brokers() serves it
             return
         full, lowest = self._full, 0 if wants_all else self._names_min
@@ -227,40 +258,39 @@ class Requests:
         reason = full.reason if full is not None else "refresh"
         is_periodic = full is not None and full.is_periodic
         self._full = None
-        self._schedule(now)
-        s.suspects.asked(s.subscriptions.__contains__, now)
+        self._schedule_periodic(now)
+        self._suspects.asked(self._subscriptions.__contains__, now)
         if wants_all:
-            s.schedule.asked(self._served(s.schedule.names()), now)
+            self._schedule.asked(self._served(self._schedule.names()), now)
             flight = self._flight(RequestKind.FULL, reason, ALL)
         else:
             flight = self._names_flight(RequestKind.FULL, reason, self._needed_to_ask(now, wants))
-        if not wants_all and len(flight.asked) < s.subscriptions.most_names:
+        if not wants_all and len(flight.asked) < self._subscriptions.most_names:
             self._left_out = reason
         if flight.topics:
-            s.wants.take(wants, flight.covered)
+            self._wants.take(wants, flight.covered)
             self._send(now, link, flight, is_free_of_charge=is_periodic)
         if not wants_all:
             self._leave_the_rest(flight, wants)
 
     def _ask_brokers(self, now: float) -> None:
-        s = self._s
-        full = self._full if s.subscriptions.is_empty else None
-        scopes = (Scope.BROKERS, Scope.NEEDED) if s.subscriptions.is_empty else (Scope.BROKERS,)
-        wants = s.wants.whole(*scopes)
+        full = self._full if self._subscriptions.is_empty else None
+        scopes = (Scope.BROKERS, Scope.NEEDED) if self._subscriptions.is_empty else (Scope.BROKERS,)
+        wants = self._wants.whole(*scopes)
         if full is None and not wants:
             self._not_waiting(RequestKind.BROKERS)
             return
         # Metadata v0 cannot ask for the brokers alone: it gets all topics with them.
-        topics: Topics = ALL if s.nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
+        topics: Topics = ALL if self._nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
         lowest = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
         link = self._full_link(now, RequestKind.BROKERS, full, wants, lowest)
         if link is None:
             return
         if full is not None:
             self._full = None
-            self._schedule(now)
+            self._schedule_periodic(now)
         flight = self._flight(RequestKind.BROKERS, full.reason if full else "refresh", topics)
-        s.wants.take(wants, flight.covered)
+        self._wants.take(wants, flight.covered)
         self._send(now, link, flight, is_free_of_charge=full is not None and full.is_periodic)
 
     def _full_link(
@@ -271,13 +301,13 @@ class Requests:
             self._not_waiting(kind)
             return None
         is_periodic = full is not None and full.is_periodic
-        opens = self._s.gate.opens_after_failures if is_periodic else self._promise(kind)
+        opens = self._gate.opens_after_failures if is_periodic else self._promise(kind)
         if full is not None and full.is_urgent:
             opens = -math.inf
         if opens <= now:
             self._held.setdefault(kind, now)
         if not self._may_leave(now, opens, is_periodic):
-            if not self._s.nodes.is_any_ready:
+            if not self._nodes.is_any_ready:
                 self._connecting.wish(Wish(min_version))  # the link takes time as well
             return None
         if min_version == self._names_min and self._is_too_old(now, (), wants):
@@ -298,15 +328,16 @@ class Requests:
         Answers to other requests move the gate. They do not put it off: topics that are asked for
         again and again would hold it up for as long.
         """
-        return min(self._promised.setdefault(kind, self._s.gate.opens), self._s.gate.opens)
+        return min(self._promised.setdefault(kind, self._gate.opens), self._gate.opens)
 
     def _needed_to_ask(self, now: float, wants: list[Want]) -> tuple[str, ...]:
         """Returns the needed names, without those that are in flight unless a want forces them."""
-        s = self._s
-        names = s.subscriptions.names()
-        to_ask = self._to_ask(names, [name for name in _again(wants) if name in s.subscriptions])
-        s.subscriptions.sent(names)
-        s.schedule.asked(self._served(to_ask), now)
+        names = self._subscriptions.names()
+        to_ask = self._to_ask(
+            names, [name for name in _again(wants) if name in self._subscriptions]
+        )
+        self._subscriptions.sent(names)
+        self._schedule.asked(self._served(to_ask), now)
         return to_ask
 
     def _served(self, names: Collection[str]) -> Collection[str]:
@@ -316,36 +347,39 @@ class Requests:
         """
         if not self._around:
             return names
-        return [name for name in names if not self._s.schedule.why(name) & Why.ABSENT]
+        return [name for name in names if not self._schedule.why(name) & Why.ABSENT]
 
     def _leave_the_rest(self, flight: Flight, wants: list[Want]) -> None:
         """Leaves to each want the names that were in flight before: NAMES asks for them later."""
-        names = self._s.subscriptions.names() if wants else []
+        names = self._subscriptions.names() if wants else []
         rest = [name for name in names if name not in flight.asked]
         for want in wants:
             want.whole, want.names = False, dict.fromkeys(rest)
-        self._s.wants.end()
+        self._wants.end()
 
     # ---- NAMES ----
 
     def _ask_names(self, now: float) -> None:
-        s = self._s
-        at = min(t for t in (s.schedule.next_at(), s.suspects.next_at(), math.inf) if t is not None)
-        wants = s.wants.named()
+        at = min(
+            t
+            for t in (self._schedule.next_at(), self._suspects.next_at(), math.inf)
+            if t is not None
+        )
+        wants = self._wants.named()
         if wants:
-            at = min(at, s.gate.opens)
+            at = min(at, self._gate.opens)
         if at == math.inf:
             self._around = frozenset()  # there is nothing to confirm
             return
         if not self._is_free(RequestKind.NAMES):
             return
-        hurried_at = min(s.schedule.hurried_at(now), s.suspects.hurried_at(now))
+        hurried_at = min(self._schedule.hurried_at(now), self._suspects.hurried_at(now))
         hurried_at = max(hurried_at, self._hurried_opens)
         is_hurried = hurried_at <= now
-        fast, suspects = s.schedule.due(now), s.suspects.due(now)
+        fast, suspects = self._schedule.due(now), self._suspects.due(now)
         if not is_hurried:
-            s.later(hurried_at)
-            if fast and not (suspects or wants) and s.schedule.all_hurry(fast):
+            self._output.later(hurried_at)
+            if fast and not (suspects or wants) and self._schedule.all_hurry(fast):
                 return
             if not self._may_leave(now, at):
                 return
@@ -366,31 +400,31 @@ class Requests:
         is_hurried: bool,
     ) -> None:
         """Asks for names, but for those that are in flight and not forced."""
-        s = self._s
         again = [n for want in wants for n in want.again if n in want.names]
         to_ask = dict.fromkeys(self._to_ask(names, again))
-        reason = s.schedule.label(to_ask) or ("suspect" if s.suspects.due(now) else "refresh")
+        reason = self._schedule.label(to_ask) or (
+            "suspect" if self._suspects.due(now) else "refresh"
+        )
         flight = self._names_flight(RequestKind.NAMES, reason, tuple(to_ask))
-        s.schedule.skip((name for name in names if name not in to_ask), now)
-        s.schedule.asked(to_ask, now)
-        s.suspects.asked(frozenset(names).__contains__, now)
+        self._schedule.skip((name for name in names if name not in to_ask), now)
+        self._schedule.asked(to_ask, now)
+        self._suspects.asked(frozenset(names).__contains__, now)
         if to_ask:
-            s.subscriptions.sent(to_ask)
+            self._subscriptions.sent(to_ask)
             self._around = frozenset()
             if is_hurried:
-                self._hurried_opens = now + HURRIED_SHARE * s.config.fast_interval
+                self._hurried_opens = now + HURRIED_SHARE * self._config.fast_interval
             self._send(now, link, flight, is_free_of_charge=is_hurried)
         elif wants:
-            s.later(now + s.config.retry_backoff_max)
+            self._output.later(now + self._config.retry_backoff_max)
 
     def _ask_ids(self, now: float) -> None:
-        s = self._s
-        want = next(iter(s.wants.whole(Scope.IDS)), None)
+        want = next(iter(self._wants.whole(Scope.IDS)), None)
         if want is None or not self._is_free(RequestKind.NAMES):
             return
-        if not self._may_leave(now, s.gate.opens):
+        if not self._may_leave(now, self._gate.opens):
             return
-        if s.nodes.speaks_none(FIRST_WITH_IDS):
+        if self._nodes.speaks_none(FIRST_WITH_IDS):
             error = UnsupportedVersionError(
                 f"no broker speaks Metadata v{FIRST_WITH_IDS}, which topic ids need"
             )
@@ -399,17 +433,16 @@ class Requests:
         link = self._link(now, Wish(FIRST_WITH_IDS))
         if link is not None:
             flight = self._flight(RequestKind.NAMES, "refresh", want.ids, FIRST_WITH_IDS)
-            s.wants.take([want], flight.covered)
+            self._wants.take([want], flight.covered)
             self._send(now, link, flight)
 
     # ---- brokers that create topics ----
 
     def _is_too_old(self, now: float, names: Collection[str], wants: Collection[Want] = ()) -> bool:
         """Returns whether no server can be asked for names; then the waits for them fail."""
-        s = self._s
-        if not self._names_min or not s.nodes.speaks_none(self._names_min):
+        if not self._names_min or not self._nodes.speaks_none(self._names_min):
             return False
-        if s.subscriptions.wants_all:
+        if self._subscriptions.wants_all:
             self._ask_all_instead(now, names)
             return True
         error = UnsupportedVersionError(
@@ -417,40 +450,38 @@ class Requests:
             " topic that they are asked for, unless allow.auto.create.topics is true"
         )
         for name in names:
-            for waiter in s.waiters.of_topic(name):
-                s.waiters.finish(waiter.number, error)
-        self._scan.unknown(names, now)
-        s.subscriptions.sent(names)
-        s.schedule.asked(names, now)
-        s.suspects.asked(frozenset(names).__contains__, now)
+            for waiter in self._waiters.of_topic(name):
+                self._waiters.finish(waiter.number, error)
+        self._scan.note_unknown(names, now)
+        self._subscriptions.sent(names)
+        self._schedule.asked(names, now)
+        self._suspects.asked(frozenset(names).__contains__, now)
         self._fail(wants, error)
         if not names:
             if self._full is not None:
                 self._full = None
-                self._schedule(now)
-            s.wants.add(Want(Scope.BROKERS, whole=True))
+                self._schedule_periodic(now)
+            self._wants.add(Want(Scope.BROKERS, whole=True))
         return True
 
     def _ask_all_instead(self, now: float, names: Collection[str]) -> None:
         """Makes a refresh of all topics due, since these cannot be asked for by name."""
-        s = self._s
-        self.want_full(s.schedule.label(names) or "refresh")
-        s.subscriptions.sent(names)
-        s.schedule.asked(names, now)
-        s.suspects.asked(frozenset(names).__contains__, now)
+        self.want_full(self._schedule.label(names) or "refresh")
+        self._subscriptions.sent(names)
+        self._schedule.asked(names, now)
+        self._suspects.asked(frozenset(names).__contains__, now)
         self._ask_full(now)
 
     def _fail(self, wants: Collection[Want], error: UnsupportedVersionError) -> None:
-        self._s.events.append(Problem(error, None, "the request cannot be sent"))
-        self._s.wants.fail(wants, error)
+        self._output.report(Problem(error, None, "the request cannot be sent"))
+        self._wants.fail(wants, error)
 
     # ---- hedges ----
 
     def _hedge(self, now: float) -> None:
-        s = self._s
-        for flight in s.flights.metadata():
+        for flight in self._flights.metadata():
             if now < flight.hedge_at:
-                s.later(flight.hedge_at)
+                self._output.later(flight.hedge_at)
                 continue
             links = [attempt.link for attempt in flight.attempts.values()]
             for link in links:
@@ -460,23 +491,23 @@ class Requests:
                 continue
             link_ = self._link(now, Wish(flight.min_version, numbers, addresses(links)))
             if link_ is not None:
-                s.flights.hedged(flight)
+                self._flights.hedged(flight)
                 self._send(now, link_, flight, is_hedge=True)
-            elif s.nodes.speaks_none(flight.min_version):
+            elif self._nodes.speaks_none(flight.min_version):
                 if now >= flight.brokers_at:
                     flight.brokers_at = now + LONGEST_HEDGE  # a newer broker may have come back
-                    s.wants.add(Want(Scope.BROKERS, whole=True))
-                s.later(flight.brokers_at)
+                    self._wants.add(Want(Scope.BROKERS, whole=True))
+                self._output.later(flight.brokers_at)
 
     # ---- sending ----
 
     def _ttl(self) -> float:
         """Returns how long a name is in flight at most; its flight ends it before."""
-        return 10 * self._s.config.socket_timeout
+        return 10 * self._config.socket_timeout
 
     def _to_ask(self, names: Collection[str], again: Collection[str] = ()) -> tuple[str, ...]:
         """Puts names in flight; returns those that were not, and those of `again` that were."""
-        hint, ttl = self._s.cache.hint, self._ttl()
+        hint, ttl = self._cache.hint, self._ttl()
         to_ask = hint(self._not_in_flight(names), ttl=ttl, force=True)
         if again:
             more = set(again).difference(to_ask)
@@ -488,7 +519,7 @@ class Requests:
 
         The cache's hints say the same, unless another writer's answer has ended them.
         """
-        busy = [flight.asked for flight in self._s.flights.metadata() if flight.asked]
+        busy = [flight.asked for flight in self._flights.metadata() if flight.asked]
         return [name for name in names if not any(name in each for each in busy)] if busy else names
 
     def _flight(
@@ -497,11 +528,11 @@ class Requests:
         """Returns the flight of a request that names no topics, or ids."""
         if min_version is None:
             min_version = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
-        return Flight(kind, reason, min_version, self._s.flights.hedge_after(kind), topics)
+        return Flight(kind, reason, min_version, self._flights.hedge_after(kind), topics)
 
     def _names_flight(self, kind: RequestKind, reason: str, names: tuple[str, ...]) -> Flight:
         """Returns the flight of a request by name."""
-        hedge_after = self._s.flights.hedge_after(kind)
+        hedge_after = self._flights.hedge_after(kind)
         return Flight(kind, reason, self._names_min, hedge_after, names, frozenset(names))
 
     def _send(
@@ -512,69 +543,69 @@ class Requests:
         is_free_of_charge: bool = False,
         is_hedge: bool = False,
     ) -> None:
-        s = self._s
-        request = s.cache.request(
-            flight.topics, allow_auto_create=s.config.allow_auto_create, reason=flight.reason
+        request = self._cache.request(
+            flight.topics, allow_auto_create=self._config.allow_auto_create, reason=flight.reason
         )
         if not is_hedge:
             flight.request = request
             self._cover(flight)
-        attempt = Attempt(next(s.numbers), link, request, now)
-        s.flights.add(flight, attempt)
-        s.unanswered[attempt.number] = link
-        s.nodes.sent(link, now)
+        attempt = Attempt(self._output.number(), link, request, now)
+        self._flights.add(flight, attempt)
+        self._nodes.sent(attempt.number, link, now)
         self._connecting.tried(now)
         if not is_free_of_charge:
-            s.budget.take(now)
+            self._budget.take(now)
         elif flight.kind not in (RequestKind.NEW, RequestKind.NAMES):
-            s.gate.begin_anew()  # it is the periodic refresh
-        s.last_try = now
-        s.counts[flight.reason, "hedged" if is_hedge else "sent"] += 1
-        s.actions.append(
+            self._gate.begin_anew()  # it is the periodic refresh
+        self.last_try = now
+        self.counts[flight.reason, "hedged" if is_hedge else "sent"] += 1
+        self._output.do(
             Send(link.number, attempt.number, request, flight.kind, flight.reason, is_hedge)
         )
-        s.later(flight.hedge_at)
+        self._output.later(flight.hedge_at)
 
     def _cover(self, flight: Flight) -> None:
         """Gives a flight what it asks for of each refresh."""
-        s = self._s
-        if not len(s.wants):
+        if not len(self._wants):
             return
-        all_needed = not s.subscriptions.wants_all and flight.asked.issuperset(
-            s.subscriptions.names()
+        all_needed = not self._subscriptions.wants_all and flight.asked.issuperset(
+            self._subscriptions.names()
         )
-        s.wants.cover(None if flight.topics is ALL else flight.asked, flight.covered, all_needed)
+        self._wants.cover(
+            None if flight.topics is ALL else flight.asked, flight.covered, all_needed
+        )
 
     # ---- outcomes ----
 
-    def succeeded(self, flight: Flight, now: float) -> None:
+    def succeeded(self, flight: Flight, applied: Applied, now: float) -> None:
         """Ends what an answer has covered."""
-        s = self._s
-        s.schedule.drop_each(Why.ONCE, s.schedule if flight.topics is ALL else flight.asked)
-        s.schedule.release(now)
-        s.wants.succeeded(flight.covered)
+        self.counts[flight.reason, "answered"] += 1
+        if flight.topics is ALL:
+            self._topics_in_all = applied.topics
+        self._schedule.drop_each(Why.ONCE, self._schedule if flight.topics is ALL else flight.asked)
+        self._schedule.release(now)
+        self._wants.succeeded(flight.covered)
         if self._is_free(RequestKind.NAMES) and self._is_free(RequestKind.NEW):
             self._left_out = None
 
     def failed(self, flight: Flight, now: float) -> None:
         """Takes back what a failed request was to cover."""
-        s = self._s
         if flight.request is not None:
-            s.cache.apply_failure(flight.request)
-        s.gate.failed(now)
-        s.counts[flight.reason, "failed"] += 1
-        s.wants.failed(flight.covered, s.subscriptions.__contains__)
+            self._cache.apply_failure(flight.request)
+        self._gate.failed(now)
+        self.counts[flight.reason, "failed"] += 1
+        self._wants.failed(flight.covered, self._subscriptions.__contains__)
         if flight.kind in (RequestKind.FULL, RequestKind.BROKERS):
             self.want_full(flight.reason)
         elif self._left_out is not None:
             self.want_full(self._left_out)
         if flight.kind is RequestKind.NEW:
-            self._scan.unknown(flight.asked, now)
+            self._scan.note_unknown(flight.asked, now)
             for name in flight.asked:
-                if name in s.subscriptions and name not in s.unknown:
-                    s.schedule.add(Why.ONCE, name, now, s.gate.opens)
-        s.schedule.release(now)
-        s.is_changed = True
+                if name in self._subscriptions and not self._scan.is_unknown(name):
+                    self._schedule.add(Why.ONCE, name, now, self._gate.opens)
+        self._schedule.release(now)
+        self._scan.is_changed = True
 
 
 def _again(wants: Collection[Want]) -> set[str]:

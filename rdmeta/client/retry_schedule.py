@@ -36,15 +36,6 @@ from rdmeta.model import Partition
 if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
 
-__all__ = [
-    "ELECTION_S",
-    "Elections",
-    "RetrySchedule",
-    "Rules",
-    "Schedule",
-    "Why",
-]
-
 ELECTION_S = 15.0
 MANY = 1000
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from rdmeta.net.describe_configs import TopicConfig
     from rdmeta.net.describe_quorum import Quorum
 
-__all__ = ["Refreshed", "Shell", "WaitingCall", "names_of", "nothing"]
-
 R = TypeVar("R")
 
 Refreshed: TypeAlias = "None | str | All | Collection[str] | Collection[UUID]"

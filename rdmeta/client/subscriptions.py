@@ -28,8 +28,6 @@ from typing import TypeAlias
 from rdmeta.errors import ArgumentError, InvalidTopicError
 from rdmeta.model import ALL, All, topic_fault
 
-__all__ = ["Subscriptions", "Subscription", "literal_prefix"]
-
 TOGETHER = 0.01
 AGAIN = 10.0
 Subscription: TypeAlias = All | str | Collection[str] | None

@@ -24,8 +24,6 @@ from rdmeta.client.retry_schedule import Elections, Rules, Schedule
 if TYPE_CHECKING:
     from rdmeta._core import MetadataCache
 
-__all__ = ["Suspects"]
-
 SAMPLE = 100
 REMEMBERED = 30.0
 

@@ -26,8 +26,6 @@ from rdmeta.client.actions import Finish
 from rdmeta.client.driver import Act, Begin, Driver, closed
 from rdmeta.errors import Error
 
-__all__ = ["Daemon", "DriverThread", "Latch", "SLICE_S"]
-
 # A waiter looks again after this time: a signal just before a sleep does not interrupt it.
 SLICE_S = 0.05
 

@@ -29,15 +29,6 @@ from uuid import UUID
 from rdmeta.client.actions import Finish, OtherRequest
 from rdmeta.errors import Error
 
-__all__ = [
-    "Covered",
-    "Scope",
-    "Waiter",
-    "Waiters",
-    "Want",
-    "Wants",
-]
-
 
 @dataclass(eq=False)
 class Waiter:
@@ -74,7 +65,7 @@ class Waiters:
         self._by_topic: dict[str, dict[int, Waiter]] = {}
         self._deadlines: list[tuple[float, int]] = []
         # A failure of which no waiter has been told, because there was none.
-        self._untold: Error | None = None
+        self._unreported: Error | None = None
         self.is_holding = False
         self._held: dict[int, _Held] = {}
         # Whether no outcome has been handed out yet.
@@ -130,19 +121,19 @@ class Waiters:
     def fail_all(self, error: Error) -> None:
         """Ends every waiter with an error; without any, it keeps the error for fail_late()."""
         held, self._held = self._held, {}
-        self._untold = None if self._waiters or held else error
+        self._unreported = None if self._waiters or held else error
         self.finish_each(self._waiters, error)
         for number in held:
             self._finish(Finish(number, error, self._version()))
 
     def fail_late(self) -> None:
         """Ends the waiters that began after a failure with its error, if none was told of it."""
-        if self._untold is not None and self._waiters:
-            self.fail_all(self._untold)
+        if self._unreported is not None and self._waiters:
+            self.fail_all(self._unreported)
 
     def forget_failure(self) -> None:
         """Drops the failure of which no waiter has been told."""
-        self._untold = None
+        self._unreported = None
 
     # ---- outcomes that are held ----
 

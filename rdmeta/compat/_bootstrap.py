@@ -8,8 +8,6 @@ from collections.abc import Iterable
 
 from rdmeta.config.address import DEFAULT_PORT, shown
 
-__all__ = ["hosts_of"]
-
 
 def hosts_of(servers: str | Iterable[str], *, protocols: bool = False) -> list[tuple[str, int]]:
     """Returns the hosts and ports of "host[:port]": a list of these, or a str with commas.

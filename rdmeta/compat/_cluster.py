@@ -27,8 +27,6 @@ from rdmeta.errors import (
 )
 from rdmeta.model import Partition, Request, Topic, topic_fault
 
-__all__ = ["ClusterShape", "Named", "settle", "ignore"]
-
 log = logging.getLogger(__name__)
 
 # The errors of a lookup that finds no topic.

@@ -7,8 +7,6 @@ import time
 from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, Attached, MetadataCache, Reading
 from rdmeta.model import Partition, Topic
 
-__all__ = ["CODES", "answers", "image_of", "leader_of", "stale_topics", "wait"]
-
 # Kafka's codes for the states of a topic that cannot be used.
 CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
 

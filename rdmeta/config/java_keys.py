@@ -13,8 +13,6 @@ from typing import NamedTuple
 from rdmeta.config.jaas import read_jaas
 from rdmeta.config.option_table import JAVA_KEYS
 
-__all__ = ["Given", "translated"]
-
 
 class Given(NamedTuple):
     """A value that the user gave: under which name, and for which option."""

@@ -10,21 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-__all__ = [
-    "JAVA_KEYS",
-    "LIBRDKAFKA",
-    "LONGEST_PEM",
-    "LONGEST_TEXT",
-    "MECHANISMS",
-    "NOT_NEEDED",
-    "OPTIONS",
-    "REFUSED",
-    "JavaKey",
-    "Option",
-    "Refused",
-    "allowed",
-]
-
 LIBRDKAFKA = "librdkafka"
 CONFLUENT = "confluent-kafka"
 JAVA = "Java's producer"

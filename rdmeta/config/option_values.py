@@ -14,8 +14,6 @@ from collections.abc import Callable
 from rdmeta.config.option_table import LONGEST_PEM, LONGEST_TEXT, MECHANISMS, Option, allowed
 from rdmeta.config.secret import Secret
 
-__all__ = ["KINDS", "shown"]
-
 _FLAGS: dict[str | int, bool] = {
     **dict.fromkeys(("true", "t", "1", 1), True),
     **dict.fromkeys(("false", "f", "0", 0), False),

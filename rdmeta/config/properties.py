@@ -8,8 +8,6 @@ from collections.abc import Iterator
 
 from rdmeta.errors import ConfigError
 
-__all__ = ["read_properties"]
-
 _LARGEST = 1 << 20
 _PAIR = re.compile(r"((?:\\.|[^\\=:])+)[=:](.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)

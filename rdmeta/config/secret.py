@@ -7,8 +7,6 @@ from typing import Any, NoReturn
 
 from rdmeta.errors import ConfigError
 
-__all__ = ["Secret", "cause_of"]
-
 
 def cause_of(error: BaseException) -> str:
     """Returns the type of an exception that a user's callable raised, and the place.

@@ -12,8 +12,6 @@ from rdmeta.config.option_table import MECHANISMS, OPTIONS
 from rdmeta.config.secret import Secret
 from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
-__all__ = ["has_effect", "problems_of", "sasl_settings", "tls_settings", "unprotected"]
-
 _KEYS = {option.field: option.key for option in OPTIONS if option.area}
 _ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _METHOD = "sasl.oauthbearer.method"

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 
 from rdmeta.config.secret import Secret
 
-__all__ = ["OauthCallback", "OauthSettings", "SaslSettings", "TlsSettings"]
-
 OauthCallback: TypeAlias = Callable[[str], tuple[Any, ...]]
 """confluent-kafka's `oauth_cb`: from the text of sasl.oauthbearer.config to (token, expiry).
 

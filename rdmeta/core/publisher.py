@@ -18,10 +18,7 @@ import weakref
 from contextlib import suppress
 from numbers import Real
 from operator import index
-from types import TracebackType
 from typing import Any, Protocol
-
-__all__ = ["Publisher"]
 
 # The longest single wait for a change, so that the thread notices close() soon.
 _SLICE_S = 0.05
@@ -225,12 +222,7 @@ class Publisher:
     def __enter__(self) -> Publisher:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

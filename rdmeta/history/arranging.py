@@ -20,8 +20,6 @@ from typing import Generic, Protocol, TypeVar
 
 from rdmeta.history.schema import LONGEST
 
-__all__ = ["Arranged", "arrange", "order"]
-
 
 class Bad(Protocol):
     """A file that does not count, with the recording that its name tells."""
@@ -87,18 +85,18 @@ def arrange(
     lost: dict[tuple[str | None, str | None], list[Bad]] = {}
     for each in bad:
         lost.setdefault((each.cluster_id, each.session), []).append(each)
-    told: Arranged[File] = Arranged()
+    arranged: Arranged[File] = Arranged()
     for recording, group in groupby(sorted(files, key=order), key=lambda f: order(f)[:2]):
-        known = len(told.aside)
-        single = _without_copies(list(group), is_same, told)
-        chain = _uncovered(single, told)
-        aside: list[Bad] = [file for file, _ in told.aside[known:]]
-        told.files.extend(_whole(chain, aside + lost.get(recording, []), told))
-    return told
+        known = len(arranged.aside)
+        single = _without_copies(list(group), is_same, arranged)
+        chain = _uncovered(single, arranged)
+        aside: list[Bad] = [file for file, _ in arranged.aside[known:]]
+        arranged.files.extend(_whole(chain, aside + lost.get(recording, []), arranged))
+    return arranged
 
 
 def _without_copies(
-    group: list[File], is_same: Callable[[File, File], bool], told: Arranged[File]
+    group: list[File], is_same: Callable[[File, File], bool], arranged: Arranged[File]
 ) -> list[File]:
     """Returns one file of each name, unless two of them contradict each other."""
     single = []
@@ -109,11 +107,13 @@ def _without_copies(
         if differs:
             for each in (best, *others):
                 other = best if each is not best else differs[0]
-                told.aside.append((each, f"contradicts {other.path}"))
+                arranged.aside.append((each, f"contradicts {other.path}"))
             continue
         single.append(best)
         for each in others:
-            (told.covered if _is_later(best, each) else told.duplicates).append((each, best))
+            (arranged.covered if _is_later(best, each) else arranged.duplicates).append(
+                (each, best)
+            )
     return single
 
 
@@ -128,7 +128,7 @@ def _is_later(file: Member, other: Member) -> bool:
     return bool(file.since == file.until and file.observed_to > other.observed_to)
 
 
-def _uncovered(group: list[File], told: Arranged[File]) -> list[File]:
+def _uncovered(group: list[File], arranged: Arranged[File]) -> list[File]:
     """Returns the files whose rows no other file has."""
     widest = max((f for f in group if f.compacted is not None), key=lambda f: f.until, default=None)
     left: list[File] = []
@@ -136,7 +136,7 @@ def _uncovered(group: list[File], told: Arranged[File]) -> list[File]:
     for file in sorted(group, key=lambda f: (f.since, -f.until)):
         cover = widest if widest is not None and _within(file, widest) else longest
         if file is not widest and cover is not None and (cover is widest or _inside(file, cover)):
-            told.covered.append((file, cover))
+            arranged.covered.append((file, cover))
             continue
         left.append(file)
         if longest is None or file.until > longest.until:
@@ -153,7 +153,7 @@ def _within(file: Member, widest: Member) -> bool:
     return widest.since <= file.since and file.until <= widest.until
 
 
-def _whole(chain: list[File], bad: list[Bad], told: Arranged[File]) -> Iterator[File]:
+def _whole(chain: list[File], bad: list[Bad], arranged: Arranged[File]) -> Iterator[File]:
     """Yields the files from version 0 as far as they are unbroken; sets the others aside."""
     last: File | None = None
     for place, file in enumerate(chain):
@@ -162,9 +162,9 @@ def _whole(chain: list[File], bad: list[Bad], told: Arranged[File]) -> Iterator[
             yield file
             continue
         cause = _cause(last, file, bad)
-        told.aside.append((file, cause))
+        arranged.aside.append((file, cause))
         for behind in chain[place + 1 :]:
-            told.aside.append((behind, f"rests on {_name(file)}: {cause}"))
+            arranged.aside.append((behind, f"rests on {_name(file)}: {cause}"))
         return
 
 

@@ -14,19 +14,6 @@ from rdmeta.health import MIN_ISR
 from rdmeta.history.schema import CHANGE_SCHEMA, microseconds
 from rdmeta.model import Arrow
 
-__all__ = [
-    "ChangeRows",
-    "config",
-    "has_kind",
-    "rows_of",
-    "rows_until",
-    "single",
-    "stamped",
-    "topics_gone",
-    "topics_of",
-    "with_min_isr",
-]
-
 _STATE_AT_ONCE = "topic_added"
 
 

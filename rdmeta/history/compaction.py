@@ -16,13 +16,9 @@ import pyarrow.parquet as pq
 from rdmeta._atomic import AtomicFile, leftovers, sync_path
 from rdmeta.history.directory_scan import look
 from rdmeta.history.opening import HistoryFile, rows_in, rows_of_file, verify
-from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError
-
-__all__ = ["compact"]
+from rdmeta.history.schema import CHANGE_SCHEMA, GROUP_ROWS, FileName, Footer, HistoryError
 
 _log = logging.getLogger(__name__)
-
-_GROUP_ROWS = 122_880
 
 
 def compact(directory: str | os.PathLike[str]) -> list[Path]:
@@ -131,7 +127,7 @@ def _groups(files: Iterable[HistoryFile]) -> Iterator[pa.Table]:
         content = file.path.read_bytes()
         verify(file.path, content)
         waiting.append(rows_in(pa.BufferReader(content), len(content)))
-        if sum(map(len, waiting)) >= _GROUP_ROWS:
+        if sum(map(len, waiting)) >= GROUP_ROWS:
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:

@@ -28,24 +28,6 @@ from rdmeta.history.arranging import arrange
 from rdmeta.history.opening import HistoryFile, described, opened
 from rdmeta.history.schema import FileName, HistoryError
 
-__all__ = [
-    "INDEX_NAME",
-    "Found",
-    "Index",
-    "ListedFile",
-    "Quarantined",
-    "Recording",
-    "RecordingFilter",
-    "Stamp",
-    "bad",
-    "has_history_name",
-    "listed",
-    "listed_again",
-    "look",
-    "recordings_of",
-    "scan",
-]
-
 INDEX_NAME = ".rdmeta-index.json"
 _INDEX_FORMAT = 1
 _SETTLED_NS = 2_000_000_000
@@ -169,7 +151,7 @@ class RecordingFilter(NamedTuple):
         return cls(clusters, session, since, until)
 
     def has_name(self, path: str) -> bool:
-        """Returns whether a file may be wanted, by its name and its folder.
+        """Returns whether a file may be filter_, by its name and its folder.
 
         A folder day=YYYY-MM-DD has recordings of that day alone.
         """
@@ -185,7 +167,7 @@ class RecordingFilter(NamedTuple):
         return day is None or self.has_time(day, day + timedelta(days=1))
 
     def has_time(self, begin: datetime, end: datetime) -> bool:
-        """Returns whether a time is wanted, both ends included, or a part of it."""
+        """Returns whether a time is filter_, both ends included, or a part of it."""
         if self.until is not None and begin >= self.until:
             return False
         return self.since is None or end >= self.since
@@ -362,16 +344,18 @@ def look(
     return scan(Path(directory), RecordingFilter.of(cluster_id, session, since, until))
 
 
-def scan(root: Path, wanted: RecordingFilter, entries: Iterable[ListedFile] | None = None) -> Found:
-    """Returns what of a directory is wanted, as `look` does; `entries` are its files if known."""
+def scan(
+    root: Path, filter_: RecordingFilter, entries: Iterable[ListedFile] | None = None
+) -> Found:
+    """Returns what of a directory is filter_, as `look` does; `entries` are its files if known."""
     if not root.is_dir():
         raise HistoryError(f"{root}: not a directory")
-    if any(time is not None and time.tzinfo is None for time in (wanted.since, wanted.until)):
+    if any(time is not None and time.tzinfo is None for time in (filter_.since, filter_.until)):
         raise ValueError("since and until need a time zone, such as datetime.timezone.utc")
     there = listed(root) if entries is None else list(entries)
     known: dict[ListedFile, _Opened] = {}
     for _ in range(_LOOKS):
-        found = _look(root, there, wanted, known)
+        found = _look(root, there, filter_, known)
         faulty = [os.path.relpath(each.path, root) for each in found.quarantined]
         # A compaction removes files that another one covers: the reason may be that these are gone.
         before, there = there, listed_again(root, there, faulty)
@@ -391,18 +375,21 @@ def recordings_of(found: Iterable[HistoryFile]) -> list[Recording]:
     return sorted(made, key=lambda r: (r.cluster_id, r.observed_from, r.session))
 
 
-def _in_time(found: list[HistoryFile], wanted: RecordingFilter) -> list[HistoryFile]:
+def _in_time(found: list[HistoryFile], filter_: RecordingFilter) -> list[HistoryFile]:
     """Returns the files of the recordings that have a part in the time."""
     sessions = {
         recording.session
         for recording in recordings_of(found)
-        if wanted.has_time(recording.observed_from, recording.observed_to)
+        if filter_.has_time(recording.observed_from, recording.observed_to)
     }
     return [file for file in found if file.session in sessions]
 
 
 def _look(
-    root: Path, entries: list[ListedFile], wanted: RecordingFilter, known: dict[ListedFile, _Opened]
+    root: Path,
+    entries: list[ListedFile],
+    filter_: RecordingFilter,
+    known: dict[ListedFile, _Opened],
 ) -> Found:
     """Returns what the entries are; `known` are those that this look has opened, and gets more."""
     index = Index(root)
@@ -410,7 +397,7 @@ def _look(
     faults: list[Quarantined] = []
     for entry in entries:
         path, stamp, reason = entry
-        if not wanted.has_name(path):
+        if not filter_.has_name(path):
             index.keep(path)
             continue
         if stamp is None:
@@ -432,7 +419,7 @@ def _look(
     arranged = arrange(good, _is_same, faults)
     aside = [Quarantined(f.path, f.session, f.cluster_id, why) for f, why in arranged.aside]
     return Found(
-        _in_time(arranged.files, wanted),
+        _in_time(arranged.files, filter_),
         faults + aside,
         [copy for copy, _ in arranged.duplicates],
         [covered for covered, _ in arranged.covered],

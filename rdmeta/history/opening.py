@@ -25,21 +25,6 @@ from rdmeta.history.schema import (
     microseconds,
 )
 
-__all__ = [
-    "HistoryFile",
-    "Verified",
-    "claimed_by_texts",
-    "described",
-    "opened",
-    "opened_source",
-    "require_claim",
-    "require_size",
-    "rows_in",
-    "rows_of_file",
-    "verify",
-    "with_texts_coded",
-]
-
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")
 _TEXTS = ("source", "kind", "topic", "topic_id", "detail")

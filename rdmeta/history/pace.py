@@ -25,8 +25,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-__all__ = ["Pace", "Sight"]
-
 # The least limit: a distance within it is no gap at any pace.
 _LEAST_GAP_S = 60.0
 _TIMES_USUAL = 3

@@ -17,8 +17,6 @@ from rdmeta.history.opening import HistoryFile, rows_of_file
 from rdmeta.history.schema import CHANGE_SCHEMA, HistoryError
 from rdmeta.model import Change
 
-__all__ = ["OnError", "changes", "files", "read", "recordings"]
-
 _log = logging.getLogger(__name__)
 
 OnError = Literal["raise", "quarantine"]
@@ -67,8 +65,8 @@ def read(
     errors of `files`. With on_error="quarantine" it leaves out a file without whole rows, and what
     lies behind it in its recording. It logs a warning that names the file.
     """
-    wanted = RecordingFilter.of(cluster_id, session, since, until)
-    tables = list(_tables(directory, on_error, wanted))
+    filter_ = RecordingFilter.of(cluster_id, session, since, until)
+    tables = list(_tables(directory, on_error, filter_))
     return pa.concat_tables(tables) if tables else CHANGE_SCHEMA.empty_table()
 
 
@@ -88,19 +86,19 @@ def changes(
 
     The arguments and errors are those of `read`. One file's rows are in memory at a time.
     """
-    wanted = RecordingFilter.of(cluster_id, session, since, until)
-    for table in _tables(directory, on_error, wanted):
+    filter_ = RecordingFilter.of(cluster_id, session, since, until)
+    for table in _tables(directory, on_error, filter_):
         for batch in table.select(list(Change._fields)).to_batches():
             columns = (column.to_pylist() for column in batch.columns)
             yield from (_change(values) for values in zip(*columns, strict=True))
 
 
 def _files(
-    directory: str | os.PathLike[str], on_error: OnError, wanted: RecordingFilter
+    directory: str | os.PathLike[str], on_error: OnError, filter_: RecordingFilter
 ) -> list[HistoryFile]:
     if on_error not in ("raise", "quarantine"):
         raise ValueError(f'on_error is "raise" or "quarantine", not {on_error!r}')
-    found = scan(Path(directory), wanted)
+    found = scan(Path(directory), filter_)
     if on_error == "raise":
         _raise(found)
     return found.files
@@ -119,11 +117,11 @@ class _ReplacedError(HistoryError):
 
 
 def _tables(
-    directory: str | os.PathLike[str], on_error: OnError, wanted: RecordingFilter
+    directory: str | os.PathLike[str], on_error: OnError, filter_: RecordingFilter
 ) -> Iterator[pa.Table]:
-    for recording in recordings_of(_files(directory, on_error, wanted)):
+    for recording in recordings_of(_files(directory, on_error, filter_)):
         try:
-            yield from _of_recording(directory, list(recording.files), wanted)
+            yield from _of_recording(directory, list(recording.files), filter_)
         except HistoryError as error:
             if on_error == "raise":
                 raise
@@ -131,7 +129,7 @@ def _tables(
 
 
 def _of_recording(
-    directory: str | os.PathLike[str], files: list[HistoryFile], wanted: RecordingFilter
+    directory: str | os.PathLike[str], files: list[HistoryFile], filter_: RecordingFilter
 ) -> Iterator[pa.Table]:
     """Yields the rows of a recording's files that have a part in the time.
 
@@ -143,10 +141,10 @@ def _of_recording(
     while left:
         file = left[0]
         try:
-            if wanted.has_time(file.observed_from, file.observed_to):
+            if filter_.has_time(file.observed_from, file.observed_to):
                 rows = _rows_of(file)
                 if begin + file.rows > behind:
-                    yield _of_time(rows.slice(max(behind - begin, 0)), wanted)
+                    yield _of_time(rows.slice(max(behind - begin, 0)), filter_)
         except _ReplacedError:
             again = RecordingFilter.of(file.cluster_id, file.session)
             found = scan(Path(directory), again).files
@@ -175,8 +173,8 @@ def _rows_of(file: HistoryFile) -> pa.Table:
     return rows
 
 
-def _of_time(rows: pa.Table, wanted: RecordingFilter) -> pa.Table:
-    for bound, keeps in ((wanted.since, pc.greater_equal), (wanted.until, pc.less)):
+def _of_time(rows: pa.Table, filter_: RecordingFilter) -> pa.Table:
+    for bound, keeps in ((filter_.since, pc.greater_equal), (filter_.until, pc.less)):
         if bound is not None:
             scalar = pa.scalar(bound.astimezone(timezone.utc), rows["observed_at"].type)
             rows = rows.filter(keeps(rows["observed_at"], scalar))

@@ -28,7 +28,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 from uuid import uuid4
 
@@ -59,8 +58,6 @@ from rdmeta.history.schema import (
 )
 from rdmeta.history.writing import write_whole
 from rdmeta.model import Topic
-
-__all__ = ["MinIsrs", "OpenRecording", "Recorder"]
 
 _log = logging.getLogger(__name__)
 
@@ -122,10 +119,10 @@ class MinIsrs:
         A baseline of these topics, names with ids, is about to be written. Before it nothing was
         observed for a while, so that only an equal id says that a name is still the same topic.
         """
-        told = {topic: self._new[topic] for topic in self._new if topic in topics}
+        reported = {topic: self._new[topic] for topic in self._new if topic in topics}
         same = {topic for topic, id in self._ids.items() & topics.items() if id is not None}
-        self.forget(self._ids.keys() - same - told.keys())
-        for topic, value in told.items():
+        self.forget(self._ids.keys() - same - reported.keys())
+        for topic, value in reported.items():
             del self._new[topic], self._before[topic]
             self._keep(topic, topics[topic], value)
 
@@ -396,12 +393,7 @@ class Recorder:
     def __enter__(self) -> Recorder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def _take_waiting(self, after: Sight | None) -> int:
@@ -428,9 +420,9 @@ class Recorder:
         recording = self._recording
         if recording is None:
             return 0
-        told = self._min_isrs.rows(image, image.version, recording.observed_to)
-        recording.add(told, image.version, recording.observed_to)
-        return len(told)
+        rows = self._min_isrs.rows(image, image.version, recording.observed_to)
+        recording.add(rows, image.version, recording.observed_to)
+        return len(rows)
 
     def _continue(self, image: ObservedImage, sight: Sight) -> int | _End:
         """Adds the changes up to `image` to the recording; returns the number of rows.

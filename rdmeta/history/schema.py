@@ -25,17 +25,6 @@ import pyarrow as pa
 from rdmeta._change_table import COLUMNS
 from rdmeta.errors import Error
 
-__all__ = [
-    "CHANGE_SCHEMA",
-    "LONGEST",
-    "FileName",
-    "Footer",
-    "HistoryError",
-    "day_folder",
-    "microseconds",
-    "moment",
-]
-
 _TYPES = {
     "int32": pa.int32(),
     "int64": pa.int64(),
@@ -51,7 +40,10 @@ _NAME = re.compile(
     r"changes-(?P<cluster>.+)\.(?P<session>[0-9a-f-]{36})"
     r"\.(?P<since>\d{20})-(?P<until>\d{20})\.parquet"
 )
-_MOST = (1 << 63) - 1
+# The largest version, offset or number of rows.
+MOST_NUMBER = (1 << 63) - 1
+# The rows of a group of a Parquet file.
+GROUP_ROWS = 122_880
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # The longest time of one file, and between two files of a recording. A recorder writes a file each
 # few minutes. Each day of a recording makes a row of each partition, so years would make millions.
@@ -104,8 +96,8 @@ class FileName(NamedTuple):
         )
         if parsed.since > parsed.until:
             raise HistoryError("its name has an end version below its begin version")
-        if parsed.until > _MOST:
-            raise HistoryError(f"its name has a version above {_MOST}")
+        if parsed.until > MOST_NUMBER:
+            raise HistoryError(f"its name has a version above {MOST_NUMBER}")
         return parsed
 
 
@@ -202,6 +194,6 @@ def _number(text: str | None) -> int | None:
     if text is None:
         return None
     number = int(text)
-    if not 0 <= number <= _MOST:
+    if not 0 <= number <= MOST_NUMBER:
         raise ValueError(f"{number} is no number of microseconds or files")
     return number

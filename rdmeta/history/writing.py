@@ -9,8 +9,6 @@ import pyarrow.parquet as pq
 
 from rdmeta._atomic import AtomicFile, sync_path
 
-__all__ = ["write_whole"]
-
 
 def write_whole(path: Path, table: pa.Table) -> None:
     """Writes `table` under a name that readers ignore, syncs it, and renames it to `path`.

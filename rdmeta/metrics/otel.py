@@ -19,8 +19,6 @@ from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric, Samp
 if TYPE_CHECKING:
     from rdmeta.metrics.samples import AnyClient, MinIsrs
 
-__all__ = ["make"]
-
 
 class _Reading:
     """One reading of a client for all instruments of a collection.

@@ -19,8 +19,6 @@ from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric
 if TYPE_CHECKING:
     from rdmeta.metrics.samples import AnyClient, MinIsrs
 
-__all__ = ["made"]
-
 Family: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
 
 

@@ -20,18 +20,6 @@ if TYPE_CHECKING:
     AnyClient: TypeAlias = "Client | AsyncClient"
     MinIsrs: TypeAlias = "Callable[[Any], Mapping[str, int]]"
 
-__all__ = [
-    "CLUSTER",
-    "METRICS",
-    "TOPIC_METRICS",
-    "Metric",
-    "Samples",
-    "checked",
-    "clusters_of",
-    "names_of",
-    "read",
-]
-
 CLUSTER = "cluster"
 """The label that every series has first."""
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from numbers import Real
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from rdmeta.config.address import Address
@@ -21,8 +20,6 @@ from rdmeta.net.session import Response, Session, Wire
 
 if TYPE_CHECKING:
     from rdmeta.net.security import Prepared, Security
-
-__all__ = ["LOGIN_STAGGER", "STAGGER", "STEPS", "Connection", "Deadline", "Race"]
 
 STEPS = ("name", "tcp", "tls", "versions", "sasl")
 """The steps until a connection is ready, in their order: tls and sasl where they are configured."""
@@ -159,12 +156,7 @@ class Connection:
     def __enter__(self) -> Connection:
         return self
 
-    def __exit__(
-        self,
-        exc_type: type[BaseException] | None,
-        exc: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from _typeshed import WriteableBuffer
 
-__all__ = ["opener"]
-
 
 def opener(end: float, longest: int, context: ssl.SSLContext | None) -> OpenerDirector:
     """Returns an opener for one request, whose answer is over at `end` of time.monotonic().

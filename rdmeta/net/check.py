@@ -35,11 +35,9 @@ from rdmeta.errors import (
 from rdmeta.net import blocking_session
 from rdmeta.net.blocking_session import LOGIN_STAGGER, STAGGER, Connection, Deadline
 from rdmeta.net.fetch import is_in_vain, without_frames
+from rdmeta.net.handshake import METADATA
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Prepared, for_config
-from rdmeta.net.session import METADATA
-
-__all__ = ["STEPS", "CheckedServer", "check"]
 
 STEPS = (*blocking_session.STEPS, "metadata")
 """The steps of a check in their order; tls and sasl only where the configuration has them."""

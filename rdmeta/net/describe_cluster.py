@@ -11,16 +11,6 @@ from typing import NamedTuple
 from rdmeta.errors import UnsupportedVersionError, from_code
 from rdmeta.net.fields import FieldReader
 
-__all__ = [
-    "DESCRIBE_CLUSTER",
-    "HIGHEST",
-    "LOWEST",
-    "ClusterBroker",
-    "ClusterDescription",
-    "encode_request",
-    "parse_response",
-]
-
 DESCRIBE_CLUSTER = 60
 LOWEST, HIGHEST = 0, 2
 

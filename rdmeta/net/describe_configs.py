@@ -13,15 +13,6 @@ from typing import NamedTuple
 from rdmeta.errors import Error, MalformedError, UnsupportedVersionError, from_code
 from rdmeta.net.fields import FieldReader, encode_uvarint
 
-__all__ = [
-    "DESCRIBE_CONFIGS",
-    "HIGHEST",
-    "LOWEST",
-    "TopicConfig",
-    "encode_request",
-    "parse_response",
-]
-
 DESCRIBE_CONFIGS = 32
 LOWEST, HIGHEST = 1, 4
 

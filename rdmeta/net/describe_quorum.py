@@ -12,18 +12,6 @@ from uuid import UUID
 from rdmeta.errors import MalformedError, UnsupportedVersionError, from_code
 from rdmeta.net.fields import FieldReader
 
-__all__ = [
-    "DESCRIBE_QUORUM",
-    "HIGHEST",
-    "LOWEST",
-    "Quorum",
-    "QuorumListener",
-    "QuorumNode",
-    "QuorumReplica",
-    "encode_request",
-    "parse_response",
-]
-
 DESCRIBE_QUORUM = 55
 LOWEST, HIGHEST = 0, 2
 

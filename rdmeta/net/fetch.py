@@ -29,12 +29,9 @@ from rdmeta.errors import (
 from rdmeta.model import ALL, Advice, Applied, Broker, Request
 from rdmeta.net import describe_cluster
 from rdmeta.net.blocking_session import Connection, Deadline, Opening, Race
+from rdmeta.net.handshake import METADATA
 from rdmeta.net.resolve import FAMILIES
 from rdmeta.net.security import Security, for_config
-from rdmeta.net.session import METADATA
-
-__all__ = ["fetch", "is_in_vain", "without_frames"]
-
 
 # The settings without a configuration, by their names in Config, and the Security.
 _DEFAULTS: dict[str, Any] = {

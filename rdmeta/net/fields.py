@@ -13,14 +13,6 @@ from uuid import UUID
 
 from rdmeta.errors import MalformedError
 
-__all__ = [
-    "Call",
-    "FieldReader",
-    "RAW",
-    "Steps",
-    "encode_uvarint",
-]
-
 _INT8 = struct.Struct(">b")
 _INT16 = struct.Struct(">h")
 _UINT16 = struct.Struct(">H")

@@ -29,18 +29,6 @@ from rdmeta.net import sasl
 from rdmeta.net.fields import Call, FieldReader, Steps
 from rdmeta.net.sasl import Login
 
-__all__ = [
-    "API_VERSIONS",
-    "ApiVersions",
-    "Handshake",
-    "LONGEST_ANSWER",
-    "METADATA",
-    "no_answer",
-    "no_broker",
-    "not_served",
-    "silence",
-]
-
 API_VERSIONS = 18
 HIGHEST = 3  # of ApiVersions
 UNSUPPORTED_VERSION = 35

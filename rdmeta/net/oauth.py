@@ -20,8 +20,6 @@ from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net import oidc
 from rdmeta.net.sasl import Token
 
-__all__ = ["Token", "TokenSource", "unsecured_token"]
-
 # The share of a token's life after which it is asked for anew, as in KIP-255.
 _RENEWED_AT = 0.8
 # Seconds without another try after a failed one, while the old token is good.

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import ssl
     from urllib.request import Request
 
-__all__ = ["check", "fetch"]
-
 # Bytes: a longer answer is refused, with its headers.
 _LONGEST = 1 << 20
 # Bytes: no more of the body of an error is read.

@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
     from rdmeta.config.address import Address
 
-__all__ = [
-    "Endpoint",
-    "FAMILIES",
-    "Resolver",
-    "asked_for",
-    "hand_out",
-    "literal",
-    "settle",
-    "shared",
-    "unresolved",
-]
-
 T = TypeVar("T")
 
 

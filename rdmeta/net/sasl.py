@@ -27,25 +27,6 @@ from rdmeta.errors import (
 )
 from rdmeta.net.fields import RAW, Call, FieldReader, Steps, encode_uvarint
 
-__all__ = [
-    "SASL_AUTHENTICATE",
-    "SASL_HANDSHAKE",
-    "Authenticated",
-    "Exchange",
-    "Login",
-    "Token",
-    "cut",
-    "encode_authenticate",
-    "encode_handshake",
-    "oauth_login",
-    "parse_authenticate",
-    "parse_handshake",
-    "plain_login",
-    "scram_login",
-    "shown",
-    "steps",
-]
-
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 _HANDSHAKE_HIGHEST, _AUTHENTICATE_HIGHEST = 1, 2
 _UNSUPPORTED_MECHANISM, _ILLEGAL_STATE, _REFUSED = 33, 34, 58

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rdmeta.net.sasl import Login
     from rdmeta.net.tls import Tls, Tunnel
 
-__all__ = ["Prepared", "Security", "for_config"]
-
 _Waiter: TypeAlias = "tuple[AbstractEventLoop, Future[Prepared]]"
 
 

@@ -32,14 +32,6 @@ from rdmeta.net.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE, Login
 if TYPE_CHECKING:
     from rdmeta.net.tls import Tunnel
 
-__all__ = [
-    "CHUNK",
-    "METADATA",
-    "Response",
-    "Session",
-    "Wire",
-]
-
 _NAMES = {
     METADATA: "Metadata",
     DESCRIBE_CONFIGS: "DescribeConfigs",

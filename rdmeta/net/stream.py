@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from rdmeta.net.security import Prepared, Security
     from rdmeta.net.tls import Tunnel
 
-__all__ = ["Channel", "Owner", "StreamConnection", "StreamListener"]
-
 # Reads in one turn of the loop, so that one long answer does not hold up the loop's other work.
 _READS = 8
 
@@ -93,7 +91,7 @@ class Channel:
         self._owner = owner
         self._wire = Wire(session, tunnel)
         # Whether the session was ready, and its logins, when the owner last heard of them.
-        self._told = (False, 0)
+        self._reported = (False, 0)
         self._unsent = memoryview(b"")
         self._sent_at = -math.inf
         self._is_writing = False
@@ -225,8 +223,8 @@ class Channel:
 
         The bytes before them were sent at `sent_at`.
         """
-        was_ready, logins = self._told
-        self._told = self.session.ready, self.session.logins
+        was_ready, logins = self._reported
+        self._reported = self.session.ready, self.session.logins
         has_logged_in = self.session.logins != logins
         if has_logged_in:
             self.login_sent_at = sent_at

@@ -28,15 +28,6 @@ from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import ConfigError, Error, RequestTimedOutError, TlsError
 from rdmeta.net.sasl import shown
 
-__all__ = [
-    "Tls",
-    "Tunnel",
-    "chain_of",
-    "explain",
-    "first_end",
-    "no_handshake",
-]
-
 _Signature: TypeAlias = "tuple[object, ...]"
 
 # The names that OpenSSL looks up in a directory of certificates: c_rehash makes them.

@@ -21,8 +21,6 @@ from rdmeta.pipeline.gold.making import make_month
 from rdmeta.pipeline.task import make
 from rdmeta.pipeline.work import AnyTask, MonthTask, Result
 
-__all__ = ["attempt", "made_by_processes", "serve"]
-
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
 
 

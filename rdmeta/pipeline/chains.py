@@ -18,8 +18,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
-__all__ = ["SeenChange", "Row", "State", "Thing", "row_of", "rows_of"]
-
 # A partition: its topic, the topic's id, and its number.
 Thing: TypeAlias = tuple[str, str, int]
 # An epoch and its leader.
@@ -111,8 +109,8 @@ def rows_of(
     if not any(states) and (seen is not None or not stood):
         groups = _agreed([*(seen or ()), *changes])
         if groups is not None:
-            told = {each.new for each in seen or ()}
-            yield from (row_of(group) for new, group in groups.items() if new not in told)
+            reported = {each.new for each in seen or ()}
+            yield from (row_of(group) for new, group in groups.items() if new not in reported)
             return
     is_rewound = _is_rewound([*(seen or ()), *changes])
 
@@ -167,8 +165,8 @@ def _chained(
     """
     chain = _Chain(changes, seen, states)
     # The day before has these changes, if it has the rises to their epochs.
-    told = {(each.new, each.leader) for each in seen if chain.is_told(each.new)}
-    groups = _by_state(e for e in changes if not e.is_rise or (e.new, e.leader) not in told)
+    reported = {(each.new, each.leader) for each in seen if chain.is_reported(each.new)}
+    groups = _by_state(e for e in changes if not e.is_rise or (e.new, e.leader) not in reported)
     yield from chain.rises(groups)
     for (epoch, leader), group in groups.items():
         if chain.has_row(epoch, leader):
@@ -215,21 +213,21 @@ class _Chain:
         self._first: dict[int, tuple[int, SeenChange]] = {}
         for old, each in today:
             self._first.setdefault(each.new, (old, each))
-        self._told = {each.new for _, each in earlier}
-        self._before = {*self._told, *(old for old, _ in earlier)}
+        self._reported = {each.new for _, each in earlier}
+        self._before = {*self._reported, *(old for old, _ in earlier)}
         for each in (*seen, *(states[0] if states else ())):
             self._before.add(each.new)
         self._epochs = sorted({*self.risen, *self._left, *self._known})
         self._reach = _reach(self._epochs, [*earlier, *today])
         self._reach_before = _reach(self._epochs, earlier)
 
-    def is_told(self, epoch: int) -> bool:
+    def is_reported(self, epoch: int) -> bool:
         """Returns whether a rise to that epoch was seen on the day before."""
-        return epoch in self._told
+        return epoch in self._reported
 
     def has_row(self, epoch: int, leader: int | None) -> bool:
         """Returns whether the day's row of a rise to that epoch has that leader."""
-        if epoch in self._told or epoch not in self._first:
+        if epoch in self._reported or epoch not in self._first:
             return False
         return self._first[epoch][1].leader == leader
 

@@ -17,18 +17,6 @@ from typing import Any
 from rdmeta.history.schema import microseconds, moment
 from rdmeta.pipeline.inputs import Input, InputRecording
 
-__all__ = [
-    "DAY_US",
-    "Day",
-    "File",
-    "Stretch",
-    "begin_of",
-    "day_at",
-    "days_of",
-    "digest_of",
-    "is_day",
-]
-
 DAY_US = 86_400_000_000
 
 

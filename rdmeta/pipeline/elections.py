@@ -11,19 +11,6 @@ import pyarrow.compute as pc
 from rdmeta.pipeline.chains import Row, SeenChange, State, Thing, row_of, rows_of
 from rdmeta.pipeline.tables import SCHEMAS
 
-__all__ = [
-    "SCHEMA",
-    "SEEN",
-    "Baseline",
-    "Past",
-    "State",
-    "Thing",
-    "joined",
-    "past_of",
-    "seen_in",
-    "skipped",
-]
-
 _SPREAD = "spread_us"
 # The rows of one origin, as a fold gives them.
 SCHEMA = pa.schema([each for each in SCHEMAS["leader_change"] if each.name != _SPREAD])

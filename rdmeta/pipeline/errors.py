@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rdmeta.errors import Error
 
-__all__ = ["BadFileError", "LockedError", "PipelineError"]
-
 
 class PipelineError(Error, ValueError):
     """An input or an output folder cannot be used; the text says why, and what to do."""

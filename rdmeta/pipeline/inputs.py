@@ -32,23 +32,6 @@ from rdmeta.history.schema import FileName, HistoryError, microseconds, moment
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.store import Store, as_text, is_text, sha256_of
 
-__all__ = [
-    "Input",
-    "InputRecording",
-    "Lister",
-    "Seen",
-    "arrange",
-    "cluster_of",
-    "input_of",
-    "listing",
-    "look",
-    "name_of",
-    "read_inputs",
-    "recordings_in",
-    "shown",
-    "write_inputs",
-]
-
 
 class Seen(NamedTuple):
     """The files in a folder that count, and paths with a fault."""
@@ -69,7 +52,7 @@ class Lister:
     def seen(
         self, store: Store, limits: RecordingFilter, found: Sequence[ListedFile] | None = None
     ) -> Seen:
-        """Returns what is wanted of `found`, by default of what the place has now.
+        """Returns what is wanted of `found`, by default of what the store has now.
 
         It opens no file whose name or folder cannot match. Clusters limit it only if all are ids
         that files have in their names. A cluster may also be given by the name that the recorder
@@ -113,7 +96,7 @@ class Lister:
 
 
 def listing(store: Store, below: str = "") -> list[ListedFile]:
-    """Returns the files of a place that may be history, with a reason for one that cannot be.
+    """Returns the files of a store that may be history, with a reason for one that cannot be.
 
     Names that begin with "." or "_", and names that do not end in ".parquet", are passed over.
     Raises OSError if an object store does not answer.
@@ -135,7 +118,7 @@ def cluster_of(path: str) -> str:
 
 
 def name_of(store: Store, file: HistoryFile) -> str:
-    """Returns the path of a seen file in its place."""
+    """Returns the path of a seen file in its store."""
     return str(file.path.relative_to(store.path()) if store.is_local else file.path)
 
 
@@ -231,7 +214,7 @@ class InputRecording:
 
 
 def look(store: Store, known: Mapping[tuple[str, str], Input], below: str = "") -> Iterator[Input]:
-    """Yields each history file of a place; `known` are those of the last run, by place and name.
+    """Yields each history file of a store; `known` are those of the last run, by store and name.
 
     A file that cannot be read is quarantined. Raises OSError if an object store does not answer.
     """
@@ -268,7 +251,7 @@ def _inspected(store: Store, name: str, stamp: Stamp) -> Input:
 
 
 def input_of(store: Store, name: str, file: HistoryFile, digest: str) -> Input:
-    """Returns a file of a place that has been opened already."""
+    """Returns a file of a store that has been opened already."""
     return _described(_named(Input(store.where, name, file.bytes, 0, "")), digest, file)
 
 
@@ -377,7 +360,7 @@ _PLAIN = pa.schema(
 
 
 def read_inputs(out: Store) -> dict[tuple[str, str], Input]:
-    """Returns the files of the last run by place and name; none if there is no such table.
+    """Returns the files of the last run by store and name; none if there is no such table.
 
     A damaged table counts as none, as it only saves a second look.
     """

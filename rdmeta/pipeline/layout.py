@@ -24,28 +24,6 @@ from urllib.parse import quote
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.store import Store
 
-__all__ = [
-    "GOLD",
-    "GOLD_VERSION",
-    "INPUT",
-    "LAYOUT",
-    "MANIFEST",
-    "MANIFEST_PARTS",
-    "SILVER",
-    "VERSION",
-    "Parts",
-    "bronze_file",
-    "choose_parts",
-    "cluster_folder",
-    "gold_file",
-    "parts_of_rows",
-    "period_of",
-    "read_layout",
-    "state_file",
-    "table_file",
-    "write_layout",
-]
-
 VERSION = 1
 SILVER_VERSION = 1
 SILVER = f"silver/v{SILVER_VERSION}"

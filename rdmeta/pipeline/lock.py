@@ -18,13 +18,10 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from rdmeta.pipeline.errors import LockedError
 from rdmeta.pipeline.store import Store
-
-__all__ = ["NAME", "Lock", "is_held", "is_marked"]
 
 NAME = "lock"
 
@@ -61,12 +58,7 @@ class Lock:
             self._write({**_this_process(), "token": self.token})
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *rest: object) -> None:
         if kind is None:
             self._out.remove(NAME)
         else:

@@ -45,19 +45,6 @@ from rdmeta.pipeline.store import Store, contacted, sha256_of
 from rdmeta.pipeline.tables import made_from, rows_of_days
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, tables_of
 
-__all__ = [
-    "DayRecord",
-    "Fault",
-    "FileEntry",
-    "Manifest",
-    "check",
-    "days_of_parts",
-    "kept",
-    "read_digests",
-    "read_manifest",
-    "write_manifest",
-]
-
 _VERSION = 2
 _AT_A_TIME = 16
 _AGAIN = f"restore it, or remove {MANIFEST} and run again if no input is gone"

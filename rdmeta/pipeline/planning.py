@@ -35,8 +35,6 @@ from rdmeta.pipeline.manifest import DayRecord, Manifest, days_of_parts, read_ma
 from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
-__all__ = ["Copy", "PipelineOptions", "Plan", "files_of_period", "plan"]
-
 _BRONZE = "bronze"
 _MOST = (1 << 31) - 1  # of a setting, in the queries of gold
 _USABLE = ("good", "copied", "duplicate")

@@ -23,8 +23,6 @@ from rdmeta.pipeline.days import File
 from rdmeta.pipeline.redaction import redacted
 from rdmeta.pipeline.store import Store
 
-__all__ = ["batches", "of_time"]
-
 _BATCH = 65_536
 # A fold knows these of a whole origin, so they are not read from each row.
 _KNOWN = ("cluster_id", "session")

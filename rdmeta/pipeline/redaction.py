@@ -10,8 +10,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["redacted"]
-
 # As `rdmeta config` shows a secret.
 _MASK = "***"
 _ANYWHERE = "password|passphrase|secret|credential|jaas"

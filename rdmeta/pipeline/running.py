@@ -25,8 +25,6 @@ from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result
 
-__all__ = ["Engine", "Made", "Progress", "copied", "local_engine", "run"]
-
 
 def copied(out: Store, copy: Copy) -> Input:
     """Copies one file into the output folder; returns the copy as an input.
@@ -113,7 +111,7 @@ def run(
     """
     if workers is not None and (not isinstance(workers, int) or workers < 1):
         raise ValueError(f"workers must be a whole number of at least 1, not {workers!r}")
-    told = progress or _Silent()
+    progress = progress or _Silent()
     if _has_nothing_to_do(plan):
         return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
     out = Store(plan.options.out)
@@ -123,7 +121,7 @@ def run(
         for name in plan.leftovers:
             out.remove(name)
         write_layout(out, plan.parts)
-        runner = _Runner(out, plan, engine or local_engine(workers), told, held.token)
+        runner = _Runner(out, plan, engine or local_engine(workers), progress, held.token)
         made = runner.run(held.was_marked)
         if engine is not None:  # a process that was lost may have left files
             _remove_leftovers(out)

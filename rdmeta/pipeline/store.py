@@ -21,22 +21,11 @@ from threading import enumerate as enumerate_threads
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from rdmeta._atomic import AtomicFile
 from rdmeta.pipeline.errors import PipelineError
-
-__all__ = [
-    "StoredFile",
-    "Store",
-    "as_text",
-    "contacted",
-    "is_asking",
-    "is_failing",
-    "is_text",
-    "is_uri",
-    "sha256_of",
-]
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Names that Hadoop has for a scheme of pyarrow.
@@ -47,13 +36,8 @@ _KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "vie
 
 
 def is_uri(where: str) -> bool:
-    """Returns whether this names a place by a URI, such as s3://bucket/folder."""
+    """Returns whether this names a folder by a URI, such as s3://bucket/folder."""
     return _URI.match(where) is not None
-
-
-def is_failing(error: OSError) -> bool:
-    """Returns whether a disk or a store failed; pyarrow reports damage as an OSError, too."""
-    return error.errno is not None or "AWS Error" in str(error)
 
 
 def is_text(path: str) -> bool:
@@ -79,7 +63,7 @@ def sha256_of(stream: Any) -> str:
 
 
 class StoredFile(NamedTuple):
-    """A file of a place: its path in it with "/", its size in bytes and its time in ns."""
+    """A file of a store: its path in it with "/", its size in bytes and its time in ns."""
 
     name: str
     size: int
@@ -116,7 +100,7 @@ class Store:
         return self._store is None
 
     def path(self, name: str = "") -> str:
-        """Returns the path of a file of the place, as the file system has it."""
+        """Returns the path of a file of the store, as the file system has it."""
         return f"{self._root}/{name}" if name else self._root
 
     def shown(self, name: str) -> str:
@@ -130,7 +114,7 @@ class Store:
         return bool(self._info(self._root).type == fs.FileType.Directory)
 
     def files(self, below: str = "") -> Iterator[StoredFile]:
-        """Yields all files below a folder of the place; leftovers of writers are among them.
+        """Yields all files below a folder of the store; leftovers of writers are among them.
 
         Links are followed; a folder is entered once. Raises OSError if a folder cannot be read. A
         folder that is not there has no files.
@@ -170,6 +154,24 @@ class Store:
         """Returns the SHA-256 of a file that is there, in hexadecimal; raises OSError."""
         with self.opened(name) as stream:
             return sha256_of(stream)
+
+    def is_failing(self, name: str, error: Exception) -> bool:
+        """Returns whether an error of reading a Parquet file is one of the disk or of the store.
+
+        pyarrow reports damage as an OSError, too, and what fails in a store without a number. So
+        such a file is read again: damage shows in its bytes alone.
+        """
+        if not isinstance(error, OSError) or self._store is None or error.errno is not None:
+            return isinstance(error, OSError) and error.errno is not None
+        try:
+            content = self.read(name)
+        except OSError:
+            return True
+        try:
+            pq.ParquetFile(pa.BufferReader(content or b"")).read()
+        except (pa.ArrowException, OSError):
+            return False
+        return True
 
     def draft(self, name: str) -> AtomicFile:
         """Returns a new file that takes the name `name` when its writer commits it."""
@@ -234,7 +236,7 @@ class Store:
 
 
 def contacted(where: str | os.PathLike[str], timeout: float) -> Store:
-    """Returns a place; asks an object store for it, so that one without an answer ends a run soon.
+    """Returns a store; asks an object store for it, so that one without an answer ends a run soon.
 
     A signal, such as that of Ctrl-C, ends the wait: pyarrow's own calls pass over signals.
     Raises PipelineError after `timeout` seconds and for what a store's library raises, such as

@@ -17,19 +17,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rdmeta._atomic import AtomicFile
+from rdmeta.history.schema import GROUP_ROWS
 from rdmeta.pipeline.store import Store
-
-__all__ = [
-    "OF_FOLD",
-    "SCHEMAS",
-    "TABLES",
-    "FoldTable",
-    "TableWriter",
-    "made_from",
-    "parquet_writer",
-    "rows_of_days",
-    "schema_of",
-]
 
 FoldTable: TypeAlias = Literal[
     "partition_interval",
@@ -42,7 +31,6 @@ FoldTable: TypeAlias = Literal[
 
 _TIME = pa.timestamp("us", tz="UTC")
 _IDS = pa.list_(pa.int32())
-_ROW_GROUP = 122_880
 # Bytes of texts and lists after which a row group ends earlier.
 _MOST_BYTES = 8 << 20
 # Nearly each row has its own value of these, and they rise in small steps: differences need less
@@ -178,14 +166,14 @@ class TableWriter:
             total: Any = pc.cumulative_sum(_sizes(pa.concat_tables(self._waiting)))
             below = int(pc.sum(pc.less(total, _MOST_BYTES), min_count=0).as_py())
             if below < self._count:
-                return min(below + 1, _ROW_GROUP)
-        return _ROW_GROUP if self._count >= _ROW_GROUP else 0
+                return min(below + 1, GROUP_ROWS)
+        return GROUP_ROWS if self._count >= GROUP_ROWS else 0
 
     def _flush(self, count: int) -> None:
         rows = pa.concat_tables(self._waiting)
         group = rows.slice(0, count).combine_chunks()
         with self.draft.naming():
-            self._writer.write_table(group, row_group_size=_ROW_GROUP)
+            self._writer.write_table(group, row_group_size=GROUP_ROWS)
         self._waiting = [rows.slice(count)]
         self._count, self._bytes = rows.num_rows - count, self._waiting[0].nbytes
 

@@ -18,12 +18,12 @@ import pyarrow as pa
 from rdmeta._atomic import commit
 from rdmeta._core import Fold
 from rdmeta.errors import Error
-from rdmeta.pipeline import elections, lock
+from rdmeta.pipeline import chains, elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
 from rdmeta.pipeline.layout import state_file, table_file
 from rdmeta.pipeline.reading import batches, of_time
-from rdmeta.pipeline.store import Store, is_failing, sha256_of
+from rdmeta.pipeline.store import Store, sha256_of
 from rdmeta.pipeline.tables import (
     OF_FOLD,
     SCHEMAS,
@@ -34,8 +34,6 @@ from rdmeta.pipeline.tables import (
     rows_of_days,
 )
 from rdmeta.pipeline.work import VERSIONS, MadeFile, Period, Result, Task, tables_of
-
-__all__ = ["make", "rows_of"]
 
 # A task takes what a fold has made after so many rows: many files have few.
 _TAKEN = 65_536
@@ -202,7 +200,7 @@ class _Maker:
             except FileNotFoundError as error:
                 raise BadFileError(path, "it is gone") from error
             except (pa.ArrowException, OSError, ValueError, Error) as error:
-                if isinstance(error, OSError) and is_failing(error):
+                if Store(file.store).is_failing(file.name, error):
                     raise
                 raise BadFileError(path, f"its rows are damaged: {error}") from error
 
@@ -265,7 +263,7 @@ class _Maker:
                     writer.write(day, rows)
             except (pa.ArrowException, OSError, ValueError, KeyError) as error:
                 is_missing = isinstance(error, FileNotFoundError)
-                if isinstance(error, OSError) and is_failing(error) and not is_missing:
+                if not is_missing and self._out.is_failing(names[table], error):
                     raise
                 raise PipelineError(
                     f"{self._out.shown(names[table])}: it is missing or damaged, and input of"
@@ -398,7 +396,7 @@ class _DayMaker:
             elif is_counted:
                 yield table, rows
 
-    def _note_past(self, stretch: Stretch, past: Mapping[elections.Thing, elections.State]) -> None:
+    def _note_past(self, stretch: Stretch, past: Mapping[chains.Thing, chains.State]) -> None:
         if len(self._day.stretches) > 1:
             self._past.setdefault(stretch.origin, {}).update(past)
 

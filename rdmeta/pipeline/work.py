@@ -10,19 +10,6 @@ from rdmeta.pipeline.days import Day, File
 from rdmeta.pipeline.layout import SILVER_VERSION, Parts
 from rdmeta.pipeline.tables import TABLES
 
-__all__ = [
-    "VERSIONS",
-    "AnyTask",
-    "MadeFile",
-    "MadeMonth",
-    "MonthTask",
-    "Period",
-    "Result",
-    "Settings",
-    "Task",
-    "tables_of",
-]
-
 # Raise a number when the same input gives other rows or bytes, so that all parts are made again.
 VERSIONS = {"silver": SILVER_VERSION, "fold": 4, "history": 1}
 

@@ -30,8 +30,6 @@ from rdmeta.pipeline.work import AnyTask, Result
 from rdmeta.spark.remote import SCHEMA, shipped
 from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 
-__all__ = ["session_engine", "spark_engine"]
-
 # A task of Spark takes tasks until they have that many rows, as each one of its own costs 10 ms.
 _ROWS = 1_000_000
 _FEWEST = 4

@@ -24,8 +24,6 @@ from rdmeta.pipeline.work import AnyTask, Result
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["SCHEMA", "made", "shipped"]
-
 SCHEMA = "result binary, refusal string"
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"

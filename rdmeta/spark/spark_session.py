@@ -17,18 +17,6 @@ from rdmeta.errors import Error, MissingExtraError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "NoJavaError",
-    "NoSparkError",
-    "build_session",
-    "find_java",
-    "find_spark",
-    "hidden_pattern",
-    "is_served",
-    "reason_of",
-    "spark_errors",
-]
-
 _PORT = 15002
 # Java reserves 48 MiB for the code of its fast compiler alone. A session of many queries fills it,
 # and then Java ends with "Out of space in CodeCache".

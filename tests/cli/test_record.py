@@ -35,7 +35,7 @@ from rdmeta.cli.shared_options import Target
 from rdmeta.cli.status import Status
 from rdmeta.health import MIN_ISR
 from rdmeta.history.schema import Footer
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 FAST = ("--every", "0.05", "--flush-every", "0.05")
 UNKNOWN = (

@@ -399,7 +399,7 @@ def test_the_error_of_another_request_names_the_server_that_was_lost() -> None:
     waiter = d.policy.call(d.now, OtherRequest(55, 0, 1, lambda version: b""))
     d.poll()
     link = d.sent(RequestKind.CALL).link
-    address = d.policy._s.nodes.links[link].server.address
+    address = d.policy._nodes.links[link].server.address
     d.fail(link, TransportError("the broker reset the connection", None, True))
     error = d.finished[waiter].error
     assert isinstance(error, TransportError)
@@ -504,15 +504,15 @@ def test_the_hedge_counts_the_last_16_answers_of_the_same_kind() -> None:
     d.answer(d.sent(), topic("orders"))
     hedges = []
     for _ in range(16):
-        hedges.append(d.policy._s.flights.hedge_after(RequestKind.FULL))
+        hedges.append(d.policy._flights.hedge_after(RequestKind.FULL))
         d.policy.refresh(d.now)
         while not d.open:
             d.wait(0.01)
         d.now = d.sent_at[d.sent().number] + 0.2
         d.answer(d.sent(), topic("orders"))
     assert hedges == [pytest.approx(3.0)] * 16
-    assert d.policy._s.flights.hedge_after(RequestKind.FULL) == pytest.approx(2.0)
-    assert d.policy._s.flights.hedge_after(RequestKind.NAMES) == 1.0
+    assert d.policy._flights.hedge_after(RequestKind.FULL) == pytest.approx(2.0)
+    assert d.policy._flights.hedge_after(RequestKind.NAMES) == 1.0
 
 
 def test_bytes_on_the_link_put_a_hedge_off() -> None:
@@ -659,11 +659,11 @@ def test_an_attempt_that_fails_says_nothing_of_the_versions_of_a_ready_link() ->
     d = Driver(topics=["orders"], bootstrap=ADDRESSES)
     d.brokers = (B(1, "broker-1"),)
     d.connect(versions=(0, 3))
-    server = d.policy._s.nodes.current[0]
+    server = d.policy._nodes.current[0]
     assert server.versions in ((0, 3), None)
-    ready = next(each for each in d.policy._s.nodes.current if each.versions)
-    link = d.policy._s.nodes.open(999, ready, d.now)
-    d.policy._s.nodes.lost(link, d.now, TransportError("refused"))
+    ready = next(each for each in d.policy._nodes.current if each.versions)
+    link = d.policy._nodes.open(999, ready, d.now)
+    d.policy._nodes.lost(link, d.now, TransportError("refused"))
     assert ready.versions == (0, 3)
 
 

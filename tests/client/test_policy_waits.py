@@ -411,7 +411,7 @@ def test_a_call_that_the_broker_does_not_speak_is_the_error_of_its_caller_alone(
     d.policy.on_failure(send.number, d.now, UnsupportedVersionError("not spoken"))
     assert isinstance(outcome(d, waiter), UnsupportedVersionError)
     assert d.problems() == []
-    link = d.policy._s.nodes.links[send.link]
+    link = d.policy._nodes.links[send.link]
     assert link.server.refused_at < 0
 
 
@@ -532,7 +532,7 @@ def test_what_seems_a_wrong_setting_ends_no_wait_once_it_has_worked() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
     waiter = d.policy.refresh(d.now)
-    for link in list(d.policy._s.nodes.links):
+    for link in list(d.policy._nodes.links):
         d.fail(link, WRONG)
     d.wait(1)
     assert waiter not in d.finished
@@ -550,7 +550,7 @@ def test_what_seems_a_wrong_setting_ends_no_wait_once_it_has_worked() -> None:
 def test_an_error_of_the_clients_own_ends_each_wait_also_once_it_has_worked(error: Error) -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))
-    for link in list(d.policy._s.nodes.links):
+    for link in list(d.policy._nodes.links):
         d.fail(link, TransportError("reset"))
     waiter = d.policy.refresh(d.now)
     d.wait(0.3)
@@ -722,6 +722,6 @@ def test_a_wait_in_vain_takes_its_own_need_with_it(how: str) -> None:
         for waiter in waiters:
             d.policy.cancel(waiter, d.now)
     d.wait(1)
-    assert d.policy._s.subscriptions.names() == ["mine", "kept"]
+    assert d.policy._subscriptions.names() == ["mine", "kept"]
     d.policy.wait_for_topic(d.now, "lost", deadline=d.now + 1)
-    assert "lost" in d.policy._s.subscriptions
+    assert "lost" in d.policy._subscriptions

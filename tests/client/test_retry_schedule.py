@@ -223,14 +223,14 @@ def test_fast_reasons_go_first_when_the_budget_has_one_request() -> None:
         for send in list(d.open.values()):
             d.answer(send)
     d.wait(5)
-    budget = d.policy._s.budget
+    budget = d.policy._requests._budget
     while budget.opens <= d.now:
         budget.take(d.now)
     d.policy.leader_unavailable("other", 7, 6, d.now)
     d.policy.refresh(d.now)
     d.poll()
     assert not d.open
-    d.now = max(budget.opens, d.policy._s.gate.opens)
+    d.now = max(budget.opens, d.policy._gate.opens)
     assert names_of(d.sent()) == ["other"]
 
 
@@ -373,7 +373,7 @@ def test_the_requests_for_elections_are_shared_and_leave_the_budget_to_others() 
         play(d, 0.05, *[topic(each) for each in names])
     times = play(d, 5, *[topic(each) for each in names])
     assert are_100_ms_apart(times)
-    assert d.policy._s.budget.opens < start
+    assert d.policy._requests._budget.opens < start
 
 
 # ---- two counters -------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ def test_leader_unavailable_does_not_reset_the_equivalent_answers() -> None:
 def test_an_answer_without_progress_resets_nothing() -> None:
     d = Driver(topics=["orders", "lost"])
     d.start(topic("orders"), topic("lost", NO_LEADER))
-    gate = d.policy._s.gate
+    gate = d.policy._gate
     play(d, 10, topic("lost", NO_LEADER))
     assert gate.equivalents >= 8
 
@@ -447,7 +447,7 @@ def test_an_answer_with_progress_resets_the_equivalent_answers() -> None:
     d.start(topic("orders"), topic("lost", NO_LEADER))
     play(d, 10, topic("lost", NO_LEADER))
     play(d, 2, topic("lost", 1, 2))
-    assert d.policy._s.gate.equivalents == 0
+    assert d.policy._gate.equivalents == 0
 
 
 def test_failed_attempts_wait_longer_each_time() -> None:

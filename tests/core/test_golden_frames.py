@@ -28,7 +28,7 @@ from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import MalformedError, UnsupportedVersionError
 from rdmeta.model import ALL
 from rdmeta.net.blocking_session import Connection, Deadline
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 VERSIONS = range(METADATA_MIN_VERSION, METADATA_MAX_VERSION + 1)
 AIOKAFKA_VERSIONS = range(6)

@@ -21,7 +21,7 @@ from rdmeta.config.address import Address, parse_bootstrap
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.errors import Error, MalformedError, RequestTimedOutError, TransportError
 from rdmeta.net.blocking_session import Connection, Deadline
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 RANGES = {METADATA: (0, 13), 18: (0, 3)}
 METADATA_V1_ALL = struct.pack(">i", -1)

@@ -23,8 +23,8 @@ from rdmeta.config.secret import Secret
 from rdmeta.config.security_settings import SaslSettings, TlsSettings
 from rdmeta.errors import ConfigError, Error, RequestTimedOutError, TlsError
 from rdmeta.net.blocking_session import Connection, Deadline
+from rdmeta.net.handshake import METADATA
 from rdmeta.net.security import Security
-from rdmeta.net.session import METADATA
 
 ours, theirs = Authority(), Authority()
 SERVER = ours.server("127.0.0.1")

@@ -21,8 +21,9 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 from rdmeta.config.address import Address
 from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error, MalformedError, TlsError, TransportError
+from rdmeta.net.handshake import METADATA
 from rdmeta.net.resolve import literal
-from rdmeta.net.session import METADATA, Response, Session
+from rdmeta.net.session import Response, Session
 from rdmeta.net.stream import Channel
 from rdmeta.net.tls import Tls, Tunnel
 

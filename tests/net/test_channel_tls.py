@@ -28,7 +28,7 @@ from test_channel import (
 
 from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import Error, RequestTimedOutError, TlsError
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 theirs = Authority()
 

@@ -28,7 +28,7 @@ from rdmeta.errors import (
 )
 from rdmeta.net.blocking_session import Connection, Deadline
 from rdmeta.net.fetch import fetch
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 
 def names_on(cluster: EmbeddedCluster) -> list[str]:

@@ -15,7 +15,7 @@ from peer import answer_handshake, framed, listening, read_frame, read_requests
 
 from rdmeta import Advice, MetadataCache, NoBrokersError, fetch
 from rdmeta.config.address import Address
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 VERSION = 12
 ID = frames.topic_id("orders")

@@ -15,7 +15,8 @@ from confluent_kafka.admin import AdminClient
 from rdmeta.config.secret import Secret
 from rdmeta.config.security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
-from rdmeta.net.oauth import Token, TokenSource, unsecured_token
+from rdmeta.net.oauth import TokenSource, unsecured_token
+from rdmeta.net.sasl import Token
 
 MARK = "m4rked-S3cret"
 

@@ -24,7 +24,8 @@ from rdmeta.errors import (
 from rdmeta.net import session as session_module
 from rdmeta.net.describe_cluster import DESCRIBE_CLUSTER
 from rdmeta.net.describe_quorum import DESCRIBE_QUORUM
-from rdmeta.net.session import METADATA, Session
+from rdmeta.net.handshake import METADATA
+from rdmeta.net.session import Session
 
 RANGES = {0: (3, 11), METADATA: (0, 13), 18: (0, 4)}
 METADATA_V1_ALL = struct.pack(">i", -1)

@@ -22,9 +22,9 @@ from rdmeta.errors import (
     TlsError,
     TransportError,
 )
-from rdmeta.net.handshake import LONGEST_ANSWER
+from rdmeta.net.handshake import LONGEST_ANSWER, METADATA
 from rdmeta.net.sasl import Login, Token, oauth_login, plain_login, scram_login
-from rdmeta.net.session import METADATA, Session
+from rdmeta.net.session import Session
 
 RANGES = {METADATA: (0, 13), 17: (0, 1), 18: (0, 4), 36: (0, 2)}
 OLD = {METADATA: (0, 1), 17: (0, 0), 18: (0, 0)}

@@ -1,4 +1,4 @@
-"""A file comes into a place whole, or not at all."""
+"""A file comes into a store whole, or not at all."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_file_that_does_not_fit_leaves_the_old_one_and_nothing_else(tmp_path: 
     assert [entry.name for entry in store.files()] == ["x"]
 
 
-def test_a_place_lists_files_by_their_path_in_it(tmp_path: Path) -> None:
+def test_a_store_lists_files_by_their_path_in_it(tmp_path: Path) -> None:
     store = Store(tmp_path)
     store.put("b/1", b"1")
     store.put("a", b"22")

@@ -43,7 +43,7 @@ def written(where: Path, sizes: list[int]) -> bytes:
 def test_the_batches_in_which_rows_come_do_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_ROW_GROUP", 300)
+    monkeypatch.setattr(tables, "GROUP_ROWS", 300)
     first = written(tmp_path / "a", [500])
     assert first == written(tmp_path / "b", [100, 7, 593])
     file = pq.ParquetFile(tmp_path / "a/x.parquet")
@@ -56,7 +56,7 @@ def test_the_batches_in_which_rows_come_do_not_matter(
 def test_a_row_group_ends_earlier_if_its_texts_are_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "_ROW_GROUP", 300)
+    monkeypatch.setattr(tables, "GROUP_ROWS", 300)
     monkeypatch.setattr(tables, "_MOST_BYTES", 6 * 130)  # a row has 6 bytes of texts
     assert written(tmp_path / "a", [500]) == written(tmp_path / "b", [100, 7, 593])
     file = pq.ParquetFile(tmp_path / "a/x.parquet")

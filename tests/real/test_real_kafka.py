@@ -28,7 +28,7 @@ from rdmeta import (
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.model import operation_names
 from rdmeta.net.blocking_session import Connection, Deadline
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import arrow_schema

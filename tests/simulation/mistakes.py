@@ -38,18 +38,21 @@ class Mistake(NamedTuple):
 
 
 MISTAKES: dict[str, Mistake] = {
-    "no suspect": Mistake("policy.py", "s.suspects.add(broker, now)", "pass"),
+    "no suspect": Mistake("policy.py", "self._suspects.add(broker, now)", "pass"),
     "no jitter": Mistake(
         "backoff.py", "return seconds * random.uniform(1 - JITTER, 1 + JITTER)", "return seconds"
     ),
-    "a hint not purged": Mistake("requests.py", "s.cache.apply_failure(flight.request)", "pass"),
+    "a hint not purged": Mistake(
+        "requests.py", "self._cache.apply_failure(flight.request)", "pass"
+    ),
     "a need lost when an answer overtakes it": Mistake(
         "policy.py",
-        "self._requests.succeeded(flight, now)",
-        "self._requests.succeeded(flight, now); s.subscriptions.sent(list(s.subscriptions.new))",
+        "self._requests.succeeded(flight, applied, now)",
+        "self._requests.succeeded(flight, applied, now); "
+        "self._subscriptions.sent(list(self._subscriptions.new))",
     ),
     "busy taken for lost": Mistake(
-        "connecting.py", "and s.nodes.is_lost(now, self._wish)", "and s.nodes.is_any_ready"
+        "connecting.py", "and self._nodes.is_lost(now, self._wish)", "and self._nodes.is_any_ready"
     ),
     "an epoch not compared": Mistake(
         "complaints.py", "return known.leader_epoch != complaint.epoch", "return True"
@@ -58,14 +61,16 @@ MISTAKES: dict[str, Mistake] = {
         "backoff.py", "= 0 if progress else self.equivalents + 1", "= 0"
     ),
     "throttling ignored": Mistake("nodes.py", "link.server.throttled_until <= now", "True"),
-    "ASK_OTHER to the same node": Mistake("policy.py", "s.nodes.behind(link.server, now)", "pass"),
+    "ASK_OTHER to the same node": Mistake(
+        "policy.py", "self._nodes.behind(link.server, now)", "pass"
+    ),
     "a rebootstrap that keeps a connection": Mistake(
         "connecting.py",
         "return links",
         "return links[1:]",
     ),
     "a wait that outlives close()": Mistake(
-        "policy.py", "s.waiters.fail_all(s.closed_error())", "pass"
+        "policy.py", "self._waiters.fail_all(_closed())", "pass"
     ),
     "two full requests in flight": Mistake(
         "requests.py",

@@ -28,7 +28,7 @@ from rdmeta import pipeline
 from rdmeta.cache import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.net.fetch import fetch
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.row_filter import RowFilter, narrowed
 from rdmeta.spark.source.schemas import arrow_schema

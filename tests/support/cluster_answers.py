@@ -6,7 +6,7 @@ from rdmeta import EmbeddedCluster, MetadataCache, encode_metadata_request
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.model import ALL
 from rdmeta.net.blocking_session import Connection, Deadline
-from rdmeta.net.session import METADATA
+from rdmeta.net.handshake import METADATA
 
 
 def answer(cluster: EmbeddedCluster, version: int) -> bytes:

@@ -39,8 +39,6 @@ from rdmeta.pipeline.work import MadeFile, MadeMonth, MonthTask, Result, tables_
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["digest_of_month", "make_month"]
-
 # Raise it when the same silver gives other rows of gold, so that all months are made again.
 _VERSION = 2
 _BETWEEN_INTERRUPTS = 0.05

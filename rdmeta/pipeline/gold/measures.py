@@ -13,8 +13,6 @@ import pyarrow as pa
 
 from rdmeta.pipeline.tables import schema_of
 
-__all__ = ["MEASURES", "Measure", "text_of"]
-
 
 @dataclass(frozen=True)
 class Measure:

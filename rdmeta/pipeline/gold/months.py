@@ -16,8 +16,6 @@ from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.work import MadeMonth, MonthTask, Settings, tables_of
 
-__all__ = ["aside_of", "month_tasks", "months_of_footers", "names_of_month"]
-
 _DAY = 10
 
 

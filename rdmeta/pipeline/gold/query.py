@@ -17,8 +17,6 @@ from rdmeta.pipeline.gold.measures import MEASURES, text_of
 if TYPE_CHECKING:
     import duckdb
 
-__all__ = ["connected", "prepare", "require_duckdb", "rows"]
-
 _MEMORY_SHARE = 0.6
 
 

@@ -22,8 +22,6 @@ from rdmeta.pipeline.layout import SILVER
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["with_metadata"]
-
 _DAY_US = 86_400_000_000
 _INTERVAL = "cluster_id string, began_at timestamp, ended_at timestamp"
 _PARTITION = f"{_INTERVAL}, topic string, partition int, leader int, isr array<int>"

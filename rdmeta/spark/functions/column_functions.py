@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, SparkSession
 
-__all__ = ["leader_of", "on_executors", "partition_for", "rack_of", "register", "typed"]
-
 
 class _Function(NamedTuple):
     """A function: its name, what it is on a worker, the types that it takes, and its own."""

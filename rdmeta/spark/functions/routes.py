@@ -21,8 +21,6 @@ from rdmeta.cache import Attached
 from rdmeta.spark.functions.row_lookups import counted, typed, without_codes
 from rdmeta.spark.functions.worker_state import image_at, image_of_number
 
-__all__ = ["routes", "tasks_of"]
-
 
 class _Route(NamedTuple):
     """Of one topic: the task of each partition by its id, and the partitions with a leader."""

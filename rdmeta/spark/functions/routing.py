@@ -14,8 +14,6 @@ from rdmeta.spark.functions.sharing import Shared, pinned
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["repartition_by_leader"]
-
 _ROUTE = "partition int, task int"
 
 

@@ -15,8 +15,6 @@ from rdmeta.cache import NO_LEADER, STALE, Attached
 from rdmeta.errors import Error
 from rdmeta.spark.functions.worker_state import state_of
 
-__all__ = ["counted", "leaders", "named", "partitions", "racks", "typed", "without_codes"]
-
 # No topic can have this name.
 _NO_NAME = "?"
 

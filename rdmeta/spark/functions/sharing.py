@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 from rdmeta.spark.functions.worker_state import NoStateError, file_name, number_of
 
-__all__ = ["Shared", "chosen", "pinned", "share"]
-
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 # A session of Connect does not see the server's files, so its configuration has the number.
 _KEY = "spark.rdmeta.shared."

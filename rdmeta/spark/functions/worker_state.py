@@ -17,8 +17,6 @@ from typing import NamedTuple
 from rdmeta.cache import Attached
 from rdmeta.errors import Error
 
-__all__ = ["NoStateError", "file_name", "image_at", "image_of_number", "number_of", "state_of"]
-
 
 class NoStateError(Error):
     """An executor has no image and no published state; the text says what to do."""

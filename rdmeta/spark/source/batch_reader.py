@@ -21,8 +21,6 @@ from rdmeta.spark.source.row_filter import RowFilter, narrowed
 from rdmeta.spark.source.schemas import CHANGES
 from rdmeta.spark.source.states import slices_of_state
 
-__all__ = ["BatchReader", "PushReader"]
-
 
 class BatchReader(DataSourceReader):
     """Reads a table; Spark pickles it for the tasks, and then it has no options any more."""
@@ -30,7 +28,7 @@ class BatchReader(DataSourceReader):
     def __init__(self, options: Options, columns: pa.Schema) -> None:
         self._options = options
         self._columns = columns
-        self._wanted = RowFilter.of(options)
+        self._filter = RowFilter.of(options)
 
     def partitions(self) -> list[InputPartition]:
         """Returns the tasks; a live read asks the cluster here, once."""
@@ -42,15 +40,15 @@ class BatchReader(DataSourceReader):
             yield from exact(partition.rows(self._columns), self._columns)
 
     def _slices(self) -> list[Slice]:
-        table, wanted = self._options.table, self._wanted
+        table, filter_ = self._options.table, self._filter
         if self._options.source != "path":
-            return slices_of_state(self._options, wanted)
+            return slices_of_state(self._options, filter_)
         store = Store(self._options.where)
         if table == CHANGES:
-            return slices_of_parts(table, parts_of_changes(store, wanted), wanted)
+            return slices_of_parts(table, parts_of_changes(store, filter_), filter_)
         if is_pipeline(store):
-            return slices_of_parts(table, parts_of_silver(store, table, wanted), wanted)
-        return slices_of_days(store, table, wanted)
+            return slices_of_parts(table, parts_of_silver(store, table, filter_), filter_)
+        return slices_of_days(store, table, filter_)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_columns": self._columns}
@@ -67,5 +65,5 @@ class PushReader(BatchReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Returns all filters: Spark goes on to compare each row with them."""
         for each in filters:
-            self._wanted = narrowed(self._wanted, self._options.table, each)
+            self._filter = narrowed(self._filter, self._options.table, each)
         return filters

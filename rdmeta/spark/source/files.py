@@ -20,20 +20,6 @@ from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.row_filter import RowFilter, chosen, groups_of, needed
 from rdmeta.spark.source.schemas import CHANGES
 
-__all__ = [
-    "BATCH_ROWS",
-    "PACK_BYTES",
-    "ROW_BYTES",
-    "FilesSlice",
-    "Part",
-    "Slice",
-    "exact",
-    "opened",
-    "packed",
-    "slices_of_parts",
-    "whole",
-]
-
 BATCH_ROWS = 16_384
 _Item = TypeVar("_Item")
 # A task gets about so many bytes of rows, as memory has them.
@@ -115,9 +101,9 @@ class Part:
 class FilesSlice(Slice):
     """Parts of files of one table."""
 
-    def __init__(self, table: str, parts: Sequence[Part], wanted: RowFilter) -> None:
+    def __init__(self, table: str, parts: Sequence[Part], filter_: RowFilter) -> None:
         super().__init__()
-        self._table, self._parts, self._wanted = table, tuple(parts), wanted
+        self._table, self._parts, self._filter = table, tuple(parts), filter_
 
     def rows(self, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields the wanted rows; raises ReadError."""
@@ -133,18 +119,18 @@ class FilesSlice(Slice):
             if stream.size() != part.size:
                 raise ReadError(f"{store.shown(part.name)}: it has been replaced; read again")
             file = pq.ParquetFile(stream)
-            groups = groups_of(file.metadata, self._table, self._wanted)
+            groups = groups_of(file.metadata, self._table, self._filter)
             if part.groups is not None:
                 groups = [each for each in groups if each in part.groups]
             if not groups:
                 return
-            names = needed(self._table, columns, self._wanted)
+            names = needed(self._table, columns, self._filter)
             there = [name for name in names if name in file.schema_arrow.names]
             batches = file.iter_batches(
                 BATCH_ROWS, row_groups=groups, columns=there, use_threads=False
             )
             for batch in batches:
-                rows = chosen(whole(batch, columns), self._table, self._wanted)
+                rows = chosen(whole(batch, columns), self._table, self._filter)
                 yield redacted(rows) if self._table == CHANGES else rows
 
 
@@ -153,10 +139,10 @@ def opened(store: Store, name: str) -> Any:
     return store.opened(name)
 
 
-def slices_of_parts(table: str, parts: Iterable[Part], wanted: RowFilter) -> list[Slice]:
+def slices_of_parts(table: str, parts: Iterable[Part], filter_: RowFilter) -> list[Slice]:
     """Returns files in slices; a large file is cut at its row groups. Raises ReadError."""
-    cut = (piece for part in parts for piece in _cut(table, part, wanted))
-    return [FilesSlice(table, pack, wanted) for pack in packed(cut, lambda part: part.weight)]
+    cut = (piece for part in parts for piece in _cut(table, part, filter_))
+    return [FilesSlice(table, pack, filter_) for pack in packed(cut, lambda part: part.weight)]
 
 
 def packed(items: Iterable[_Item], weight: Callable[[_Item], int]) -> Iterator[list[_Item]]:
@@ -173,7 +159,7 @@ def packed(items: Iterable[_Item], weight: Callable[[_Item], int]) -> Iterator[l
         yield pack
 
 
-def _cut(table: str, part: Part, wanted: RowFilter) -> list[Part]:
+def _cut(table: str, part: Part, filter_: RowFilter) -> list[Part]:
     """Returns a part, or those of a large file."""
     if part.weight <= PACK_BYTES:
         return [part]
@@ -183,7 +169,7 @@ def _cut(table: str, part: Part, wanted: RowFilter) -> list[Part]:
             metadata = pq.ParquetFile(stream).metadata
     except (OSError, pa.ArrowException) as error:
         raise _blamed(part, error) from error
-    rows = {n: metadata.row_group(n).num_rows for n in groups_of(metadata, table, wanted)}
+    rows = {n: metadata.row_group(n).num_rows for n in groups_of(metadata, table, filter_)}
     packs = packed(rows, lambda number: rows[number] * ROW_BYTES)
     return [
         Part(part.store, part.name, part.size, sum(rows[n] for n in pack), tuple(pack))

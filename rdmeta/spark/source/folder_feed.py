@@ -25,25 +25,13 @@ from rdmeta._escaping import escaped
 from rdmeta.errors import Error
 from rdmeta.history.directory_scan import RecordingFilter
 from rdmeta.history.opening import HistoryFile
-from rdmeta.history.schema import FileName, HistoryError, microseconds
+from rdmeta.history.schema import MOST_NUMBER, FileName, HistoryError, microseconds
 from rdmeta.pipeline.inputs import Lister, Seen, name_of, shown
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.recorded import history_place
 from rdmeta.spark.source.row_filter import RowFilter
 
-__all__ = [
-    "Chain",
-    "DataLossError",
-    "FolderFeed",
-    "Key",
-    "Offset",
-    "OffsetError",
-    "Piece",
-    "Position",
-]
-
 _FORMAT = 1
-_MOST = (1 << 63) - 1
 
 Key: TypeAlias = "tuple[str, str]"
 """A cluster's id, and the session of a recording of it."""
@@ -84,22 +72,22 @@ class Offset:
 
     def as_json(self) -> dict[str, Any]:
         """Returns the offset as Spark keeps it."""
-        told: dict[str, Any] = {"format": _FORMAT, "recordings": _told(self.positions)}
+        encoded: dict[str, Any] = {"format": _FORMAT, "recordings": _encoded(self.positions)}
         if self.is_initial:
-            told["initial"] = True
+            encoded["initial"] = True
         if self.begin is not None:
-            told["begin"] = _told(self.begin)
-        return told
+            encoded["begin"] = _encoded(self.begin)
+        return encoded
 
     @classmethod
-    def parse(cls, told: object) -> Offset:
+    def parse(cls, encoded: object) -> Offset:
         """Returns the offset that a checkpoint has.
 
             Offset.parse({"format": 1, "recordings": {}})
 
         Raises OffsetError, which says what is wrong with it.
         """
-        entries = _entries(told, "it")
+        entries = _entries(encoded, "it")
         if entries.get("format") != _FORMAT:
             raise _error(
                 f"its format is {_shown(entries.get('format'))}, and this version of rdmeta reads"
@@ -119,15 +107,15 @@ class Offset:
         )
 
 
-def _told(positions: Mapping[Key, Position]) -> dict[str, dict[str, dict[str, Any]]]:
-    told: dict[str, dict[str, dict[str, Any]]] = {}
+def _encoded(positions: Mapping[Key, Position]) -> dict[str, dict[str, dict[str, Any]]]:
+    encoded: dict[str, dict[str, dict[str, Any]]] = {}
     for (cluster_id, session), position in sorted(positions.items()):
-        told.setdefault(cluster_id, {})[session] = position._asdict()
-    return told
+        encoded.setdefault(cluster_id, {})[session] = position._asdict()
+    return encoded
 
 
-def _positions(told: object, name: str) -> Iterator[tuple[Key, Position]]:
-    for cluster_id, sessions in _entries(told, name).items():
+def _positions(encoded: object, name: str) -> Iterator[tuple[Key, Position]]:
+    for cluster_id, sessions in _entries(encoded, name).items():
         for session, found in _entries(sessions, f"{name} of cluster {_shown(cluster_id)}").items():
             where = f"recording {_shown(session)}"
             entries = _entries(found, where)
@@ -143,14 +131,14 @@ def _positions(told: object, name: str) -> Iterator[tuple[Key, Position]]:
 
 def _check_count(value: object, name: str) -> None:
     # In Python a truth is a number, too.
-    if type(value) is not int or not 0 <= value <= _MOST:
-        raise _error(f"{name} is {_shown(value)}, not a number from 0 to {_MOST}")
+    if type(value) is not int or not 0 <= value <= MOST_NUMBER:
+        raise _error(f"{name} is {_shown(value)}, not a number from 0 to {MOST_NUMBER}")
 
 
-def _entries(told: object, name: str) -> dict[str, Any]:
-    if not isinstance(told, dict):
-        raise _error(f"{name} is {_shown(told)}, not an object")
-    return told
+def _entries(encoded: object, name: str) -> dict[str, Any]:
+    if not isinstance(encoded, dict):
+        raise _error(f"{name} is {_shown(encoded)}, not an object")
+    return encoded
 
 
 def _error(problem: str) -> OffsetError:
@@ -218,11 +206,11 @@ class FolderFeed:
     folder that is not there is a ConfigError.
     """
 
-    def __init__(self, where: str, wanted: RowFilter, *, fails_on_loss: bool = True) -> None:
+    def __init__(self, where: str, filter_: RowFilter, *, fails_on_loss: bool = True) -> None:
         self.where = where
-        self._wanted = wanted
+        self._filter = filter_
         self._fails_on_loss = fails_on_loss
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         self._lister = Lister()
 
     def chains(self, start: Offset) -> list[Chain]:
@@ -232,7 +220,7 @@ class FolderFeed:
         A recording that `start` has read to its end may be gone or damaged.
         """
         store = history_place(Store(self.where))
-        seen = self._seen(store, self._wanted, None)
+        seen = self._seen(store, self._filter, None)
         sessions = {key[1]: key for key, each in start.positions.items() if each.ended}
         self._check_faults(store, seen, sessions)
         chains = list(self._chains(store, seen))
@@ -254,8 +242,8 @@ class FolderFeed:
             raise DataLossError(
                 f"{text}. Put the files back, or go on without these rows with failOnDataLoss=false"
             )
-        if text not in self._told:
-            self._told.add(text)
+        if text not in self._warned:
+            self._warned.add(text)
             _log.warning("%s; the stream goes on without these rows", escaped(text))
 
     def _check_faults(self, store: Store, seen: Seen, ended: dict[str, Key]) -> None:
@@ -296,9 +284,9 @@ class FolderFeed:
 
     # ---- what lies in the folder ----------------------------------------------------------------
 
-    def _seen(self, store: Store, wanted: RowFilter, session: str | None) -> Seen:
-        limits = RecordingFilter(wanted.clusters, session, wanted.since, wanted.until)
-        return _of_clusters(self._lister.seen(store, limits), wanted)
+    def _seen(self, store: Store, filter_: RowFilter, session: str | None) -> Seen:
+        limits = RecordingFilter(filter_.clusters, session, filter_.since, filter_.until)
+        return _of_clusters(self._lister.seen(store, limits), filter_)
 
     def _chains(self, store: Store, seen: Seen) -> Iterator[Chain]:
         now_us = time.time_ns() // 1000
@@ -310,18 +298,18 @@ class FolderFeed:
             yield Chain(key, microseconds(files[0].observed_from), pieces, is_over)
 
 
-def _of_clusters(seen: Seen, wanted: RowFilter) -> Seen:
+def _of_clusters(seen: Seen, filter_: RowFilter) -> Seen:
     """Returns the files and faults of the wanted clusters, and the faults of no cluster."""
-    if wanted.clusters is None:
+    if filter_.clusters is None:
         return seen
     names = {each.cluster_id: each.name for each in seen.files}
     return Seen(
-        [f for f in seen.files if not wanted.clusters.isdisjoint((f.cluster_id, f.name or ""))],
+        [f for f in seen.files if not filter_.clusters.isdisjoint((f.cluster_id, f.name or ""))],
         [
             each
             for each in seen.faults
             if each.cluster_id is None
-            or not wanted.clusters.isdisjoint((each.cluster_id, names.get(each.cluster_id) or ""))
+            or not filter_.clusters.isdisjoint((each.cluster_id, names.get(each.cluster_id) or ""))
         ],
     )
 

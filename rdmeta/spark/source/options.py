@@ -17,11 +17,9 @@ from rdmeta import config
 from rdmeta._escaping import escaped
 from rdmeta.config.option_values import shown
 from rdmeta.errors import ConfigError
-from rdmeta.history.schema import microseconds
+from rdmeta.history.schema import MOST_NUMBER, microseconds
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, STATE_TABLES
-
-__all__ = ["LAST_US", "Options", "Source", "label"]
 
 Source: TypeAlias = Literal["bootstrap.servers", "image", "path"]
 
@@ -41,7 +39,6 @@ _OF_LOGS = ("records", "controller")
 _FLAGS = {"true": True, "false": False}
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
 _CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*@")
-_MOST = (1 << 63) - 1
 # A time after this one counts as this one: a day more must still be a time of Python.
 LAST_US = microseconds(datetime(9999, 12, 30, tzinfo=timezone.utc))
 
@@ -249,9 +246,9 @@ def _flag(name: str, value: object) -> bool:
 
 def _count(name: str, value: object) -> int:
     text = value.strip() if isinstance(value, str) else ""
-    if re.fullmatch(r"[1-9][0-9]{0,18}", text) and int(text) <= _MOST:
+    if re.fullmatch(r"[1-9][0-9]{0,18}", text) and int(text) <= MOST_NUMBER:
         return int(text)
-    raise ConfigError(f"option {name} = {shown(value)}: expected a number from 1 to {_MOST}")
+    raise ConfigError(f"option {name} = {shown(value)}: expected a number from 1 to {MOST_NUMBER}")
 
 
 def _offsets(name: str, value: object) -> str:

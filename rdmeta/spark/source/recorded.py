@@ -38,16 +38,6 @@ from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
 from rdmeta.spark.source.files import ROW_BYTES, Part, Slice, packed
 from rdmeta.spark.source.row_filter import RowFilter, chosen
 
-__all__ = [
-    "chosen_clusters",
-    "history_place",
-    "is_pipeline",
-    "parts_of_changes",
-    "parts_of_silver",
-    "recordings",
-    "slices_of_days",
-]
-
 _BRONZE = "bronze"
 _ADVICE = "move it elsewhere, or read tables of `rdmeta pipeline`, which sets it aside"
 
@@ -59,15 +49,15 @@ def is_pipeline(store: Store) -> bool:
     return store.read(LAYOUT) is not None
 
 
-def parts_of_changes(store: Store, wanted: RowFilter) -> Iterator[Part]:
+def parts_of_changes(store: Store, filter_: RowFilter) -> Iterator[Part]:
     """Yields the files with wanted change records; raises ConfigError and HistoryError."""
-    for recording in recordings(store, wanted):
+    for recording in recordings(store, filter_):
         for file in recording.files:
-            if wanted.has(file.from_us, file.to_us):
+            if filter_.has(file.from_us, file.to_us):
                 yield Part(file.store, file.name, file.bytes, file.rows)
 
 
-def recordings(store: Store, wanted: RowFilter) -> list[InputRecording]:
+def recordings(store: Store, filter_: RowFilter) -> list[InputRecording]:
     """Returns the recordings with a part in the wanted time.
 
     Raises ConfigError if there is no such cluster, or no history at all, and HistoryError for a
@@ -79,21 +69,21 @@ def recordings(store: Store, wanted: RowFilter) -> list[InputRecording]:
     if not ids:
         raise ConfigError(f"option path = {store.where!r}: there are no history files")
     names: dict[str, str] = {}
-    if wanted.clusters is not None and not wanted.clusters <= ids:
+    if filter_.clusters is not None and not filter_.clusters <= ids:
         files = lister.seen(store, RecordingFilter(), found).files
         names = {each.cluster_id: each.name for each in files if each.name is not None}
-    clusters = frozenset(chosen_clusters(store, wanted, ids, names))
+    clusters = frozenset(chosen_clusters(store, filter_, ids, names))
     if not clusters:
         return []
     only = None if clusters == ids else clusters
-    limits = RecordingFilter(only, None, wanted.since, wanted.until)
+    limits = RecordingFilter(only, None, filter_.since, filter_.until)
     seen = lister.seen(store, limits, found)
     for fault in seen.faults:
         raise HistoryError(f"{shown(store, fault)}: {fault.reason}; {_ADVICE}")
     # A name stands for the digest, which nothing here needs.
     named = [(name_of(store, file), file) for file in seen.files]
     made = recordings_in(input_of(store, name, file, name) for name, file in named)
-    return [each for each in made if wanted.has(each.from_us, each.to_us)]
+    return [each for each in made if filter_.has(each.from_us, each.to_us)]
 
 
 def history_place(store: Store) -> Store:
@@ -113,15 +103,15 @@ def history_place(store: Store) -> Store:
 
 
 def chosen_clusters(
-    store: Store, wanted: RowFilter, ids: Iterable[str], names: dict[str, str]
+    store: Store, filter_: RowFilter, ids: Iterable[str], names: dict[str, str]
 ) -> list[str]:
     """Returns the ids of the wanted clusters; `names` are those of ids.
 
     Raises ConfigError for a cluster that is not there.
     """
     every = sorted(set(ids))
-    if wanted.clusters is not None:
-        unknown = wanted.clusters - set(every) - {names[c] for c in every if c in names}
+    if filter_.clusters is not None:
+        unknown = filter_.clusters - set(every) - {names[c] for c in every if c in names}
         if unknown:
             raise ConfigError(
                 f"option cluster = {sorted(unknown)[0]!r}: {store.where} has"
@@ -130,23 +120,23 @@ def chosen_clusters(
     return [
         each
         for each in every
-        if wanted.clusters is None or not wanted.clusters.isdisjoint((each, names.get(each)))
-        if wanted.cluster_ids is None or each in wanted.cluster_ids
+        if filter_.clusters is None or not filter_.clusters.isdisjoint((each, names.get(each)))
+        if filter_.cluster_ids is None or each in filter_.cluster_ids
     ]
 
 
 class TasksSlice(Slice):
     """Tasks of the pipeline, of which only one table is made, and nothing is written."""
 
-    def __init__(self, table: str, tasks: Sequence[Task], wanted: RowFilter) -> None:
+    def __init__(self, table: str, tasks: Sequence[Task], filter_: RowFilter) -> None:
         super().__init__()
-        self._table, self._tasks, self._wanted = table, tuple(tasks), wanted
+        self._table, self._tasks, self._filter = table, tuple(tasks), filter_
 
     def rows(self, columns: pa.Schema) -> Iterator[pa.Table]:
         """Yields the wanted rows; raises BadFileError and OSError."""
         for task in self._tasks:
             for rows in rows_of(task, self._table):
-                yield chosen(rows, self._table, self._wanted)
+                yield chosen(rows, self._table, self._filter)
 
 
 class _PartChain(NamedTuple):
@@ -161,32 +151,32 @@ class _PartChain(NamedTuple):
         return sum(files.values())
 
 
-def slices_of_days(store: Store, table: str, wanted: RowFilter) -> list[Slice]:
+def slices_of_days(store: Store, table: str, filter_: RowFilter) -> list[Slice]:
     """Returns the tasks that make a table of a folder's recordings, in slices.
 
     Raises ConfigError and HistoryError.
     """
     tasks = [
-        task for chain in _chains(store, table, wanted) for task in _tasks(store, table, chain)
+        task for chain in _chains(store, table, filter_) for task in _tasks(store, table, chain)
     ]
     packs = packed(tasks, lambda task: task.rows * ROW_BYTES // task.buckets)
-    return [TasksSlice(table, pack, wanted) for pack in packs]
+    return [TasksSlice(table, pack, filter_) for pack in packs]
 
 
-def _chains(store: Store, table: str, wanted: RowFilter) -> Iterator[_PartChain]:
+def _chains(store: Store, table: str, filter_: RowFilter) -> Iterator[_PartChain]:
     """Yields the wanted days of each cluster.
 
     Which recording tells of a moment follows from all recordings of the day. Which changes of
     leader are of a day also follows from the day before.
     """
-    whole = _of_whole_days(wanted)
+    whole = _of_whole_days(filter_)
     if table == "leader_change" and whole.since_us is not None:
         whole = replace(whole, since_us=whole.since_us - DAY_US)
     found = recordings(store, whole)
     for cluster_id, group in groupby(found, key=lambda each: each.cluster_id):
         chain: list[Day] = []
         for day in days_of(list(group), VERSIONS):
-            if not _has_day(wanted, day):
+            if not _has_day(filter_, day):
                 continue
             if chain and not day.is_carried:
                 yield _PartChain(cluster_id, tuple(chain))
@@ -204,19 +194,19 @@ def _tasks(store: Store, table: str, chain: _PartChain) -> Iterator[Task]:
             yield Task(store.where, chain.cluster_id, bucket, buckets, (period,), "a read")
 
 
-def _of_whole_days(wanted: RowFilter) -> RowFilter:
+def _of_whole_days(filter_: RowFilter) -> RowFilter:
     """Returns whole days; a change at midnight itself may belong to the day that ends there."""
-    since, until = wanted.since_us, wanted.until_us
+    since, until = filter_.since_us, filter_.until_us
     return replace(
-        wanted,
+        filter_,
         # A recording that ended at the midnight before tells of none of these days.
         since_us=None if since is None else max(since - 1, 0) // DAY_US * DAY_US + 1,
         until_us=None if until is None else -(-until // DAY_US) * DAY_US,
     )
 
 
-def _has_day(wanted: RowFilter, day: Day) -> bool:
-    since, until = wanted.since_us, wanted.until_us
+def _has_day(filter_: RowFilter, day: Day) -> bool:
+    since, until = filter_.since_us, filter_.until_us
     if until is not None and begin_of(day.day) >= until:
         return False
     if since is None or day.day >= day_at(since):
@@ -227,7 +217,7 @@ def _has_day(wanted: RowFilter, day: Day) -> bool:
 # ---- an OUT of the pipeline ---------------------------------------------------------------------
 
 
-def parts_of_silver(out: Store, table: str, wanted: RowFilter) -> Iterator[Part]:
+def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part]:
     """Yields the parts of a table that may have wanted rows, by their names.
 
     Raises ConfigError if there is no silver or no such cluster.
@@ -238,8 +228,8 @@ def parts_of_silver(out: Store, table: str, wanted: RowFilter) -> Iterator[Part]
         raise ConfigError(
             f"option path = {out.where!r}: it has no silver; run rdmeta pipeline silver"
         )
-    whole = _of_whole_days(wanted)
-    for cluster_id in chosen_clusters(out, wanted, ids, read_manifest(out).names):
+    whole = _of_whole_days(filter_)
+    for cluster_id in chosen_clusters(out, filter_, ids, read_manifest(out).names):
         for entry in out.files(f"{SILVER}/{table}/{cluster_folder(cluster_id)}"):
             name = entry.name.rpartition("/")[2]
             if not name.endswith(".parquet") or name.startswith((".", "_")):

@@ -28,8 +28,6 @@ from rdmeta.history.schema import microseconds, moment
 from rdmeta.spark.source.options import LAST_US, Options
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
 
-__all__ = ["RowFilter", "chosen", "groups_of", "narrowed", "needed", "times_of"]
-
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
 
@@ -71,20 +69,20 @@ class RowFilter:
         return self.since_us is None or end_us >= self.since_us
 
 
-def narrowed(wanted: RowFilter, table: str, each: Filter) -> RowFilter:
+def narrowed(filter_: RowFilter, table: str, each: Filter) -> RowFilter:
     """Returns what is wanted of rows that a filter lets pass, perhaps with some more rows."""
     attribute: tuple[str, ...] = getattr(each, "attribute", ())
     if len(attribute) != 1:
-        return wanted
+        return filter_
     if attribute[0] in ("cluster_id", "topic"):
-        return _of_names(wanted, attribute[0], each)
+        return _of_names(filter_, attribute[0], each)
     if attribute[0] == "partition":
-        return _of_partitions(wanted, each)
+        return _of_partitions(filter_, each)
     moment = _moment(getattr(each, "value", None))
     if moment is None:
-        return wanted
+        return filter_
     begin, end = times_of(table)
-    since, until = wanted.since_us, wanted.until_us
+    since, until = filter_.since_us, filter_.until_us
     # The end of a row is never before its begin, so a bound of either holds for both. A row that
     # ends at `since` does not count as one of that time.
     if attribute[0] in (begin, end):
@@ -93,27 +91,27 @@ def narrowed(wanted: RowFilter, table: str, each: Filter) -> RowFilter:
             since = low if since is None else max(since, low)
         if isinstance(each, (LessThan, LessThanOrEqual, EqualTo)):
             until = moment + 1 if until is None else min(until, moment + 1)
-    return replace(wanted, since_us=since, until_us=until)
+    return replace(filter_, since_us=since, until_us=until)
 
 
-def _of_names(wanted: RowFilter, name: str, each: Filter) -> RowFilter:
+def _of_names(filter_: RowFilter, name: str, each: Filter) -> RowFilter:
     names = frozenset(_names(each))
     if not isinstance(each, (EqualTo, In)):
-        return wanted
+        return filter_
     if name == "cluster_id":
-        before = wanted.cluster_ids
-        return replace(wanted, cluster_ids=names if before is None else before & names)
-    before = wanted.topics
-    return replace(wanted, topics=names if before is None else before & names)
+        before = filter_.cluster_ids
+        return replace(filter_, cluster_ids=names if before is None else before & names)
+    before = filter_.topics
+    return replace(filter_, topics=names if before is None else before & names)
 
 
-def _of_partitions(wanted: RowFilter, each: Filter) -> RowFilter:
+def _of_partitions(filter_: RowFilter, each: Filter) -> RowFilter:
     if not isinstance(each, (EqualTo, In)):
-        return wanted
+        return filter_
     values = each.value if isinstance(each, In) else (each.value,)
     numbers = frozenset(one for one in values if isinstance(one, int))
-    before = wanted.partitions
-    return replace(wanted, partitions=numbers if before is None else before & numbers)
+    before = filter_.partitions
+    return replace(filter_, partitions=numbers if before is None else before & numbers)
 
 
 def _names(each: Filter) -> Iterator[str]:
@@ -142,49 +140,49 @@ def times_of(table: str) -> tuple[str, str]:
     return "seen_from", "seen_to"
 
 
-def needed(table: str, columns: pa.Schema, wanted: RowFilter) -> list[str]:
+def needed(table: str, columns: pa.Schema, filter_: RowFilter) -> list[str]:
     """Returns the columns to read: those of the result, and those by which rows are chosen."""
     names = [*columns.names]
-    if wanted.since_us is not None or wanted.until_us is not None:
+    if filter_.since_us is not None or filter_.until_us is not None:
         names += times_of(table)
-    if wanted.topics is not None:
+    if filter_.topics is not None:
         names.append("topic")
     if table == CHANGES and "detail" in names:  # the kind says whether it may be a secret
         names.append("kind")
     return list(dict.fromkeys(names))
 
 
-def chosen(rows: Rows, table: str, wanted: RowFilter) -> Rows:
+def chosen(rows: Rows, table: str, filter_: RowFilter) -> Rows:
     """Returns the rows that are wanted."""
     mask: Any = None
-    for part in _masks(rows, table, wanted):
+    for part in _masks(rows, table, filter_):
         mask = part if mask is None else pc.and_(mask, part)
     return rows if mask is None else rows.filter(mask)
 
 
-def _masks(rows: Any, table: str, wanted: RowFilter) -> Iterator[Any]:
+def _masks(rows: Any, table: str, filter_: RowFilter) -> Iterator[Any]:
     begin, end = times_of(table)
-    if wanted.since_us is not None:
-        since = _scalar(wanted.since_us)
+    if filter_.since_us is not None:
+        since = _scalar(filter_.since_us)
         is_in = pc.greater_equal(rows.column(begin), since)
         if begin != end:
             is_in = pc.or_(is_in, pc.greater(rows.column(end), since))
         yield is_in
-    if wanted.until_us is not None:
-        yield pc.less(rows.column(begin), _scalar(wanted.until_us))
-    if wanted.topics is not None:
-        yield pc.is_in(rows.column("topic"), pa.array(sorted(wanted.topics), pa.string()))
+    if filter_.until_us is not None:
+        yield pc.less(rows.column(begin), _scalar(filter_.until_us))
+    if filter_.topics is not None:
+        yield pc.is_in(rows.column("topic"), pa.array(sorted(filter_.topics), pa.string()))
 
 
-def groups_of(metadata: Any, table: str, wanted: RowFilter) -> list[int]:
+def groups_of(metadata: Any, table: str, filter_: RowFilter) -> list[int]:
     """Returns the row groups of a Parquet file that may have wanted rows, by their bounds."""
     groups = range(metadata.num_row_groups)
-    if wanted.since_us is None and wanted.until_us is None and wanted.topics is None:
+    if filter_.since_us is None and filter_.until_us is None and filter_.topics is None:
         return list(groups)
-    return [each for each in groups if _may_have(metadata.row_group(each), table, wanted)]
+    return [each for each in groups if _may_have(metadata.row_group(each), table, filter_)]
 
 
-def _may_have(group: Any, table: str, wanted: RowFilter) -> bool:
+def _may_have(group: Any, table: str, filter_: RowFilter) -> bool:
     bounds = {}
     for number in range(group.num_columns):
         column = group.column(number)
@@ -193,17 +191,17 @@ def _may_have(group: Any, table: str, wanted: RowFilter) -> bool:
             bounds[column.path_in_schema] = about
     begin, end = times_of(table)
     lows, highs = _moments(bounds.get(begin)), _moments(bounds.get(end))
-    if lows is not None and wanted.until_us is not None and lows[0] >= wanted.until_us:
+    if lows is not None and filter_.until_us is not None and lows[0] >= filter_.until_us:
         return False
-    if highs is not None and lows is not None and wanted.since_us is not None:
+    if highs is not None and lows is not None and filter_.since_us is not None:
         # An interval that ends at this moment is none of the time, unless it begins there.
-        is_before = highs[1] <= wanted.since_us and lows[1] < wanted.since_us
+        is_before = highs[1] <= filter_.since_us and lows[1] < filter_.since_us
         if is_before:
             return False
     topics = bounds.get("topic")
-    if topics is None or wanted.topics is None:
+    if topics is None or filter_.topics is None:
         return True
-    return any(topics.min <= each <= topics.max for each in wanted.topics)
+    return any(topics.min <= each <= topics.max for each in filter_.topics)
 
 
 def _moments(about: Any) -> tuple[int, int] | None:

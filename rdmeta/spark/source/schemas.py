@@ -13,15 +13,6 @@ from rdmeta.errors import ConfigError
 from rdmeta.history.schema import CHANGE_SCHEMA
 from rdmeta.pipeline.tables import SCHEMAS
 
-__all__ = [
-    "CHANGES",
-    "HISTORY_TABLES",
-    "STATE_TABLES",
-    "arrow_schema",
-    "columns_of",
-    "spark_schema",
-]
-
 CHANGES = "changes"
 
 _TEXT, _BOOL, _IDS = pa.string(), pa.bool_(), pa.list_(pa.int32())

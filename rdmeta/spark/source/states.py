@@ -22,8 +22,6 @@ from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import arrow_schema
 
-__all__ = ["RowsSlice", "slices_of_state"]
-
 # Spark keeps what a task gets in the driver's memory, and sends it together with the task.
 _SLICE_BYTES = 4 << 20
 
@@ -43,27 +41,27 @@ class RowsSlice(Slice):
         yield pa.ipc.open_stream(self._bytes).read_all()
 
 
-def slices_of_state(options: Options, wanted: RowFilter) -> list[Slice]:
+def slices_of_state(options: Options, filter_: RowFilter) -> list[Slice]:
     """Returns the wanted rows of a table of a cluster or an image, in slices.
 
     A cluster is asked for the wanted topics only. Raises the errors of `rdmeta.fetch` and
     `Client.describe_configs`, and ConfigError for an image that cannot be read.
     """
     if options.source == "image":
-        rows = _of_image(options, wanted)
+        rows = _of_image(options, filter_)
     elif options.table == "configs":
-        rows = _configs(options, wanted)
+        rows = _configs(options, filter_)
     else:
-        rows = _with_cluster(_asked(options, wanted).image(), options, wanted)
+        rows = _with_cluster(_asked(options, filter_).image(), options, filter_)
     count = max(1, -(-rows.nbytes // _SLICE_BYTES))
     step = max(1, -(-rows.num_rows // count))
     return [RowsSlice(rows.slice(n, step)) for n in range(0, rows.num_rows, step)]
 
 
-def _asked(options: Options, wanted: RowFilter) -> MetadataCache:
+def _asked(options: Options, filter_: RowFilter) -> MetadataCache:
     """Returns what a cluster answers."""
     cache = MetadataCache()
-    topics = None if wanted.topics is None else sorted(wanted.topics)
+    topics = None if filter_.topics is None else sorted(filter_.topics)
     if options.table == "brokers":
         topics = []
     timeout = config.parse(options.client).max_block
@@ -71,18 +69,18 @@ def _asked(options: Options, wanted: RowFilter) -> MetadataCache:
     return cache
 
 
-def _of_image(options: Options, wanted: RowFilter) -> pa.Table:
+def _of_image(options: Options, filter_: RowFilter) -> pa.Table:
     from rdmeta._core import Image
 
     if not Path(options.where).is_file():
         raise ConfigError(f"option image = {options.where!r}: there is no such file")
     try:
-        return _with_cluster(Image.open(options.where), options, wanted)
+        return _with_cluster(Image.open(options.where), options, filter_)
     except (Error, OSError) as error:
         raise ConfigError(f"option image = {options.where!r}: {error}") from error
 
 
-def _with_cluster(state: Any, options: Options, wanted: RowFilter) -> pa.Table:
+def _with_cluster(state: Any, options: Options, filter_: RowFilter) -> pa.Table:
     """Returns the rows of a table with the cluster's id."""
     columns = arrow_schema(options.table)
     reader = pa.RecordBatchReader.from_stream(state.to_arrow(options.table))
@@ -90,20 +88,20 @@ def _with_cluster(state: Any, options: Options, wanted: RowFilter) -> pa.Table:
     if "cluster_id" not in rows.schema.names:
         cluster = pa.repeat(pa.scalar(state.cluster_id, pa.string()), rows.num_rows)
         rows = rows.append_column("cluster_id", cluster)
-    if wanted.topics is not None and "topic" in columns.names:
-        names = pa.array(sorted(wanted.topics), pa.string())
+    if filter_.topics is not None and "topic" in columns.names:
+        names = pa.array(sorted(filter_.topics), pa.string())
         rows = rows.filter(pc.is_in(rows["topic"], names))
-    if wanted.partitions is not None and "partition" in columns.names:
-        numbers = pa.array(sorted(wanted.partitions), pa.int64())
+    if filter_.partitions is not None and "partition" in columns.names:
+        numbers = pa.array(sorted(filter_.partitions), pa.int64())
         rows = rows.filter(pc.is_in(rows["partition"].cast(pa.int64()), numbers))
     return rows.select(columns.names).cast(columns)
 
 
-def _configs(options: Options, wanted: RowFilter) -> pa.Table:
+def _configs(options: Options, filter_: RowFilter) -> pa.Table:
     """Returns a row for each configuration of a topic, or for the error of a topic."""
     from rdmeta.client.blocking import Client
 
-    cache = _asked(options, wanted)
+    cache = _asked(options, filter_)
     names = sorted(topic.name for topic in cache.image().topics())
     found: Mapping[str, Any] = {}
     if names:
@@ -112,13 +110,13 @@ def _configs(options: Options, wanted: RowFilter) -> pa.Table:
             found = client.describe_configs(names, timeout=timeout)
     rows = [
         {"cluster_id": cache.cluster_id, "topic": topic, "key": key, "value": value, "error": error}
-        for topic, told in sorted(found.items())
-        for key, value, error in _told(told)
+        for topic, config in sorted(found.items())
+        for key, value, error in _config_rows(config)
     ]
     return pa.Table.from_pylist(rows, schema=arrow_schema("configs"))
 
 
-def _told(told: Any) -> list[tuple[str | None, str | None, str | None]]:
-    if told.error is not None:
-        return [(None, None, str(told.error))]
-    return [(key, value, None) for key, value in sorted(told.values.items())]
+def _config_rows(config: Any) -> list[tuple[str | None, str | None, str | None]]:
+    if config.error is not None:
+        return [(None, None, str(config.error))]
+    return [(key, value, None) for key, value in sorted(config.values.items())]

@@ -28,7 +28,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from rdmeta.errors import ConfigError
-from rdmeta.history.schema import HistoryError
+from rdmeta.history.schema import MOST_NUMBER, HistoryError
 from rdmeta.pipeline.redaction import redacted
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import (
@@ -55,18 +55,7 @@ from rdmeta.spark.source.recorded import history_place
 from rdmeta.spark.source.row_filter import RowFilter, chosen, groups_of, needed
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
 
-__all__ = [
-    "Range",
-    "RangesSlice",
-    "StreamReader",
-    "advanced",
-    "ends_of",
-    "ranges_of",
-    "slices_of_ranges",
-]
-
 _LOOKS = 100
-_ALL = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
@@ -86,9 +75,9 @@ class _MovedError(Exception):
 class RangesSlice(Slice):
     """Ranges of change records below one folder."""
 
-    def __init__(self, feed: FolderFeed, ranges: Sequence[Range], wanted: RowFilter) -> None:
+    def __init__(self, feed: FolderFeed, ranges: Sequence[Range], filter_: RowFilter) -> None:
         super().__init__()
-        self._feed, self._ranges, self._wanted = feed, tuple(ranges), wanted
+        self._feed, self._ranges, self._filter = feed, tuple(ranges), filter_
 
     def rows(self, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yields the wanted rows.
@@ -146,9 +135,9 @@ class RangesSlice(Slice):
     def _of_groups(
         self, file: pq.ParquetFile, part: Range, columns: pa.Schema
     ) -> Iterator[tuple[int, pa.RecordBatch | None]]:
-        names = needed(CHANGES, columns, self._wanted)
+        names = needed(CHANGES, columns, self._filter)
         there = [name for name in names if name in file.schema_arrow.names]
-        hopeful = set(groups_of(file.metadata, CHANGES, self._wanted))
+        hopeful = set(groups_of(file.metadata, CHANGES, self._filter))
         at = part.piece.begin
         for group in range(file.metadata.num_row_groups):
             begin, at = at, at + file.metadata.row_group(group).num_rows
@@ -165,7 +154,7 @@ class RangesSlice(Slice):
                 cut = batch.slice(max(low - begin, 0), max(high - max(low, begin), 0))
                 begin += batch.num_rows
                 if cut.num_rows:
-                    rows = chosen(whole(cut, columns), CHANGES, self._wanted)
+                    rows = chosen(whole(cut, columns), CHANGES, self._filter)
                     yield cut.num_rows, redacted(rows)
 
 
@@ -177,11 +166,11 @@ def ranges_of(chain: Chain, begin: int, end: int) -> Iterator[Range]:
             yield Range(chain.key, low, high, piece)
 
 
-def slices_of_ranges(feed: FolderFeed, ranges: Iterable[Range], wanted: RowFilter) -> list[Slice]:
+def slices_of_ranges(feed: FolderFeed, ranges: Iterable[Range], filter_: RowFilter) -> list[Slice]:
     """Returns ranges in slices of about the size that a task takes; a large range is cut."""
     cut = (piece for each in ranges for piece in _cut(each))
     packs = packed(cut, lambda each: (each.end - each.begin) * ROW_BYTES)
-    return [RangesSlice(feed, pack, wanted) for pack in packs]
+    return [RangesSlice(feed, pack, filter_) for pack in packs]
 
 
 def _cut(each: Range) -> Iterator[Range]:
@@ -206,9 +195,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self._options = options
         self._columns = arrow_schema(CHANGES) if columns is None else columns
-        self._wanted = RowFilter.of(options)
+        self._filter = RowFilter.of(options)
         self._feed = FolderFeed(
-            options.where, self._wanted, fails_on_loss=options.fail_on_data_loss
+            options.where, self._filter, fails_on_loss=options.fail_on_data_loss
         )
         self._chains: list[Chain] = []
         self._target: Mapping[Key, Position] | None = None
@@ -244,7 +233,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if not isinstance(limit, ReadAllAvailable):
             files, rows = self._options.max_files_per_trigger, self._options.max_rows_per_trigger
         end = advanced(
-            begin, self._chains, self._wanted, files=files, rows=rows, target=self._target
+            begin, self._chains, self._filter, files=files, rows=rows, target=self._target
         )
         return start if end is begin else end.as_json()
 
@@ -295,14 +284,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         if chain is not None:
             for each in ranges_of(chain, begin, stop):
-                if self._wanted.has(each.piece.from_us, each.piece.to_us):
+                if self._filter.has(each.piece.from_us, each.piece.to_us):
                     yield each
 
     def _slices(self, ranges: list[Range]) -> list[Slice]:
         feed = FolderFeed(
-            self._options.where, self._wanted, fails_on_loss=self._options.fail_on_data_loss
+            self._options.where, self._filter, fails_on_loss=self._options.fail_on_data_loss
         )
-        return slices_of_ranges(feed, ranges, self._wanted)
+        return slices_of_ranges(feed, ranges, self._filter)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_columns": self._columns}
@@ -316,7 +305,7 @@ def ends_of(chains: Iterable[Chain]) -> dict[Key, Position]:
 def advanced(
     start: Offset,
     chains: Iterable[Chain],
-    wanted: RowFilter,
+    filter_: RowFilter,
     *,
     files: int | None = None,
     rows: int | None = None,
@@ -330,12 +319,12 @@ def advanced(
     file anywhere: rows of one version may come in two batches. Files without a part in the wanted
     time count for no limit. `target` is an offset beyond which nothing is taken.
     """
-    left = _Left(_ALL if files is None else files, _ALL if rows is None else rows)
+    left = _Left(MOST_NUMBER if files is None else files, MOST_NUMBER if rows is None else rows)
     positions = dict(start.positions)
     for chain in chains:
         most = chain.rows if target is None else target.get(chain.key, Position()).rows
         begin = start.position(chain.key).rows
-        end = left.taken(chain, begin, min(chain.rows, most), wanted)
+        end = left.taken(chain, begin, min(chain.rows, most), filter_)
         if end > begin or chain.key in positions and begin == chain.rows:
             positions[chain.key] = chain.position(end)
     if not left.has_taken:
@@ -351,13 +340,13 @@ class _Left:
         self._files, self._rows = files, rows
         self.has_taken = False
 
-    def taken(self, chain: Chain, begin: int, end: int, wanted: RowFilter) -> int:
+    def taken(self, chain: Chain, begin: int, end: int, filter_: RowFilter) -> int:
         """Returns the row before which the batch stops in a recording."""
         for piece in chain.pieces:
             stop = min(piece.end, end)
             if stop <= begin:
                 continue
-            if wanted.has(piece.from_us, piece.to_us):
+            if filter_.has(piece.from_us, piece.to_us):
                 if self._files == 0 or self._rows == 0:
                     break
                 stop = min(stop, begin + self._rows)

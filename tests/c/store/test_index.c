@@ -1,6 +1,6 @@
 /* index: tables of names and of ids, and names that are chosen to collide. */
-#include "cache/check.h"
 
+#include "support/cache_check.h"
 #include "support/testing.h"
 
 enum { NAMES = 3000, ROUNDS = 60000 };

@@ -8,8 +8,7 @@
  * Each row is a line, and null is "-". Before the fixture reads a batch,
  * nanoarrow validates all of it, so offsets, lengths and buffers are right.
  */
-#ifndef RDMETA_ARROW_FIXTURE_H
-#define RDMETA_ARROW_FIXTURE_H
+#pragma once
 
 #include "arrow/batch.h"
 #include "arrow/rows.h"
@@ -64,5 +63,3 @@ gen_cluster_t *aw_cluster(uint64_t seed, uint32_t topics, uint32_t partitions,
                           int32_t first);
 /* Applies an answer that has the whole cluster. */
 void aw_say(cw_t *w, const gen_cluster_t *cluster);
-
-#endif /* RDMETA_ARROW_FIXTURE_H */

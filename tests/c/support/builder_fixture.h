@@ -6,8 +6,7 @@
  *
  *     facts --gen_response_topic--> bytes --builder--> block --rows--> facts?
  */
-#ifndef RDMETA_BUILDER_FIXTURE_H
-#define RDMETA_BUILDER_FIXTURE_H
+#pragma once
 
 #include "topic/builder.h"
 
@@ -85,5 +84,3 @@ void facts_each(test_rng_t r, int rounds, int cases,
 void facts_check(const facts_t *f, const rdmeta_topic_t *t);
 /* Returns the bytes that a block of these facts needs. */
 size_t facts_size(const facts_t *f);
-
-#endif /* RDMETA_BUILDER_FIXTURE_H */

@@ -21,8 +21,7 @@
  *     leader P L   the leader of a partition of "t"; last P L: if it may be
  *                  stale; stale P: it is stale
  */
-#ifndef RDMETA_CACHE_SCRIPT_H
-#define RDMETA_CACHE_SCRIPT_H
+#pragma once
 
 #include "support/cache_fixture.h"
 
@@ -34,5 +33,3 @@ void cw_script(void (*conf)(rdmeta_conf_t *conf), const char *script, ...)
         TEST(name) {                                                         \
                 cw_script(NULL, __VA_ARGS__);                                \
         }
-
-#endif /* RDMETA_CACHE_SCRIPT_H */

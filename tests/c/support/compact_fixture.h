@@ -1,7 +1,6 @@
 /* compact_fixture: a cache whose topics grow and shrink, so that much of its
  * memory is free; and functions that make the sweep return that memory. */
-#ifndef RDMETA_COMPACT_FIXTURE_H
-#define RDMETA_COMPACT_FIXTURE_H
+#pragma once
 
 #include "support/image_fixture.h"
 
@@ -138,5 +137,3 @@ static TEST_UNUSED void make_churn(cw_t *w) {
         set_shape(w, &long_, 0, TOPICS, 3);
         set_shape(w, &wide, 1, TOPICS, 3);
 }
-
-#endif /* RDMETA_COMPACT_FIXTURE_H */

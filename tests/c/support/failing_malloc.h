@@ -2,8 +2,7 @@
  * failing_malloc: the C library's allocations fail where a test wants it. A
  * test includes this header, and behind it the sources that allocate.
  */
-#ifndef RDMETA_FAILING_MALLOC_H
-#define RDMETA_FAILING_MALLOC_H
+#pragma once
 
 #include "base/alloc.h"
 #include "support/testing.h"
@@ -41,5 +40,3 @@ static TEST_UNUSED void counting_free(void *p) {
 /* Replaces free(p), but not the member `free`, which has three arguments. */
 #define PICK(a, b, c, picked, ...) picked
 #define free(...) PICK(__VA_ARGS__, free, , counting_free, )(__VA_ARGS__)
-
-#endif /* RDMETA_FAILING_MALLOC_H */

@@ -5,8 +5,7 @@
  *     fw_say(f, 7, RDMETA_OBSERVED_FROM, NULL, -1, 0);
  *     fw_check(f, RDMETA_FOLD_PARTITION_INTERVAL, "...\n");
  */
-#ifndef RDMETA_FOLD_FIXTURE_H
-#define RDMETA_FOLD_FIXTURE_H
+#pragma once
 
 #include "support/arrow_fixture.h"
 
@@ -68,5 +67,3 @@ static TEST_UNUSED void fw_check(rdmeta_fold_t *f, int32_t table,
         CHECK(!strcmp(t.data ? t.data : "", wanted));
         aw_free(&t);
 }
-
-#endif /* RDMETA_FOLD_FIXTURE_H */

@@ -8,8 +8,7 @@
  * iw_text() looks up each topic by every call of a reader and prints the
  * results. Two images are equal if their texts are.
  */
-#ifndef RDMETA_IMAGE_FIXTURE_H
-#define RDMETA_IMAGE_FIXTURE_H
+#pragma once
 
 #include "image/file.h"
 #include "image/file_open.h"
@@ -48,5 +47,3 @@ char *iw_reader_text(rdmeta_reader_t *r, int64_t mono_us);
 
 /* Fills a cache with topics of all states, widths, columns and lists. */
 void iw_fill(cw_t *w);
-
-#endif /* RDMETA_IMAGE_FIXTURE_H */

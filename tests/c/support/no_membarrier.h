@@ -3,8 +3,7 @@
  * sandboxes do. That is for good, so tests call it in a fork's child or at the
  * end of a program.
  */
-#ifndef RDMETA_NO_MEMBARRIER_H
-#define RDMETA_NO_MEMBARRIER_H
+#pragma once
 
 #include <errno.h>
 #include <linux/filter.h>
@@ -29,5 +28,3 @@ static inline int no_membarrier(void) {
                !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) &&
                syscall(SYS_membarrier, 0, 0, 0) == -1;
 }
-
-#endif /* RDMETA_NO_MEMBARRIER_H */

@@ -2,8 +2,7 @@
  * notify_fixture: for the tests of waiters and of watches. It has topics that
  * change, and a watch that logs its calls.
  */
-#ifndef RDMETA_NOTIFY_FIXTURE_H
-#define RDMETA_NOTIFY_FIXTURE_H
+#pragma once
 
 #include "store/notify.h"
 
@@ -132,5 +131,3 @@ static TEST_UNUSED void log_call(void *opaque, uint64_t version) {
         CHECK(!atomic_load(&x->gone));
         atomic_fetch_sub(&x->running, 1);
 }
-
-#endif /* RDMETA_NOTIFY_FIXTURE_H */

@@ -14,10 +14,8 @@
  * show. Topics that take leader hints move row by row: for those a reader can
  * check only the leaders.
  */
-#ifndef RDMETA_RACE_FIXTURE_H
-#define RDMETA_RACE_FIXTURE_H
+#pragma once
 
-#include "cache/check.h"
 #include "cache/compact.h"
 #include "cache/entry.h"
 #include "cache/handles.h"
@@ -25,6 +23,7 @@
 #include "cache/state.h"
 #include "read/state.h"
 
+#include "support/cache_check.h"
 #include "support/testing.h"
 #include "support/wire_gen.h"
 
@@ -153,5 +152,3 @@ void *race_worker_main(void *worker);
  * longer until each has seen something. `fence` is as in race_init(). Returns
  * how many steps of readers were checked. */
 uint64_t race_run(uint64_t seed, int fence, int seconds);
-
-#endif /* RDMETA_RACE_FIXTURE_H */

@@ -1,7 +1,6 @@
 /* require: an assertion for tests and fuzz targets that every build checks. A
  * condition that does not hold calls abort(), which a fuzzer reports. */
-#ifndef REQUIRE_H
-#define REQUIRE_H
+#pragma once
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,5 +13,3 @@
                         abort();                                              \
                 }                                                             \
         } while (0)
-
-#endif

@@ -6,8 +6,7 @@
  * only if all results are equal. A name in flight counts as an image treats it:
  * as not cached.
  */
-#ifndef RDMETA_SEEN_FACTS_H
-#define RDMETA_SEEN_FACTS_H
+#pragma once
 
 #include "support/race_fixture.h"
 
@@ -38,5 +37,3 @@ void seen_read(const race_t *w, rdmeta_reader_t *reader,
 /* Checks that both facts are equal, and prints the topics that differ. */
 void seen_check(const race_t *w, const seen_facts_t *got,
                 const seen_facts_t *wanted);
-
-#endif /* RDMETA_SEEN_FACTS_H */

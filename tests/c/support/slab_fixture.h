@@ -1,7 +1,6 @@
 /* slab_fixture: a slab over an allocator that counts, and pieces with their
  * contents, so that a test can check them. */
-#ifndef RDMETA_SLAB_FIXTURE_H
-#define RDMETA_SLAB_FIXTURE_H
+#pragma once
 
 #include "base/slab.h"
 
@@ -108,5 +107,3 @@ static TEST_UNUSED size_t pieces_bytes(const fixture_t *w, const piece_t *all,
                         bytes += rdmeta_slab_bytes(&w->slab, all[i].size);
         return bytes;
 }
-
-#endif /* RDMETA_SLAB_FIXTURE_H */

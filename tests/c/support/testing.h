@@ -8,8 +8,7 @@
  * A failed CHECK prints its place and ends the process with 1. Each run has a
  * new random seed and prints it; RDMETA_TEST_SEED sets it.
  */
-#ifndef RDMETA_TESTING_H
-#define RDMETA_TESTING_H
+#pragma once
 
 #include "rdmeta.h"
 
@@ -169,5 +168,3 @@ static TEST_UNUSED rdmeta_str_t test_str(const char *s) {
         rdmeta_str_t v = {s, s ? strlen(s) : 0};
         return v;
 }
-
-#endif /* RDMETA_TESTING_H */

@@ -7,8 +7,7 @@
  * inside the input, and the check reads it, so that a sanitizer sees a bad one.
  * Tests and fuzz targets use it; a fact that does not hold ends in abort().
  */
-#ifndef RDMETA_WIRE_CHECK_H
-#define RDMETA_WIRE_CHECK_H
+#pragma once
 
 #include "rdmeta.h"
 #include "support/require.h"
@@ -160,5 +159,3 @@ static inline rdmeta_err_t wire_check(const void *response, size_t len,
                 *visits = c.visits;
         return err;
 }
-
-#endif /* RDMETA_WIRE_CHECK_H */

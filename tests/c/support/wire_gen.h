@@ -17,8 +17,7 @@
  * Zeroed members are sensible: no error, null cluster id, no operations. Fields
  * that a version does not have are left out. Without memory it calls abort().
  */
-#ifndef RDMETA_WIRE_GEN_H
-#define RDMETA_WIRE_GEN_H
+#pragma once
 
 #include "rdmeta.h"
 
@@ -153,5 +152,3 @@ void gen_move_leader(gen_topic_t *topic, uint32_t p);
  * The caller frees it with free().
  */
 gen_cluster_t *gen_odd_cluster_new(uint64_t seed);
-
-#endif /* RDMETA_WIRE_GEN_H */

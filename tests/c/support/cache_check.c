@@ -1,5 +1,5 @@
 /* Checks every invariant of a cache. Tests call it after each write. */
-#include "cache/check.h"
+#include "support/cache_check.h"
 
 #include "cache/due.h"
 #include "cache/entry.h"
