@@ -274,7 +274,7 @@ TEST(test_absent_is_back_when_two_other_brokers_name_it) {
                 w.broker = 3;
                 CHECK(!cw_say(&w, "b#b 0:1@1")); /* both may lag */
                 CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
-                cw_pass(&w, CW_S);
+                cw_pass(&w, CW_S / 2);
                 CHECK(!cw_say(&w, "b#b 0:1@1"));
                 CHECK(cw_leader(&w, "b", 0) == 1);
                 CHECK_TEXT(cw_changes(&w, 1),
