@@ -614,12 +614,14 @@ static int is_seconded(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in,
 /* Returns whether the answer may be a lagging broker's, about a topic that is
  * absent or was removed just now. */
 static int is_lagging(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in) {
-        const int32_t lacked = rdmeta_topic_provenance(old).broker;
+        int32_t lacked;
 
+        if (!in->in_grace || in->candidates < RDMETA_REWIND_BROKERS)
+                return 0;
+        lacked = rdmeta_topic_provenance(old).broker;
         if (old->state == RDMETA_TOPIC_MISSING && lacked == in->broker)
                 return 0; /* the broker that did not have it */
-        return in->in_grace && in->candidates >= RDMETA_REWIND_BROKERS &&
-               !is_seconded(old, in, lacked);
+        return !is_seconded(old, in, lacked);
 }
 
 static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_builder_t *s,
