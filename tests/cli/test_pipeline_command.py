@@ -353,6 +353,14 @@ def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) ->
 HERE = "rdmeta: the tasks run in processes of this machine, as "
 
 
+def test_the_page_names_spark_first_and_what_each_engine_needs() -> None:
+    lines = Path("docs/pipeline.md").read_text().splitlines()
+    first = next(line for line in lines if line.startswith("    rdmeta pipeline"))
+    assert "--engine spark " in first
+    local = next(line for line in lines if "`--engine local`" in line)
+    assert "the extra `pipeline`" in local
+
+
 def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path) -> None:
     env, started = counted_java(tmp_path / "java")
     words = ("pipeline", "all", str(source), str(tmp_path / "out"))

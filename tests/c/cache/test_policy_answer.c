@@ -272,6 +272,9 @@ TEST(test_absent_is_back_when_two_other_brokers_name_it) {
                 CHECK(w.applied.kept_back == 1);
                 CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
                 w.broker = 3;
+                CHECK(!cw_say(&w, "b#b 0:1@1")); /* both may lag */
+                CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
+                cw_pass(&w, CW_S / 2);
                 CHECK(!cw_say(&w, "b#b 0:1@1"));
                 CHECK(cw_leader(&w, "b", 0) == 1);
                 CHECK_TEXT(cw_changes(&w, 1),
@@ -445,6 +448,25 @@ TEST(test_removed_once_whatever_lagging_brokers_answer) {
                 lag(i & 1, i >> 1);
 }
 
+/* Brokers 3 to 5 lag: none of them ever lacked the topic. */
+TEST(test_removed_once_though_several_brokers_lag) {
+        cw_t w;
+        int i;
+
+        world_without_b(&w, 1, 0);
+        for (i = 0; i < 14; i++) {
+                cw_pass(&w, CW_S);
+                w.broker = 3 + i % 3;
+                CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+                CHECK(w.applied.kept_back == 1);
+        }
+        CHECK(cw_version(&w) == 3);
+        w.broker = 2; /* granted again: it lacked the topic last */
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(cw_leader(&w, "b", 0) == 1);
+        cw_destroy(&w);
+}
+
 /* DESCRIBE was revoked, and is granted again: the topic has its old id. */
 TEST(test_removed_topics_are_back_when_two_brokers_give_them) {
         cw_t w;
@@ -498,6 +520,24 @@ TEST(test_removed_by_a_sweep_has_its_grace_too) {
         CHECK(!cw_say(&w, "b#b 0:1@7"));
         CHECK(w.applied.kept_back == 1);
         CHECK(!cw_say(&w, "b#c 0:1@0")); /* made again: another id */
+        CHECK(cw_leader(&w, "b", 0) == 1);
+        cw_destroy(&w);
+}
+
+/* Broker 1 alone lacked it, until the grace time was over. */
+TEST(test_removed_by_a_sweep_is_back_when_two_others_give_it) {
+        cw_t w;
+
+        cw_init(&w, NULL);
+        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@7"));
+        CHECK(!cw_all(&w, "a#a 0:1@1"));
+        cw_pass(&w, 16 * CW_S);
+        cw_sweep(&w);
+        w.broker = 2;
+        CHECK(!cw_say(&w, "b#b 0:1@7"));
+        CHECK(w.applied.kept_back == 1);
+        w.broker = 3;
+        CHECK(!cw_say(&w, "b#b 0:1@7"));
         CHECK(cw_leader(&w, "b", 0) == 1);
         cw_destroy(&w);
 }
