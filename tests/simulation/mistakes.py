@@ -60,9 +60,7 @@ MISTAKES: dict[str, Mistake] = {
     "throttling ignored": Mistake("nodes.py", "link.server.throttled_until <= now", "True"),
     "ASK_OTHER to the same node": Mistake("policy.py", "s.nodes.behind(link.server, now)", "pass"),
     "a rebootstrap that keeps a connection": Mistake(
-        "connecting.py",
-        "return links",
-        "return links[1:]",
+        "connecting.py", "return links", "return links[1:]"
     ),
     "a wait that outlives close()": Mistake(
         "policy.py", "s.waiters.fail_all(s.closed_error())", "pass"
