@@ -99,10 +99,7 @@ def test_a_leaderless_partition_has_leader_minus_one_and_its_error() -> None:
     feed(cache, frames.response(12, topics=[T("orders", [P(0, -1, 2, error=5)])]), 12)
     for found in (list_topics(cache), list_topics(cache, "orders")):
         partition = found.topics["orders"].partitions[0]
-        assert (partition.leader, partition.error.code()) == (
-            -1,
-            KafkaError.LEADER_NOT_AVAILABLE,
-        )
+        assert (partition.leader, partition.error.code()) == (-1, KafkaError.LEADER_NOT_AVAILABLE)
 
 
 def test_a_topic_that_is_not_cached_is_waited_for_and_asked_for() -> None:
@@ -220,9 +217,7 @@ def test_all_topics_include_those_with_errors() -> None:
     }
 
 
-def test_all_topics_exclude_a_missing_one_as_in_confluent_kafka(
-    cluster: EmbeddedCluster,
-) -> None:
+def test_all_topics_exclude_a_missing_one_as_in_confluent_kafka(cluster: EmbeddedCluster) -> None:
     cache = MetadataCache(negative_ttl=60)
     fetch(cache, cluster.bootstrap, ["gone"])
     conf: dict[str, Any] = {

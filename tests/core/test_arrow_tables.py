@@ -214,9 +214,7 @@ def test_many_rows_come_in_many_batches(read: Callable[..., Rows]) -> None:
     assert read(cache.to_arrow("partitions")) == partition_rows(cache.topics())
 
 
-def test_columns_have_the_documented_names_and_types(
-    cache: MetadataCache,
-) -> None:
+def test_columns_have_the_documented_names_and_types(cache: MetadataCache) -> None:
     ids = pa.list_(pa.int32())
     assert pa.schema(cache.to_arrow("partitions")) == pa.schema(
         [

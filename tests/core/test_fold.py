@@ -256,8 +256,7 @@ def test_equal_states_begin_no_piece() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "column"),
-    [("replicas_changed", "new_replicas"), ("offline_changed", "new_offline")],
+    ("kind", "column"), [("replicas_changed", "new_replicas"), ("offline_changed", "new_offline")]
 )
 def test_a_change_of_lists_ends_the_piece_before_it(kind: str, column: str) -> None:
     rows = recording({"kind": kind, "partition": 0, column: (2, 1)})
@@ -414,10 +413,7 @@ def test_a_resync_ends_what_was_seen_before() -> None:
         {"kind": "resync", "topic": None},
         {"same": True, "kind": "topic_added", "partition": 0, "new_leader": 2},
     )
-    assert brief(rows, NOON + 3_000_000) == [
-        (0, 0, "baseline", "gap"),
-        (1, 3, "baseline", "open"),
-    ]
+    assert brief(rows, NOON + 3_000_000) == [(0, 0, "baseline", "gap"), (1, 3, "baseline", "open")]
 
 
 def test_times_never_run_backwards() -> None:

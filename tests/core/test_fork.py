@@ -231,9 +231,7 @@ def test_waits_that_end_in_the_child_go_on_in_the_parent(cache: MetadataCache) -
     assert time.monotonic() - begun < 15  # the change ended the wait, not its timeout
 
 
-def test_a_fetch_in_the_child_raises_forked_whatever_the_server(
-    cache: MetadataCache,
-) -> None:
+def test_a_fetch_in_the_child_raises_forked_whatever_the_server(cache: MetadataCache) -> None:
     def act() -> None:
         for server in ("127.0.0.1:1", "a:b"):
             with pytest.raises(ForkedError, match=r"child of a fork.*make a new MetadataCache"):

@@ -20,15 +20,7 @@ from bench import build
 from bench.peers import figures
 from bench.peers.figures import QUICK, RANDOM, PeerScale, known, planned
 from bench.peers.peers import PEERS, Java, Limits, Peer, PeerMissing, complaint, debian
-from bench.peers.run import (
-    PeerError,
-    RunState,
-    arguments,
-    main,
-    served,
-    work,
-    workload,
-)
+from bench.peers.run import PeerError, RunState, arguments, main, served, work, workload
 from bench.results import RESULTS
 
 KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok", "run", "machine", "version"}

@@ -32,10 +32,7 @@ def rows(heading: str) -> list[list[str]]:
     ("heading", "known"),
     [
         ("Which answer is believed", C_TESTS),
-        (
-            "Mistakes of others, and the tests that would find them here",
-            C_TESTS | PYTHON_TESTS,
-        ),
+        ("Mistakes of others, and the tests that would find them here", C_TESTS | PYTHON_TESTS),
     ],
 )
 def test_every_row_has_a_rule_and_names_tests_that_are_run(heading: str, known: set[str]) -> None:

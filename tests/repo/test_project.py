@@ -121,8 +121,7 @@ def test_c_tests_with_threads_run_alone_after_the_others(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "files",
-    ["C_OWN", "C_HEADERS", "C_PUBLIC", "C_SUPPORT", "C_TESTS", "C_BENCHES", "FUZZ_TARGETS"],
+    "files", ["C_OWN", "C_HEADERS", "C_PUBLIC", "C_SUPPORT", "C_TESTS", "C_BENCHES", "FUZZ_TARGETS"]
 )
 def test_lint_fails_where_it_finds_no_files(files: str) -> None:
     command = ["make", "-n", "lint-c", f"{files}="]

@@ -2,14 +2,13 @@
  * cache_fixture: a cache, brokers whose answers a test writes as text, and a
  * clock.
  *
- *     cw_t w;
- *     cw_init(&w, NULL);
- *     CHECK(cw_say(&w, "orders#a 0:1@5 1:2@7/r2,3/i2; audit!3") == 0);
- *     CHECK(cw_leader(&w, "orders", 0) == 1);
- *     CHECK_TEXT(cw_topic(&w, "orders"), "orders#a 0:1@5 1:2@7/r2,3/i2");
- *     w.broker = 2; w.now.mono_us += 5000000;
- *     ...
- *     cw_destroy(&w);
+ *     CACHE_TEST(test_an_answer_is_taken) {
+ *             CHECK(cw_say(w, "orders#a 0:1@5 1:2@7/r2,3/i2; audit!3") == 0);
+ *             CHECK(cw_leader(w, "orders", 0) == 1);
+ *             CHECK_TEXT(cw_topic(w, "orders"), "orders#a 0:1@5 1:2@7/r2,3/i2");
+ *             w->broker = 2;
+ *             w->now.mono_us += 5000000;
+ *     }
  *
  * The text of a topic has this form; "; " separates topics:
  *
@@ -76,6 +75,11 @@ void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf));
 void cw_no_changelog(rdmeta_conf_t *conf);
 /* Frees the cache and its readers, and checks that nothing leaked. */
 void cw_destroy(cw_t *w);
+/* Begins a test of a new cache, `w`; cw_destroy() ends it. */
+#define CACHE_TEST(name) CACHE_TEST_WITH(name, NULL)
+/* The same with a `change` for cw_init(). */
+#define CACHE_TEST_WITH(name, change)                                        \
+        TEST_BETWEEN(name, cw_t, cw_init(&w, change), cw_destroy(&w))
 /* Checks the invariants, the statistics and the change records. */
 void cw_check(cw_t *w);
 /* Checks that the statistics of topics equal a count of them. */
