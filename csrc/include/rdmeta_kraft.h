@@ -67,6 +67,54 @@ typedef struct rdmeta_kraft_record {
         size_t len;
 } rdmeta_kraft_record_t;
 
+/** Kafka's api keys, as far as code names them. */
+enum {
+        RDMETA_KRAFT_REGISTER_BROKER   = 0,
+        RDMETA_KRAFT_UNREGISTER_BROKER = 1,
+        RDMETA_KRAFT_TOPIC             = 2,
+        RDMETA_KRAFT_PARTITION         = 3,
+        RDMETA_KRAFT_CONFIG            = 4,
+        RDMETA_KRAFT_PARTITION_CHANGE  = 5,
+        RDMETA_KRAFT_FENCE_BROKER      = 7,
+        RDMETA_KRAFT_UNFENCE_BROKER    = 8,
+        RDMETA_KRAFT_REMOVE_TOPIC      = 9,
+        RDMETA_KRAFT_BROKER_CHANGE     = 17,
+        RDMETA_KRAFT_BEGIN             = 23,
+        RDMETA_KRAFT_END               = 24,
+        RDMETA_KRAFT_ABORT             = 25,
+        RDMETA_KRAFT_CLEAR_ELR         = 28
+};
+
+/** The types of control records. */
+enum {
+        RDMETA_KRAFT_LEADER_CHANGE   = 2,
+        RDMETA_KRAFT_SNAPSHOT_HEADER = 3,
+        RDMETA_KRAFT_SNAPSHOT_FOOTER = 4
+};
+
+/** Flags of rdmeta_kraft_record_json(). */
+enum {
+        RDMETA_KRAFT_SHOW_SECRETS = 1 << 0, /**< else they are "***" */
+        RDMETA_KRAFT_DATA_ALONE   = 1 << 1  /**< the fields, without a head */
+};
+
+/**
+ * Writes a record as one JSON object, without a newline: offset, epoch, time
+ * (milliseconds), type, version, data; and `topic` if it has data. `data` has
+ * the fields as Kafka's DumpLogSegments prints them. A type or version that is
+ * not known has its number, and `raw`, its value in base64, instead of data.
+ * Secrets are "***": SCRAM salts and keys, ids of tokens, and configurations of
+ * a sensitive key. Sets *len to the length, with TOO_SMALL to what is needed.
+ * Errors: MALFORMED: bad bytes. TOO_SMALL. Threads: any.
+ */
+RDMETA_API rdmeta_err_t rdmeta_kraft_record_json(
+        const rdmeta_kraft_record_t *record, rdmeta_str_t topic, int32_t flags,
+        char *buf, size_t capacity, size_t *len);
+
+/** Returns 1 if the name of a configuration says that its value is a secret.
+ *  Threads: any. */
+RDMETA_API int32_t rdmeta_kraft_is_sensitive(rdmeta_str_t key);
+
 #ifdef __cplusplus
 }
 #endif
