@@ -444,3 +444,18 @@ def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
     assert done.err.endswith("pip install -e '.[spark]', or give --engine local\n")
     copies = commands.run_process("pipeline", "bronze", *words[2:4], program=program)
     assert (copies.code, copies.err) == (0, "")
+
+
+def test_vacuum_prints_what_it_removes(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="the extra delta is not installed")
+    out = tmp_path / "out"
+    for day in (1, 2):
+        cluster_day(tmp_path / "history", "one", day)
+        words = ("silver", tmp_path / "history", out, "--engine", "local", "--tables", "delta")
+        pipeline(*words, "-q")
+    would = json("vacuum", out, "--older-than", "0h", "--dry-run")
+    assert (would["dry_run"], len(would["removed"])) == (True, 7)
+    done = pipeline("vacuum", out, "--older-than", "0h")
+    assert done.out.splitlines() == ["removed", *would["removed"]]
+    assert not any((out / name).exists() for name in would["removed"])
+    assert json("check", out)["faults"] == []
