@@ -6,7 +6,8 @@
  *             |    |          |     `-- the CRC covers all from here on
  *                   `---------------- len counts from here on
  *
- *     record   length, attributes, time delta, offset delta, key, value, headers
+ *     record   length, attributes, time delta, offset delta, key, value,
+ *              headers
  *              varints, zig-zag; key -1 for metadata, 4 bytes for control
  *     value    metadata: frame version 1, api key, version as varints, fields
  *              control:  version as int16, fields

@@ -61,7 +61,8 @@ CACHE_TEST_WITH(test_an_old_image_costs_only_the_blocks_that_changed_since,
         CHECK(image);
         taken = bytes_images(w);
         CHECK(taken < 20000); /* under a byte per topic: nothing is copied */
-        page  = w->cache->live_images.names.size + w->cache->live_images.ids.size;
+        page  = w->cache->live_images.names.size +
+                w->cache->live_images.ids.size;
         block = 256;
         many_topics(w, 2, 5000, 20);
         after_one = bytes_images(w);

@@ -142,7 +142,7 @@ CACHE_TEST(test_an_unknown_id_is_matched_by_id_and_asked_by_name) {
         CHECK(!cw_say(w, "t#a 0:1@5; u#u 0:1@1"));
         CHECK(!cw_say(w, "?#a!100; v#v 0:-1@1; ?#z!100"));
         CHECK(w->applied.negative == 2 && w->applied.changed == 2);
-        CHECK(w->applied.leaderless == 1); /* though the cache reads all twice */
+        CHECK(w->applied.leaderless == 1); /* though all is read twice */
         CHECK(w->applied.advice & RDMETA_ADVICE_ASK_BY_NAME);
         CHECK(cw_leader(w, "t", 0) == RDMETA_UNKNOWN_TOPIC);
         CHECK(cw_state_id(w, 'a') == RDMETA_UNKNOWN_TOPIC);

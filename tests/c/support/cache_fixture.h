@@ -5,7 +5,8 @@
  *     CACHE_TEST(test_an_answer_is_taken) {
  *             CHECK(cw_say(w, "orders#a 0:1@5 1:2@7/r2,3/i2; audit!3") == 0);
  *             CHECK(cw_leader(w, "orders", 0) == 1);
- *             CHECK_TEXT(cw_topic(w, "orders"), "orders#a 0:1@5 1:2@7/r2,3/i2");
+ *             CHECK_TEXT(cw_topic(w, "orders"),
+ *                        "orders#a 0:1@5 1:2@7/r2,3/i2");
  *             w->broker = 2;
  *             w->now.mono_us += 5000000;
  *     }
