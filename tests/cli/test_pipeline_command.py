@@ -222,9 +222,18 @@ os.cpu_count = lambda: 2
 """
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("program", ["", _TWO_PROCESSES], ids=["alone", "two processes"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+@pytest.mark.parametrize(
+    ("program", "number", "code"),
+    [
+        pytest.param(program, number, code, marks=getattr(pytest.mark, mark))
+        for program, number, code, mark in (
+            (_TWO_PROCESSES, signal.SIGINT, 130, "proof"),
+            (_TWO_PROCESSES, signal.SIGTERM, -15, "slow"),
+            ("", signal.SIGINT, 130, "slow"),
+            ("", signal.SIGTERM, -15, "slow"),
+        )
+    ],
+)
 def test_a_signal_ends_a_run_without_a_word_and_the_next_one_goes_on(
     number: int, code: int, program: str, source: Path, tmp_path: Path
 ) -> None:
@@ -289,14 +298,19 @@ REGION = f"{AMAZON}region=eu-west-1&"
 @pytest.mark.parametrize(
     ("action", "store", "number", "code"),
     [
-        ("all", GOOGLE, None, 2),
         ("all", AMAZON, None, 2),
-        ("all", REGION, None, 2),
-        ("check", AMAZON, None, 2),
-        ("all", GOOGLE, signal.SIGINT, 130),
         ("all", REGION, signal.SIGTERM, -15),
-        ("check", GOOGLE, signal.SIGTERM, -15),
         ("check", AMAZON, signal.SIGINT, 130),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in (
+                ("all", GOOGLE, None, 2),
+                ("all", REGION, None, 2),
+                ("check", AMAZON, None, 2),
+                ("all", GOOGLE, signal.SIGINT, 130),
+                ("check", GOOGLE, signal.SIGTERM, -15),
+            )
+        ),
     ],
 )
 def test_a_store_without_an_answer_ends_a_run_and_so_does_a_signal(

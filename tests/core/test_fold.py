@@ -80,9 +80,11 @@ def brief(rows: list[Row], end: int, table: str = "partition_interval", **option
 # ---- models -------------------------------------------------------------------------------------
 
 
-@pytest.mark.proof
-def test_a_fold_of_any_history_agrees_with_a_naive_walk() -> None:
-    for seed in seeds(400):
+@pytest.mark.parametrize(
+    "n", [pytest.param(100, marks=pytest.mark.proof), pytest.param(400, marks=pytest.mark.slow)]
+)
+def test_a_fold_of_any_history_agrees_with_a_naive_walk(n: int) -> None:
+    for seed in seeds(n):
         rows = random_rows(seed)
         end = rows[-1]["observed_at"] + seed % 3 * 1000
         by = ("open", "gap", "midnight")[seed % 3]
