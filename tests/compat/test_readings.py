@@ -247,6 +247,16 @@ def test_a_leader_that_a_hint_removed_does_not_come_back_with_the_next_answer(
         assert ask(ours) == before_and_after[-1]
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_broker_whose_id_is_0_leads_as_any_other(shape: Any) -> None:
+    cache = MetadataCache()
+    cache.apply(_answer((0, -1), 0), VERSION, ALL)
+    ours = shape(cache)
+    assert ours.available_partitions_for_topic("orders") == {0}
+    assert ours.leader_for_partition(TopicPartition("orders", 0)) == 0
+    assert ours.partitions_for_broker(0) >= {TopicPartition("orders", 0)}
+
+
 # ---- past the deadline --------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -107,6 +107,41 @@ def test_every_address_is_returned_once_and_the_families_take_turns(
         "[2001:db8::2]:9092",
         "[2001:db8::3]:9092",
     ]
+
+
+def test_threads_that_look_up_one_name_at_one_time_share_its_lookup(stub: Stub) -> None:
+    class Meeting(dict[Any, Any]):
+        """Keeps a thread between its search and what it adds, until another one is there."""
+
+        def get(self, key: Any, default: Any = None) -> Any:
+            known = super().get(key, default)
+            with suppress(threading.BrokenBarrierError):
+                both.wait(0.05)
+            return known
+
+    both, asked, resolver = threading.Barrier(2), threading.Semaphore(0), Resolver()
+    resolver._lookups = Meeting()
+    hosts = []
+
+    def look_up() -> None:
+        async def main() -> None:
+            future = resolver.lookup(Address("hung", 9092), asyncio.get_running_loop())
+            asked.release()
+            hosts.extend(await future)
+
+        asyncio.run(main())
+
+    callers = [threading.Thread(target=look_up, daemon=True) for _ in range(2)]
+    for each in callers:
+        each.start()
+    for _ in callers:
+        asked.acquire()
+    assert [len(each.waiters) for each in resolver._lookups.values()] == [2]
+    stub.go_on.set()
+    for each in callers:
+        each.join()
+    assert len(hosts) == 2
+    assert stub.calls == ["hung"]
 
 
 def test_one_family_leaves_out_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

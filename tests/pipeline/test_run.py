@@ -379,6 +379,7 @@ def test_only_the_clusters_and_days_that_were_asked_for_are_made(tmp_path: Path)
     assert set(rows(out, "observation")["cluster_id"].to_pylist()) == {"one"}
     assert rows(out, "observation").num_rows == 2
     made(source, out, until="2026-11-02")
+    assert rows(out, "observation").num_rows == 4  # the second cluster has only the first day
     made(source, out)
     made(source, tmp_path / "fresh")
     assert silver(out) == silver(tmp_path / "fresh")

@@ -13,7 +13,9 @@ from threading import Event
 from typing import NoReturn
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import fs
 
 from rdmeta._atomic import is_leftover
 from rdmeta.pipeline.errors import PipelineError
@@ -173,3 +175,25 @@ def test_a_store_without_an_answer_ends_the_wait_and_so_does_a_signal(
     monkeypatch.setattr(Store, "_info", refused)
     with pytest.raises(PipelineError, match="the store cannot be asked: no token$"):
         contacted(where, 60)
+
+
+def test_what_fails_in_a_store_is_told_from_damage_by_the_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    pq.write_table(pa.table({"n": [1, 2]}), tmp_path / "whole")
+    (tmp_path / "cut").write_bytes((tmp_path / "whole").read_bytes()[:-9])
+    unnumbered = OSError("somewhere something failed")
+    assert store.is_failing("whole", OSError(errno.EIO, "the disk"))
+    assert not store.is_failing("whole", unnumbered)
+    monkeypatch.setattr(store, "_store", fs.LocalFileSystem())
+    assert store.is_failing("whole", unnumbered)
+    assert not store.is_failing("whole", ValueError("a row is wrong"))
+    assert not store.is_failing("cut", unnumbered)
+    assert not store.is_failing("gone", unnumbered)
+
+    def fail(name: str) -> NoReturn:
+        raise OSError("still")
+
+    monkeypatch.setattr(store, "read", fail)
+    assert store.is_failing("cut", unnumbered)
