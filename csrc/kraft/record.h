@@ -17,7 +17,7 @@
 #include "kraft/record_table.h"
 
 typedef struct rdmeta_kraft_value {
-        const uint8_t *p; /* of a text, a UUID, an array, a struct; NULL: null */
+        const uint8_t *p; /* of a text, UUID, array or struct; NULL: null */
         uint32_t count;   /* bytes of a text; elements of an array */
         uint32_t size;    /* bytes of all of it, without its length */
         int64_t number;   /* of a float64: its bits */
