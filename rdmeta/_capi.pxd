@@ -458,6 +458,13 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_LEADER_EPOCH_CHANGED
         RDMETA_PARTITION_ERROR
         RDMETA_CLUSTER_ID_LEARNED
+        RDMETA_BROKER_FENCED
+        RDMETA_BROKER_UNFENCED
+        RDMETA_BROKER_SHUTTING_DOWN
+        RDMETA_REASSIGNMENT_CHANGED
+        RDMETA_ELR_CHANGED
+        RDMETA_UNCLEAN_ELECTION
+        RDMETA_CONTROLLER_CHANGED
         # tools/change_table.py: end
 
     ctypedef struct rdmeta_change_t:

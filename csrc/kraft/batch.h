@@ -7,8 +7,8 @@
  *                   `---------------- len counts from here on
  *
  *     record   length, attributes, time delta, offset delta, key, value,
- *              headers
- *              varints, zig-zag; key -1 for metadata, 4 bytes for control
+ *              headers: varints, zig-zag; the key is null for metadata, and
+ *              4 bytes for control
  *     value    metadata: frame version 1, api key, version as varints, fields
  *              control:  version as int16, fields
  *
