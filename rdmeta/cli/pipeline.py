@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from rdmeta.pipeline.running import Engine
     from rdmeta.pipeline.work import AnyTask, Result
 
-_KINDS = ("folder", "delta")
+_KINDS = ("folder", "delta", "iceberg")
 _ACTIONS = ("bronze", "silver", "gold", "all", "check", "vacuum")
 _LISTED = 20
 _MANY_ROWS = 20_000_000  # for more, the start of Spark costs little beside the work
 _FLAP_SECONDS = 600
 _OF_A_RUN = (
     *("in_place", "clusters", "since", "until", "names", "master"),
-    *("min_isr", "flap_seconds", "tables", "overwrite_foreign"),
+    *("min_isr", "flap_seconds", "tables", "catalog", "overwrite_foreign"),
 )
 _COUNT = click.IntRange(1, 2**31 - 1)
 # For an action that leaves no file out: what it does, and the options that it refuses.
@@ -88,8 +88,13 @@ Examples:
 @click.option(
     "--tables",
     type=click.Choice(_KINDS),
-    help="folder: Parquet files alone; delta: tables of Delta Lake, one commit each and run. OUT"
-    " keeps the kind that it began with.  [default: folder]",
+    help="folder: Parquet files alone; delta, iceberg: tables of Delta Lake or Apache Iceberg, one"
+    " commit each and run. OUT keeps the kind that it began with.  [default: folder]",
+)
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    help="iceberg: the catalog of that name in pyiceberg's configuration.  [default: one in OUT]",
 )
 @click.option(
     "--overwrite-foreign",
@@ -139,6 +144,7 @@ def command(
     engine: str,
     master: str | None,
     tables: str | None,
+    catalog: str | None,
     overwrite_foreign: bool,
     older_than: str | None,
     min_isr: int | None,
@@ -170,6 +176,8 @@ def command(
     inputs, out = _places(action, places)
     if engine == "local" and master is not None:
         raise BadInputError("--master needs --engine spark or auto")
+    if catalog is not None and tables in ("folder", "delta"):
+        raise BadInputError("--catalog needs --tables iceberg")
     _refuse_unused(action, click.get_current_context().params)
     if since is not None and until is not None and since >= until:
         raise BadInputError(f"--since {since} is not before --until {until}")
@@ -195,6 +203,7 @@ def command(
         flap_seconds=flap_seconds or _FLAP_SECONDS,
         timeout=timeout,
         tables=tables,
+        catalog=catalog,
         overwrite_foreign=overwrite_foreign,
     )
     if action == "bronze":  # copies need no Spark

@@ -46,7 +46,7 @@ class LoggedTable(NamedTuple):
     def schema(self) -> pa.Schema:
         """The columns of its files, and the partition that these do not have."""
         columns = SCHEMAS[self.name] if self.layer == "silver" else MEASURES[self.name].schema
-        return columns.append(pa.field(self.partition_by[1], pa.string(), False))
+        return columns.append(pa.field(self.partition_by[1], pa.string()))
 
     @property
     def title(self) -> str:

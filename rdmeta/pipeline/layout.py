@@ -41,7 +41,7 @@ MANIFEST = "manifest.json"
 MANIFEST_PARTS = "manifest"
 INPUT = "input.parquet"
 CATALOG = "catalog.db"
-KINDS = ("folder", "delta")
+KINDS = ("folder", "delta", "iceberg")
 # Of a folder whose tables have logs, so that an older rdmeta refuses it.
 _VERSION_OF_LOGS = 2
 

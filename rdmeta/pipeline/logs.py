@@ -13,4 +13,8 @@ def logs_of(out: Store, kind: Kind) -> TableLogs | None:
         from rdmeta.pipeline.delta import DeltaLogs
 
         return DeltaLogs(out)
+    if kind.name == "iceberg":
+        from rdmeta.pipeline.iceberg import IcebergLogs
+
+        return IcebergLogs(out, kind.catalog)
     return None

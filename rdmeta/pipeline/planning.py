@@ -334,6 +334,8 @@ def _kind_of(options: PipelineOptions, out: Store) -> Kind:
     found = read_kind(out)
     wanted = Kind(options.tables or "folder", options.catalog or "")
     if found is None:
+        if wanted.catalog and wanted.name != "iceberg":
+            raise PipelineError(f"the catalog {wanted.catalog!r} is for tables of Iceberg alone")
         return wanted
     if options.tables is not None and options.tables != found.name:
         raise PipelineError(

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
-import time
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
-from logged_tables import SILVER, assert_same_rows, made, rows_by_reader, rows_of_folder
-from processes import environment
+from logged_tables import SILVER, assert_same_rows, made, rows_by_reader
 from recorded import cluster_day, contents, tree
 
 from rdmeta import pipeline
@@ -23,7 +18,6 @@ from rdmeta.pipeline.layout import StoredName
 
 deltalake = pytest.importorskip("deltalake", reason="the extra delta is not installed")
 
-PROGRAM = str(Path(__file__).parents[1] / "support/killed_commit.py")
 INTERVALS = LoggedTable("silver", "partition_interval")
 
 
@@ -221,90 +215,6 @@ def test_the_loser_of_two_commits_plans_again(
     made(source, out.with_name("folder"))
     assert versions(out) == [1, 2, *[1] * (len(SILVER) - 2)]
     assert_same_rows(out, out.with_name("folder"), SILVER)
-
-
-def killed(source: Path, out: Path, stop: str, *, after: float | None = None) -> None:
-    """Begins a run, and kills it at a step, or some seconds after it has begun."""
-    words = [sys.executable, PROGRAM, str(source), str(out), "delta", stop]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment()) as process:
-        assert process.stdout is not None
-        wanted = "begun" if after is not None else stop
-        assert any(line.strip() == wanted for line in process.stdout)
-        if after is not None:
-            time.sleep(after)
-        process.kill()
-
-
-def assert_old_or_new(out: Path, old: Path, new: Path) -> int:
-    """Compares each table with those of two folders; returns how many are the new ones."""
-    count = 0
-    for table in SILVER:
-        wanted = rows_of_folder(new, table)
-        for reader, rows in rows_by_reader(out, table).items():
-            assert rows in (rows_of_folder(old, table), wanted), (table.name, reader)
-        count += rows == wanted
-    return count
-
-
-@pytest.fixture(scope="module")
-def folders(
-    before: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Path, Path, Path]:
-    """A history that goes on; folders without logs of what was, and of what is to come."""
-    root = tmp_path_factory.mktemp("folders")
-    shutil.copytree(before[0], root / "history")
-    made(before[0], root / "old")
-    cluster_day(root / "history", "one", 2)
-    cluster_day(root / "history", "two", 1)
-    made(root / "history", root / "new")
-    return root / "history", root / "old", root / "new"
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "stop",
-    [
-        *(pytest.param(each, marks=pytest.mark.slow) for each in ("1", "2", "manifest")),
-        pytest.param("8", marks=pytest.mark.proof),
-    ],
-)
-def test_a_run_killed_around_a_commit_goes_on(
-    before: tuple[Path, Path], folders: tuple[Path, Path, Path], tmp_path: Path, stop: str
-) -> None:
-    """The files are there; the tables have all, some, or none of them."""
-    source, old, new = folders
-    out = tmp_path / "out"
-    shutil.copytree(before[1], out)
-    killed(source, out, stop)
-    assert_old_or_new(out, old, new)
-    seen = tree(out)
-    result = made(source, out)
-    assert result.made == []  # only committed
-    assert {name: tree(out)[name] for name in tables(out)} == {n: seen[n] for n in tables(out)}
-    assert_same_rows(out, new, SILVER)
-    assert pipeline.check(out) == []
-    seen = tree(out)
-    made(source, out)
-    assert tree(out) == seen
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(300)
-def test_a_run_killed_at_any_moment_goes_on(
-    before: tuple[Path, Path], folders: tuple[Path, Path, Path], tmp_path: Path
-) -> None:
-    source, old, new = folders
-    seed = time.time_ns() % 1_000_000
-    print(f"seed {seed}")
-    random = Random(seed)
-    for number in range(8):
-        out = tmp_path / str(number)
-        shutil.copytree(before[1], out)
-        killed(source, out, "0", after=random.random() * 0.6)
-        assert_old_or_new(out, old, new)
-        made(source, out)
-        assert_same_rows(out, new, SILVER)
-        assert pipeline.check(out) == []
 
 
 def test_a_killed_run_whose_input_is_gone_leaves_whole_days(

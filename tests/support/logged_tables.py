@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
 from rdmeta import pipeline
 from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
+from rdmeta.pipeline.layout import CATALOG, read_kind
+from rdmeta.pipeline.store import Store
 
 SILVER = tuple(each for each in EVERY_TABLE if each.layer == "silver")
 
@@ -25,19 +29,46 @@ def rows_of_folder(out: Path, table: LoggedTable) -> list[str]:
 
 
 def rows_by_reader(out: Path, table: LoggedTable) -> Mapping[str, list[str]]:
-    """Returns the rows of a Delta table as delta-rs and polars see them."""
-    deltalake = pytest.importorskip("deltalake", reason="the extra delta is not installed")
-    import polars
+    """Returns the rows of a table as the log's own library and polars see them."""
+    kind = read_kind(Store(out))
+    assert kind is not None
+    read = _by_delta if kind.name == "delta" else _by_iceberg
+    return {who: _sorted(rows.to_pylist()) for who, rows in read(out, table).items()}
 
+
+def _by_delta(out: Path, table: LoggedTable) -> dict[str, Any]:
+    deltalake = pytest.importorskip("deltalake", reason="the extra delta is not installed")
     where = str(out / table.folder)
     if not deltalake.DeltaTable.is_deltatable(where):
-        return {"delta-rs": [], "polars": []}
+        return {"delta-rs": pa.table({}), "polars": pa.table({})}
     period = table.partition_by[1]
-    by_rust = deltalake.DeltaTable(where).to_pyarrow_table().drop_columns([period])
     return {
-        "delta-rs": _sorted(by_rust.to_pylist()),
-        "polars": _sorted(polars.read_delta(where).drop(period).to_arrow().to_pylist()),
+        "delta-rs": deltalake.DeltaTable(where).to_pyarrow_table().drop_columns([period]),
+        "polars": polars.read_delta(where).drop(period).to_arrow(),
     }
+
+
+def _by_iceberg(out: Path, table: LoggedTable) -> dict[str, Any]:
+    loaded = iceberg_table(out, table)
+    if loaded is None:
+        return {"pyiceberg": pa.table({}), "polars": pa.table({})}
+    period = table.partition_by[1]
+    with pytest.MonkeyPatch.context() as patch:  # polars warns of a package that it lacks
+        patch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
+        by_polars = polars.scan_iceberg(loaded).collect().drop(period).to_arrow()
+    return {"pyiceberg": loaded.scan().to_arrow().drop_columns([period]), "polars": by_polars}
+
+
+def iceberg_table(out: Path, table: LoggedTable) -> Any:
+    """Returns a table of the catalog that lies in a folder, None if it is not there."""
+    sql = pytest.importorskip("pyiceberg.catalog.sql", reason="the extra iceberg is not installed")
+    if not (out / CATALOG).exists():
+        return None
+    catalog = sql.SqlCatalog("rdmeta", uri=f"sqlite:///{out / CATALOG}")
+    name = (f"rdmeta_{table.layer}", table.name)
+    found = catalog.load_table(name) if catalog.table_exists(name) else None
+    catalog.close()
+    return found
 
 
 def assert_same_rows(out: Path, folder: Path, tables: tuple[LoggedTable, ...]) -> None:
