@@ -415,7 +415,9 @@ def test_many_rows_choose_spark_where_it_can_start(
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--json")
     done = commands.run(*words, "--dry-run", env=env)
     assert commands.checked_json(done.out)["engine"] == "spark"
-    assert "the tasks run on Spark, as the plan has 26 rows (--engine chooses another)\n" in done.err
+    assert (
+        "the tasks run on Spark, as the plan has 26 rows (--engine chooses another)\n" in done.err
+    )
     bare = f"import sys; sys.modules['pyspark'] = None; {few}"
     done = commands.run_process(*words, "--dry-run", env=env, program=bare)
     assert commands.checked_json(done.out)["engine"] == "local"
