@@ -45,7 +45,6 @@ _RELEASES = {
     "set_controller_id": "2.16",
 }
 _METADATA = 3
-_ALL_BROKERS = -1
 _MOST_BROKERS = 1000
 # A cluster needs one file descriptor per broker and these: librdkafka's pipes, some connections.
 _DESCRIPTORS = 32

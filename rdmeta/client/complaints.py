@@ -43,12 +43,6 @@ class Complaints:
         # The last epoch that was seen of each partition whose own epoch is not known.
         self._seen: dict[tuple[str, int], int] = {}
 
-    def __len__(self) -> int:
-        return len(self._open)
-
-    def __contains__(self, topic: str) -> bool:
-        return topic in self._topics
-
     def unavailable(self, topic: str, partition: int, code: int, now: float) -> bool:
         """Takes leader_unavailable(); returns whether it is a complaint."""
         if code not in INVALID_METADATA:

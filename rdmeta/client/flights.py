@@ -64,7 +64,6 @@ class Flight:
     waiter: int | None = None
     attempts: dict[int, Attempt] = field(default_factory=dict)
     forgotten: set[str] = field(default_factory=set)
-    hedges: int = 0
     brokers_at: float = -math.inf
 
     @property
@@ -86,9 +85,6 @@ class Flights:
             kind: deque(maxlen=KEPT_TIMES) for kind in RequestKind
         }
 
-    def __len__(self) -> int:
-        return len(set(map(id, self._by_number.values())))
-
     def of_kind(self, kind: RequestKind) -> Flight | None:
         """Returns the flight of a kind of Metadata; None if there is none."""
         return self._by_kind.get(kind)
@@ -96,10 +92,6 @@ class Flights:
     def metadata(self) -> list[Flight]:
         """Returns the flights of Metadata."""
         return list(self._by_kind.values())
-
-    def all(self) -> list[Flight]:
-        """Returns all flights."""
-        return list({id(each): each for each in self._by_number.values()}.values())
 
     def hedge_after(self, kind: RequestKind) -> float:
         """Returns the silence after which a request of that kind is hedged."""
@@ -118,7 +110,6 @@ class Flights:
 
     def hedged(self, flight: Flight) -> None:
         """Notes that a hedge has left: the next one waits twice as long."""
-        flight.hedges += 1
         flight.hedge_after = min(2 * flight.hedge_after, LONGEST_HEDGE)
 
     def answered(self, number: int, now: float) -> tuple[Flight, Attempt] | None:

@@ -120,7 +120,6 @@ class Link:
     number: int
     server: Server
     node: Node
-    opened_at: float
     heard_at: float
     closes_at: float
     is_probe: bool = False
@@ -265,7 +264,7 @@ class Nodes:
 
     def open(self, number: int, server: Server, now: float, probe: bool = False) -> Link:
         """Adds a link that is being made."""
-        link = Link(number, server, server.node, now, now, now + self._setup_timeout + GRACE, probe)
+        link = Link(number, server, server.node, now, now + self._setup_timeout + GRACE, probe)
         self.links[number] = link
         server.links.append(link)
         server.tried_at = now

@@ -70,9 +70,6 @@ class Suspects:
         self._suspects: dict[int, _Suspect] = {}
         self._past: dict[int, tuple[float, Schedule]] = {}
 
-    def __contains__(self, broker: int) -> bool:
-        return broker in self._suspects
-
     def __len__(self) -> int:
         return len(self._suspects)
 

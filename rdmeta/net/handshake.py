@@ -57,7 +57,7 @@ def encode_request(version: int) -> bytes:
 
 def _legal(version: str) -> str:
     """Returns a version that brokers accept: [a-zA-Z0-9]([a-zA-Z0-9\\-.]*[a-zA-Z0-9])?."""
-    return re.sub(r"[^a-zA-Z0-9.]", "-", version).strip("-.")[:100]
+    return re.sub(r"[^a-zA-Z0-9.]", "-", version).strip("-.")
 
 
 def parse_response(body: bytes, version: int) -> ApiVersions:

@@ -276,6 +276,16 @@ def test_a_late_answer_that_is_dropped_throttles_its_node(throttle_ms: int, seco
     assert d.policy.stats()["nodes"][1]["throttled"] == seconds
 
 
+def test_an_answer_of_a_link_that_has_ended_is_nobodys() -> None:
+    d = Driver(topics=["orders"])
+    d.connect()
+    send = d.sent()
+    d.fail(send.link)
+    d.answer(send, topic("orders"), throttle_ms=900)
+    assert d.policy.stats()["late_answers"] == 0
+    assert not d.policy._nodes.unanswered
+
+
 def test_a_shorter_throttling_does_not_end_a_longer_one() -> None:
     d = Driver(topics=["orders"])
     d.start(topic("orders"))

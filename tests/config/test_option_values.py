@@ -38,6 +38,12 @@ def of_kind(kind: str) -> list[Option]:
     return [option for option in OPTIONS if option.kind == kind]
 
 
+def test_a_text_has_32767_bytes_at_most() -> None:
+    longest = "\N{SNOWMAN}" * 10_922 + "a"
+    assert checked("client.id", longest) == longest
+    assert "text of at most 32767 bytes" in problem("client.id", longest + "a")
+
+
 @pytest.mark.parametrize("option", of_kind("path"), ids=lambda each: each.key)
 def test_a_path_is_text_or_a_path_and_no_pem(option: Option) -> None:
     for value in ("/etc/ca.pem", Path("/etc/ca.pem")):

@@ -84,6 +84,11 @@ def test_a_proper_refusal_is_not_taken_for_the_mocks() -> None:
     assert not handshake.is_librdkafka_mock
 
 
+def test_a_longer_refusal_of_that_shape_is_malformed() -> None:
+    with pytest.raises(MalformedError, match="announces"):
+        versions_asked(Handshake(), MOCK_REFUSAL + b"\0")
+
+
 def test_another_error_instead_of_versions_is_raised_with_its_code() -> None:
     with pytest.raises(Error, match="CLUSTER_AUTHORIZATION_FAILED") as caught:
         versions_asked(Handshake(), versions_body(3, {}, 31))
