@@ -143,6 +143,11 @@ COLUMNS = (
     Column("old_offline", "ids", True),
     Column("new_offline", "ids", True),
     Column("unseen_us", "int64", True, history=True),
+    Column("partition_epoch", "int32", True),
+    Column("broker_epoch", "int64", True),
+    Column("new_adding", "ids", True),
+    Column("new_removing", "ids", True),
+    Column("new_elr", "ids", True),
 )
 
 

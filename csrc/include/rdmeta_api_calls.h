@@ -56,7 +56,10 @@
         F(rdmeta_kraft_topic_find_id) F(rdmeta_kraft_topic_next) \
         F(rdmeta_kraft_partition_find) F(rdmeta_kraft_partition_at) \
         F(rdmeta_kraft_broker_find) F(rdmeta_kraft_broker_next) \
-        F(rdmeta_kraft_fact_next) F(rdmeta_kraft_directory_id)
+        F(rdmeta_kraft_fact_next) F(rdmeta_kraft_directory_id) \
+        F(rdmeta_kraft_record_next) F(rdmeta_kraft_record_about) \
+        F(rdmeta_kraft_type_name) F(rdmeta_kraft_answer) \
+        F(rdmeta_kraft_answer_free)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -237,6 +240,15 @@
         (rdmeta_api->rdmeta_kraft_fact_next(__VA_ARGS__))
 #define rdmeta_kraft_directory_id(...) \
         (rdmeta_api->rdmeta_kraft_directory_id(__VA_ARGS__))
+#define rdmeta_kraft_record_next(...) \
+        (rdmeta_api->rdmeta_kraft_record_next(__VA_ARGS__))
+#define rdmeta_kraft_record_about(...) \
+        (rdmeta_api->rdmeta_kraft_record_about(__VA_ARGS__))
+#define rdmeta_kraft_type_name(...) \
+        (rdmeta_api->rdmeta_kraft_type_name(__VA_ARGS__))
+#define rdmeta_kraft_answer(...) (rdmeta_api->rdmeta_kraft_answer(__VA_ARGS__))
+#define rdmeta_kraft_answer_free(...) \
+        (rdmeta_api->rdmeta_kraft_answer_free(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

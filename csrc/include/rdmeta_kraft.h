@@ -68,6 +68,37 @@ typedef struct rdmeta_kraft_record {
         size_t len;
 } rdmeta_kraft_record_t;
 
+/** A place in a batch; zeros: before its first record. */
+typedef struct rdmeta_kraft_place {
+        size_t byte; /**< of the next record, in the batch */
+        int32_t next; /**< its number */
+        int32_t reserved;
+} rdmeta_kraft_place_t;
+
+/** Reads the next record of a good batch, and moves *place behind it. Borrows
+ *  the batch's bytes. Returns 1, or 0 behind the last record, or -1 for bad
+ *  bytes. Threads: any. */
+RDMETA_API int32_t rdmeta_kraft_record_next(const rdmeta_kraft_batch_t *batch,
+                                            rdmeta_kraft_place_t *place,
+                                            rdmeta_kraft_record_t *out);
+
+/** What a record is about. A value that does not apply is RDMETA_NONE, or has a
+ *  NULL pointer. It borrows the record's bytes. */
+typedef struct rdmeta_kraft_about {
+        const uint8_t *topic_id; /**< 16 bytes */
+        rdmeta_str_t topic;      /**< a name, if the record has it */
+        int32_t partition, broker;
+} rdmeta_kraft_about_t;
+
+/** Sets *out to what a record is about: a topic, a partition, or a broker.
+ *  Threads: any. */
+RDMETA_API void rdmeta_kraft_record_about(const rdmeta_kraft_record_t *record,
+                                          rdmeta_kraft_about_t *out);
+
+/** Returns the name of a record's type: "TOPIC_RECORD", "LEADER_CHANGE"; NULL:
+ *  the table has none. The string is static. Threads: any. */
+RDMETA_API const char *rdmeta_kraft_type_name(int32_t control, int32_t type);
+
 /** Kafka's api keys, as far as code names them. */
 enum {
         RDMETA_KRAFT_REGISTER_BROKER   = 0,
@@ -337,6 +368,21 @@ RDMETA_API int32_t rdmeta_kraft_fact_next(const rdmeta_kraft_state_t *state,
  *  any, one at a time. */
 RDMETA_API const uint8_t *
 rdmeta_kraft_directory_id(const rdmeta_kraft_state_t *state, uint32_t number);
+
+/**
+ * Sets *out and *len to the body of a Metadata answer of version 12 about all
+ * topics: what a broker that has caught up with the state would answer at this
+ * listener; data NULL: at each broker's first one. Brokers are those not
+ * fenced. The caller frees it with rdmeta_kraft_answer_free(). Errors:
+ * NO_MEMORY. ARGUMENT: a name that no answer can have. Threads: any, one at a
+ * time.
+ */
+RDMETA_API rdmeta_err_t rdmeta_kraft_answer(const rdmeta_kraft_state_t *state,
+                                            rdmeta_str_t cluster_id,
+                                            rdmeta_str_t listener, void **out,
+                                            size_t *len);
+/** Frees an answer. NULL is fine. Threads: any. */
+RDMETA_API void rdmeta_kraft_answer_free(void *answer);
 
 #ifdef __cplusplus
 }

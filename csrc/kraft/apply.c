@@ -208,6 +208,11 @@ static rdmeta_err_t row_put(rdmeta_kraft_replay_t *r,
                                                       : RDMETA_ERR_NO_MEMORY;
 }
 
+/* Returns the next epoch; it wraps as Java's int does. */
+static int32_t next_epoch(int32_t epoch) {
+        return (int32_t)((uint32_t)epoch + 1);
+}
+
 static rdmeta_err_t partition_apply(rdmeta_kraft_replay_t *r,
                                     const rdmeta_kraft_record_t *record) {
         const int change = record->type == RDMETA_KRAFT_PARTITION_CHANGE;
@@ -248,11 +253,11 @@ static rdmeta_err_t partition_apply(rdmeta_kraft_replay_t *r,
         new_.row.recovery     = old->recovery;
         if (p.leader != RDMETA_KRAFT_SAME_LEADER) {
                 new_.row.leader       = p.leader;
-                new_.row.leader_epoch = old->leader_epoch + 1;
+                new_.row.leader_epoch = next_epoch(old->leader_epoch);
         }
         if (p.recovery >= 0)
                 new_.row.recovery = (int8_t)p.recovery;
-        new_.row.partition_epoch = old->partition_epoch + 1;
+        new_.row.partition_epoch = next_epoch(old->partition_epoch);
         return row_put(r, t, old, &new_.row);
 }
 
@@ -281,7 +286,7 @@ static rdmeta_err_t topic_clear_elr(rdmeta_kraft_replay_t *r,
                 new_.row.leader          = old->leader;
                 new_.row.leader_epoch    = old->leader_epoch;
                 new_.row.recovery        = old->recovery;
-                new_.row.partition_epoch = old->partition_epoch + 1;
+                new_.row.partition_epoch = next_epoch(old->partition_epoch);
                 err                      = row_put(r, t, old, &new_.row);
         }
         return err;

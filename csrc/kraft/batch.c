@@ -181,6 +181,22 @@ int rdmeta_kraft_records_next(rdmeta_kraft_records_t *it,
         return 1;
 }
 
+int32_t rdmeta_kraft_record_next(const rdmeta_kraft_batch_t *batch,
+                                 rdmeta_kraft_place_t *place,
+                                 rdmeta_kraft_record_t *out) {
+        rdmeta_kraft_records_t it;
+        int got;
+
+        rdmeta_kraft_records_init(&it, batch);
+        if (place->byte)
+                it.buf.p = batch->bytes + place->byte;
+        it.next     = place->next;
+        got         = rdmeta_kraft_records_next(&it, out);
+        place->byte = (size_t)(it.buf.p - batch->bytes);
+        place->next = it.next;
+        return got;
+}
+
 rdmeta_buf_t rdmeta_kraft_record_body(const rdmeta_kraft_record_t *record) {
         rdmeta_buf_t b;
 

@@ -3,14 +3,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The log knows no offline replicas; the diff makes empty lists of them. */
-static int32_t without_offline(void *opaque, const rdmeta_change_t *change) {
+/* Visits a record of the diff with what it does not know: the epochs. The log
+ * has no offline replicas, of which the diff makes empty lists. */
+static int32_t complete(void *opaque, const rdmeta_change_t *change) {
         rdmeta_kraft_changes_t *c = (rdmeta_kraft_changes_t *)opaque;
+        rdmeta_change_t *r        = &c->out.record;
 
-        (void)change;
-        memset(&c->out.record.new_offline, 0, sizeof(rdmeta_ids_t));
-        memset(&c->out.record.old_offline, 0, sizeof(rdmeta_ids_t));
-        return c->visit(c->opaque, &c->out.record);
+        memset(&r->new_offline, 0, sizeof(r->new_offline));
+        memset(&r->old_offline, 0, sizeof(r->old_offline));
+        if (change->partition >= 0)
+                r->partition_epoch = c->partition_epoch;
+        else if (change->broker >= 0)
+                r->broker_epoch = c->broker_epoch;
+        return c->visit(c->opaque, r);
 }
 
 void rdmeta_kraft_changes_init(rdmeta_kraft_changes_t *c,
@@ -19,7 +24,7 @@ void rdmeta_kraft_changes_init(rdmeta_kraft_changes_t *c,
         c->visit                    = conf->visit;
         c->opaque                   = conf->opaque;
         c->listener                 = conf->listener;
-        c->out.visit                = without_offline;
+        c->out.visit                = complete;
         c->out.opaque               = c;
         c->out.ids                  = c->ids;
         c->out.ids_each             = RDMETA_KRAFT_LIST_MAX;
@@ -75,6 +80,17 @@ static rdmeta_row_t row_of(const rdmeta_kraft_row_t *from) {
         return row;
 }
 
+/* Copies a list to its own place of the diff's. */
+static rdmeta_ids_t ids_of(rdmeta_kraft_changes_t *c,
+                           const rdmeta_kraft_row_t *row, int which) {
+        const int place = which == RDMETA_KRAFT_ADDING   ? RDMETA_DIFF_ADDING
+                          : which == RDMETA_KRAFT_REMOVING
+                                  ? RDMETA_DIFF_REMOVING
+                                  : RDMETA_DIFF_ELR;
+
+        return rdmeta_diff_ids(&c->out, place, list_of(row, which));
+}
+
 static int list_differs(const rdmeta_kraft_row_t *a,
                         const rdmeta_kraft_row_t *b, int which) {
         return !rdmeta_list_equal(list_of(a, which), list_of(b, which));
@@ -115,13 +131,18 @@ int32_t rdmeta_kraft_change_row(rdmeta_kraft_changes_t *c,
                 return 0;
         rdmeta_diff_begin(&c->out, name, t->id);
         b = row_of(new_);
-        if (!old)
+        c->partition_epoch = new_->partition_epoch;
+        if (!old) {
+                r->new_adding   = ids_of(c, new_, RDMETA_KRAFT_ADDING);
+                r->new_removing = ids_of(c, new_, RDMETA_KRAFT_REMOVING);
+                r->new_elr      = ids_of(c, new_, RDMETA_KRAFT_ELR);
                 return rdmeta_diff_row_added(
                         &c->out,
                         (uint64_t)t->born == r->version
                                 ? RDMETA_TOPIC_ADDED
                                 : RDMETA_PARTITIONS_ADDED,
                         &b);
+        }
         a   = row_of(old);
         res = rdmeta_diff_row(&c->out, &a, &b);
         if (!res && is_unclean(old, new_)) {
@@ -132,56 +153,20 @@ int32_t rdmeta_kraft_change_row(rdmeta_kraft_changes_t *c,
         }
         if (!res && (list_differs(old, new_, RDMETA_KRAFT_ADDING) ||
                      list_differs(old, new_, RDMETA_KRAFT_REMOVING))) {
-                r->partition = new_->id;
+                r->partition    = new_->id;
+                r->new_adding   = ids_of(c, new_, RDMETA_KRAFT_ADDING);
+                r->new_removing = ids_of(c, new_, RDMETA_KRAFT_REMOVING);
                 res = rdmeta_diff_emit(&c->out, RDMETA_REASSIGNMENT_CHANGED);
         }
         if (!res && list_differs(old, new_, RDMETA_KRAFT_ELR)) {
                 r->partition = new_->id;
+                r->new_elr   = ids_of(c, new_, RDMETA_KRAFT_ELR);
                 res          = rdmeta_diff_emit(&c->out, RDMETA_ELR_CHANGED);
         }
         return res;
 }
 
 /* ---- brokers ----------------------------------------------------------- */
-
-/* Reads the endpoint of the listener, or the first one, and the rack. A broker
- * without it has an empty host and port 0. */
-static rdmeta_broker_t endpoint_of(const rdmeta_kraft_broker_entry_t *b,
-                                   rdmeta_str_t listener) {
-        rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS], v, name;
-        rdmeta_kraft_value_t inner[RDMETA_KRAFT_FIELDS];
-        const rdmeta_kraft_schema_t *schema, *of = NULL;
-        rdmeta_broker_t out = {b->id, 0, {"", 0}, {NULL, 0}};
-        rdmeta_buf_t buf;
-        uint32_t i;
-        int bad, f;
-
-        schema = rdmeta_kraft_record_read(&b->registration, values, &bad);
-        v      = rdmeta_kraft_value_of(schema, values, "rack");
-        out.rack.data = (const char *)v.p;
-        out.rack.len  = v.count;
-        v             = rdmeta_kraft_value_of(schema, values, "endPoints");
-        for (f = 0; f < schema->count; f++)
-                if (!strcmp(schema->fields[f].name, "endPoints"))
-                        of = schema->fields[f].of;
-        rdmeta_buf_init(&buf, v.p, v.size);
-        for (i = 0; i < v.count; i++) {
-                rdmeta_kraft_read(&buf, of, inner);
-                name = rdmeta_kraft_value_of(of, inner, "name");
-                if (listener.data &&
-                    (listener.len != name.count ||
-                     memcmp(listener.data, name.p, name.count) != 0))
-                        continue;
-                name = rdmeta_kraft_value_of(of, inner, "host");
-                out.host.data = (const char *)name.p;
-                out.host.len  = name.count;
-                out.port      = (int32_t)rdmeta_kraft_value_of(of, inner,
-                                                          "port")
-                                   .number;
-                break;
-        }
-        return out;
-}
 
 static int32_t broker_emit(rdmeta_kraft_changes_t *c, int32_t kind,
                            const rdmeta_kraft_broker_entry_t *b) {
@@ -200,7 +185,8 @@ rdmeta_kraft_change_broker(rdmeta_kraft_changes_t *c,
         if (!c->visit)
                 return 0;
         rdmeta_diff_begin(&c->out, none, NULL);
-        b = endpoint_of(new_ ? new_ : old, c->listener);
+        rdmeta_kraft_endpoint(new_ ? new_ : old, c->listener, &b);
+        c->broker_epoch = (new_ ? new_ : old)->epoch;
         if (!new_)
                 return rdmeta_diff_broker(&c->out, RDMETA_BROKER_REMOVED, &b);
         if (!old || old->registration.offset != new_->registration.offset)
@@ -241,6 +227,7 @@ int32_t rdmeta_kraft_change_config(rdmeta_kraft_changes_t *c, int type,
                 if (*end || broker < 0 || broker > INT32_MAX)
                         return 0;
                 c->out.record.broker = (int32_t)broker;
+                c->broker_epoch      = -1;
         }
         c->out.record.detail = detail;
         return rdmeta_diff_emit(&c->out, RDMETA_CONFIG_CHANGED);
@@ -253,9 +240,10 @@ int32_t rdmeta_kraft_change_controller(rdmeta_kraft_changes_t *c,
 
         if (!c->visit)
                 return 0;
-        (void)unseen_us;
+        c->broker_epoch = -1;
         rdmeta_diff_begin(&c->out, none, NULL);
         c->out.record.broker           = leader < 0 ? RDMETA_NONE : leader;
         c->out.record.new_leader_epoch = epoch;
+        c->out.record.unseen_us        = unseen_us;
         return rdmeta_diff_emit(&c->out, RDMETA_CONTROLLER_CHANGED);
 }

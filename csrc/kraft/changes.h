@@ -16,6 +16,8 @@ typedef struct rdmeta_kraft_changes {
         rdmeta_change_visit_t visit; /* NULL: no changes are wanted */
         void *opaque;
         rdmeta_str_t listener;
+        int64_t broker_epoch;    /* of the records that follow */
+        int32_t partition_epoch;
         rdmeta_diff_out_t out;
         int32_t ids[RDMETA_DIFF_ALL_LISTS * RDMETA_KRAFT_LIST_MAX];
 } rdmeta_kraft_changes_t;

@@ -1,7 +1,5 @@
 #include "kraft/record.h"
 
-#include "rdmeta_kraft.h"
-
 static const rdmeta_kraft_value_t nothing;
 
 const rdmeta_kraft_type_t *
@@ -200,4 +198,71 @@ rdmeta_kraft_value_of(const rdmeta_kraft_schema_t *schema,
                 if (!strcmp(schema->fields[i].name, name))
                         return values[i];
         return nothing;
+}
+
+const char *rdmeta_kraft_type_name(int32_t control, int32_t type) {
+        rdmeta_kraft_record_t r = {0};
+        const rdmeta_kraft_type_t *t;
+
+        r.control = control;
+        r.type    = type;
+        t         = type >= 0 ? rdmeta_kraft_type_of(&r) : NULL;
+        return t ? t->name : NULL;
+}
+
+/* Sets what a configuration is about: the topic or the broker of its name. */
+static void config_about(const rdmeta_kraft_value_t *values,
+                         rdmeta_kraft_about_t *out) {
+        int64_t id = 0;
+        uint32_t i;
+
+        if (values[0].number == RDMETA_KRAFT_OF_TOPIC) {
+                out->topic.data = (const char *)values[1].p;
+                out->topic.len  = values[1].count;
+        }
+        if (values[0].number != RDMETA_KRAFT_OF_BROKER || !values[1].count ||
+            values[1].count > 10)
+                return;
+        for (i = 0; i < values[1].count; i++) {
+                if (values[1].p[i] < '0' || values[1].p[i] > '9')
+                        return;
+                id = 10 * id + values[1].p[i] - '0';
+        }
+        if (id <= INT32_MAX)
+                out->broker = (int32_t)id;
+}
+
+void rdmeta_kraft_record_about(const rdmeta_kraft_record_t *record,
+                               rdmeta_kraft_about_t *out) {
+        rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS];
+        int bad;
+
+        memset(out, 0, sizeof(*out));
+        out->partition = RDMETA_NONE;
+        out->broker    = RDMETA_NONE;
+        if (record->control || !rdmeta_kraft_record_read(record, values, &bad))
+                return;
+        switch (record->type) {
+        case RDMETA_KRAFT_TOPIC:
+                out->topic_id   = values[1].p; /* fall through */
+        case RDMETA_KRAFT_CLEAR_ELR:
+                out->topic.data = (const char *)values[0].p;
+                out->topic.len  = values[0].count;
+                break;
+        case RDMETA_KRAFT_REMOVE_TOPIC: out->topic_id = values[0].p; break;
+        case RDMETA_KRAFT_PARTITION:
+        case RDMETA_KRAFT_PARTITION_CHANGE:
+                out->partition = (int32_t)values[0].number;
+                out->topic_id  = values[1].p;
+                break;
+        case RDMETA_KRAFT_CONFIG: config_about(values, out); break;
+        case RDMETA_KRAFT_REGISTER_BROKER:
+        case RDMETA_KRAFT_UNREGISTER_BROKER:
+        case RDMETA_KRAFT_FENCE_BROKER:
+        case RDMETA_KRAFT_UNFENCE_BROKER:
+        case RDMETA_KRAFT_BROKER_CHANGE:
+                out->broker = (int32_t)values[0].number;
+                break;
+        default: break;
+        }
 }

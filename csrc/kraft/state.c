@@ -398,6 +398,52 @@ void rdmeta_kraft_broker_put(rdmeta_kraft_state_t *s,
         rdmeta_avl_insert(&s->brokers, &b->by_id);
 }
 
+/* Returns the schema of an array of structs. */
+static const rdmeta_kraft_schema_t *
+schema_in(const rdmeta_kraft_schema_t *schema, const char *name) {
+        int i = 0;
+
+        while (strcmp(schema->fields[i].name, name) != 0)
+                i++;
+        return schema->fields[i].of;
+}
+
+int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
+                          rdmeta_str_t listener, rdmeta_broker_t *out) {
+        rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS], all, v;
+        rdmeta_kraft_value_t inner[RDMETA_KRAFT_FIELDS];
+        const rdmeta_broker_t none = {b->id, 0, {"", 0}, {NULL, 0}};
+        const rdmeta_kraft_schema_t *schema, *of;
+        rdmeta_buf_t buf;
+        uint32_t i;
+        int bad;
+
+        *out           = none;
+        schema         = rdmeta_kraft_record_read(&b->registration, values,
+                                                  &bad);
+        v              = rdmeta_kraft_value_of(schema, values, "rack");
+        out->rack.data = (const char *)v.p;
+        out->rack.len  = v.count;
+        all            = rdmeta_kraft_value_of(schema, values, "endPoints");
+        of             = schema_in(schema, "endPoints");
+        rdmeta_buf_init(&buf, all.p, all.size);
+        for (i = 0; i < all.count; i++) {
+                rdmeta_kraft_read(&buf, of, inner);
+                v = rdmeta_kraft_value_of(of, inner, "name");
+                if (listener.data &&
+                    (listener.len != v.count ||
+                     memcmp(listener.data, v.p, v.count) != 0))
+                        continue;
+                v              = rdmeta_kraft_value_of(of, inner, "host");
+                out->host.data = (const char *)v.p;
+                out->host.len  = v.count;
+                v              = rdmeta_kraft_value_of(of, inner, "port");
+                out->port      = (int32_t)v.number;
+                return 1;
+        }
+        return 0;
+}
+
 int rdmeta_kraft_broker_dirs_set(rdmeta_kraft_state_t *s,
                                  rdmeta_kraft_broker_entry_t *b, int cordoned,
                                  const rdmeta_kraft_value_t *dirs) {

@@ -130,6 +130,10 @@ void rdmeta_kraft_broker_free(rdmeta_kraft_state_t *s,
 /* Takes a broker in place of the one with its id. */
 void rdmeta_kraft_broker_put(rdmeta_kraft_state_t *s,
                              rdmeta_kraft_broker_entry_t *b);
+/* Reads a broker's rack, and its endpoint of the listener (data NULL: the first
+ * one). Returns 0 if there is no such endpoint: the host is empty then. */
+int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
+                          rdmeta_str_t listener, rdmeta_broker_t *out);
 /* Sets the UUIDs of log directories, or of cordoned ones. Returns 0: no
  * memory. */
 int rdmeta_kraft_broker_dirs_set(rdmeta_kraft_state_t *s,

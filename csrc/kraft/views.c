@@ -133,7 +133,8 @@ int32_t rdmeta_kraft_broker_find(const rdmeta_kraft_state_t *s, int32_t id,
 
 int32_t rdmeta_kraft_broker_next(const rdmeta_kraft_state_t *s,
                                  int32_t after, rdmeta_kraft_broker_t *out) {
-        const int32_t from = after < 0 ? 0 : after + 1;
+        const int32_t from =
+                after < 0 ? 0 : (int32_t)((uint32_t)after + 1);
         rdmeta_avl_node_t *node;
         rdmeta_avl_iter_t it;
 

@@ -54,6 +54,10 @@ static void change_clear(rdmeta_change_t *r) {
         r->old_isr = r->new_isr = none;
         r->old_replicas = r->new_replicas = none;
         r->old_offline = r->new_offline = none;
+        r->broker_epoch = r->unseen_us = -1;
+        r->partition_epoch             = RDMETA_NONE;
+        r->new_adding = r->new_removing = none;
+        r->new_elr                      = none;
         memset(&r->detail, 0, sizeof(r->detail));
 }
 

@@ -70,4 +70,9 @@
         X(offset, INT64) \
         X(detail, STRING) \
         X(old_offline, IDS) \
-        X(new_offline, IDS)
+        X(new_offline, IDS) \
+        X(partition_epoch, INT32) \
+        X(broker_epoch, INT64) \
+        X(new_adding, IDS) \
+        X(new_removing, IDS) \
+        X(new_elr, IDS)

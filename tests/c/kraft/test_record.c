@@ -1,4 +1,5 @@
 /* record: records by the table as JSON, exact; and bytes that lie. */
+#include "kraft/partition.h"
 #include "kraft/record.h"
 #include "support/kraft_fixture.h"
 
@@ -255,6 +256,123 @@ TEST(test_counts_that_the_bytes_cannot_hold_are_refused) {
                 r.version = (int32_t)rdmeta_buf_uvar(&b);
                 CHECK(!is_good(&r, (const uint8_t *)bad[i].value, bad[i].len));
         }
+}
+
+/* Reads the next record, and checks what it is about; -9: nothing. */
+static void about(const rdmeta_kraft_batch_t *b, rdmeta_kraft_place_t *place,
+                  char id, const char *topic, int partition, int broker) {
+        rdmeta_kraft_about_t a;
+        rdmeta_kraft_record_t r;
+
+        CHECK(rdmeta_kraft_record_next(b, place, &r) == 1);
+        rdmeta_kraft_record_about(&r, &a);
+        CHECK(id ? a.topic_id && a.topic_id[15] == id : !a.topic_id);
+        CHECK(topic ? a.topic.len == strlen(topic) &&
+                              !memcmp(a.topic.data, topic, a.topic.len)
+                    : !a.topic.data);
+        CHECK(a.partition == (partition == -9 ? RDMETA_NONE : partition));
+        CHECK(a.broker == (broker == -9 ? RDMETA_NONE : broker));
+}
+
+TEST(test_a_record_says_what_it_is_about) {
+        kw_t w                     = {0};
+        rdmeta_kraft_place_t place = {0};
+        rdmeta_kraft_record_t r;
+        rdmeta_kraft_batch_t b;
+
+        kw_add(&w, 2, 0, "su", "t", 'a');
+        kw_add(&w, 9, 0, "u", 'b');
+        kw_add(&w, 5, 0, "iu", 7, 'c');
+        kw_add(&w, 4, 0, "bsss", 2, "u", "k", "v");
+        kw_add(&w, 4, 0, "bsss", 4, "12", "k", "v");
+        kw_add(&w, 4, 0, "bsss", 4, "", "k", "v");
+        kw_add(&w, 4, 0, "bsss", 4, "9999999999", "k", "v");
+        kw_add(&w, 28, 0, "s", "x");
+        kw_add(&w, 8, 0, "il", 3, INT64_C(5));
+        kw_add(&w, 20, 0, "");
+        kw_batch(&w);
+        CHECK(!rdmeta_kraft_batch(w.log.data, w.log.len, &b));
+        about(&b, &place, 'a', "t", -9, -9);
+        about(&b, &place, 'b', NULL, -9, -9);
+        about(&b, &place, 'c', NULL, 7, -9);
+        about(&b, &place, 0, "u", -9, -9);
+        about(&b, &place, 0, NULL, -9, 12);
+        about(&b, &place, 0, NULL, -9, -9);
+        about(&b, &place, 0, NULL, -9, -9);
+        about(&b, &place, 0, "x", -9, -9);
+        about(&b, &place, 0, NULL, -9, 3);
+        about(&b, &place, 0, NULL, -9, -9);
+        CHECK(rdmeta_kraft_record_next(&b, &place, &r) == 0);
+        CHECK(!strcmp(rdmeta_kraft_type_name(0, 2), "TOPIC_RECORD"));
+        CHECK(!strcmp(rdmeta_kraft_type_name(1, 6), "KRAFT_VOTERS"));
+        CHECK(!rdmeta_kraft_type_name(0, 29));
+        CHECK(!rdmeta_kraft_type_name(0, -1));
+        kw_free(&w);
+}
+
+/* Reads partition records by hand and by the table, and compares them. */
+static void compare(const rdmeta_kraft_record_t *r) {
+        static const char *const names[] = {
+                "replicas", "isr", "removingReplicas", "addingReplicas",
+                "eligibleLeaderReplicas", "lastKnownElr", "directories"};
+        rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS], v;
+        const rdmeta_kraft_schema_t *s;
+        rdmeta_kraft_partition_record_t p;
+        int bad, i;
+
+        s = rdmeta_kraft_record_read(r, values, &bad);
+        CHECK(rdmeta_kraft_partition_read(r, &p) == !bad);
+        if (bad)
+                return;
+        CHECK(p.id == values[0].number && p.topic_id == values[1].p);
+        CHECK(p.leader == rdmeta_kraft_value_of(s, values, "leader").number);
+        CHECK(p.recovery ==
+              rdmeta_kraft_value_of(s, values, "leaderRecoveryState").number);
+        for (i = 0; i < RDMETA_KRAFT_LISTS; i++) {
+                v = rdmeta_kraft_value_of(s, values, names[i]);
+                CHECK(p.lists[i].count == v.count);
+                CHECK(!v.count || p.lists[i].be == v.p);
+                CHECK(r->type == RDMETA_KRAFT_PARTITION ||
+                      !v.p == !p.lists[i].be);
+        }
+}
+
+TEST(test_the_hot_records_by_hand_are_those_of_the_table) {
+        kw_t w = {0};
+        rdmeta_kraft_place_t place = {0};
+        rdmeta_kraft_record_t r;
+        rdmeta_kraft_batch_t b;
+        uint8_t copy[400];
+        uint32_t version;
+        size_t at;
+        int byte;
+
+        for (version = 0; version <= 2; version++) {
+                kw_add(&w, 3, version,
+                       version ? "iuLLLLiiicuu<b><L><L>" : "iuLLLLiii<b>", 1,
+                       'a', "1,2", "2", "1", "", 2, 7, 8,
+                       version ? 2 : 0, 'x', 'y', 0, 1, 1, "3,1", 2, "4");
+                kw_add(&w, 5, version, "iu<L><i><L><L><L><b><L><L><cu>", 1,
+                       'a', 0, "1", 1, 5, 2, "1,2", 3, NULL, 4, "", 5, 1, 6,
+                       "9", 7, "8,7", 8, 1, 'z');
+                kw_add(&w, 5, version, "iu", 1, 'a');
+        }
+        kw_batch(&w);
+        CHECK(!rdmeta_kraft_batch(w.log.data, w.log.len, &b));
+        while (rdmeta_kraft_record_next(&b, &place, &r) > 0) {
+                compare(&r);
+                memcpy(copy, r.value, r.len);
+                r.value = copy;
+                for (at = 3; at < r.len; at++)
+                        for (byte = 0; byte < 256; byte++) {
+                                const uint8_t old = copy[at];
+
+                                copy[at] = (uint8_t)byte;
+                                compare(&r);
+                                copy[at] = old;
+                        }
+        }
+        kw_free(&w);
 }
 
 /* Checks a schema, and those in it. Returns the fewest bytes that it takes. */

@@ -35,7 +35,7 @@ TEST(test_the_leader_epoch_rises_with_any_leader_that_is_named) {
         kw_add(&w.log, 5, 0, "iu<i>", 0, 'a', 1, 1);
         rw_commit(&w);
         CHECK_SAME(rw_row(&w, 'a', 0), "1@1 e1 r1,2,3 i1,2,3");
-        CHECK_SAME(w.changes, "v6 o5 leader_changed t /0 <1 >1 <@0 @1");
+        CHECK_SAME(w.changes, "v6 o5 leader_changed t /0 <1 >1 <@0 @1 e1");
         kw_add(&w.log, 5, 0, "iu<i>", 0, 'a', 1, -2);
         rw_commit(&w);
         CHECK_SAME(rw_row(&w, 'a', 0), "1@1 e2 r1,2,3 i1,2,3");
@@ -59,7 +59,7 @@ TEST(test_all_fields_of_a_partition_are_kept) {
         kw_add(&w.log, 5, 2, "iu<b><L><cu>", 1, 'a', 5, 0, 6, "", 8, 1, 'y');
         rw_commit(&w);
         CHECK_SAME(rw_row(&w, 'a', 1), "2@7 e9 r1,2 i2 -1 +2 last4 d1");
-        CHECK_SAME(w.changes, "v7 o6 elr_changed t /1");
+        CHECK_SAME(w.changes, "v7 o6 elr_changed t /1 elr e9");
         id = rdmeta_kraft_directory_id(rw_state(&w), 1);
         CHECK(id && id[0] == 'y' && id[15] == 'y');
         CHECK(!rdmeta_kraft_directory_id(rw_state(&w), 2));
@@ -110,12 +110,12 @@ TEST(test_register_broker_replaces_a_broker_whole) {
                2, 1, 'x', 3, 1, 'y');
         rw_commit(&w);
         CHECK_SAME(rw_broker_text(&w, 1), "e11 fenced down dx cy");
-        CHECK_SAME(w.changes, "v6 o5 broker_fenced b1; "
-                              "v6 o5 broker_shutting_down b1");
+        CHECK_SAME(w.changes, "v6 o5 broker_fenced b1 e11; "
+                              "v6 o5 broker_shutting_down b1 e11");
         rw_broker(&w, 1, 20, 1);
         rw_commit(&w);
         CHECK_SAME(rw_broker_text(&w, 1), "e20 fenced");
-        CHECK_SAME(w.changes, "v7 o6 broker_changed b1 h:9091");
+        CHECK_SAME(w.changes, "v7 o6 broker_changed b1 e20 h:9091");
         rw_free(&w);
 }
 
@@ -142,7 +142,7 @@ TEST(test_unregister_broker_does_not_look_at_the_epoch) {
         kw_add(&w.log, 1, 0, "il", 1, INT64_C(99));
         rw_commit(&w);
         CHECK_SAME(rw_broker_text(&w, 1), "none");
-        CHECK_SAME(w.changes, "v6 o5 broker_removed b1 h:9091");
+        CHECK_SAME(w.changes, "v6 o5 broker_removed b1 e11 h:9091");
         kw_add(&w.log, 1, 0, "il", 1, INT64_C(11));
         rw_refused(&w, "offset 6: UNREGISTER_BROKER_RECORD version 0 is of "
                        "broker 1, which is unknown");
@@ -165,7 +165,7 @@ TEST(test_a_fence_with_another_broker_epoch_is_an_error) {
         kw_add(&w.log, 8, 0, "il", 2, INT64_C(12));
         rw_commit(&w);
         CHECK_SAME(rw_broker_text(&w, 2), "e12");
-        CHECK_SAME(w.changes, "v7 o6 broker_unfenced b2");
+        CHECK_SAME(w.changes, "v7 o6 broker_unfenced b2 e12");
         rw_free(&w);
 }
 
@@ -307,7 +307,7 @@ TEST(test_a_transaction_over_batches_is_shown_at_its_end) {
         rw_commit(&w);
         CHECK_SAME(rw_row(&w, 'c', 0), "1@0 e0 r1 i1");
         CHECK_SAME(w.changes, "v10 o7 topic_added u; "
-                              "v10 o8 topic_added u /0 >1 @0 i1 r1; "
+                              "v10 o8 topic_added u /0 >1 @0 i1 r1 e0; "
                               "v11 o10 topic_added behind");
         CHECK(rw_info(&w).transaction == -1 && !rw_info(&w).pending);
         rw_free(&w);
@@ -355,9 +355,10 @@ TEST(test_a_leader_change_does_not_belong_to_a_transaction) {
         kw_add(&w.log, 23, 0, "");
         rw_commit(&w);
         w.log.epoch = 2;
+        w.log.time_ms += 250;
         kw_control(&w.log, 2, "hicc", 0, 3001, 0, 0);
         rw_commit(&w);
-        CHECK_SAME(w.changes, "v7 o6 controller_changed b3001 @2");
+        CHECK_SAME(w.changes, "v7 o6 controller_changed b3001 @2 unseen 250000");
         rw_free(&w);
 }
 
@@ -635,12 +636,13 @@ TEST(test_an_election_out_of_sync_is_unclean) {
         kw_add(&w.log, 5, 0, "iu<L><i><b>", 0, 'a', 0, "3", 1, 3, 5, 1);
         rw_commit(&w);
         CHECK_SAME(w.changes,
-                   "v7 o6 leader_changed t /0 <-1 >3 <@1 @2; "
-                   "v7 o6 isr_changed t /0 <-1 >3 <@1 @2 <i1 i3; "
-                   "v7 o6 unclean_election t /0 >3 @2");
+                   "v7 o6 leader_changed t /0 <-1 >3 <@1 @2 e2; "
+                   "v7 o6 isr_changed t /0 <-1 >3 <@1 @2 <i1 i3 e2; "
+                   "v7 o6 unclean_election t /0 >3 @2 e2");
         kw_add(&w.log, 5, 0, "iu<L><b>", 0, 'a', 0, "3,1", 5, 0);
         rw_commit(&w);
-        CHECK_SAME(w.changes, "v8 o7 isr_changed t /0 <3 >3 <@2 @2 <i3 i3,1");
+        CHECK_SAME(w.changes,
+                   "v8 o7 isr_changed t /0 <3 >3 <@2 @2 <i3 i3,1 e3");
         rw_free(&w);
 }
 
@@ -651,9 +653,9 @@ TEST(test_a_reassignment_and_more_partitions_are_changes) {
         kw_add(&w.log, 5, 0, "iu<L><L>", 0, 'a', 2, "1,2,3,4", 4, "4");
         rw_partition(&w, 'a', 1, "1", 1);
         rw_commit(&w);
-        CHECK_SAME(w.changes, "v7 o5 replicas_changed t /0 r1,2,3,4; "
-                              "v7 o5 reassignment_changed t /0; "
-                              "v7 o6 partitions_added t /1 >1 @0 i1 r1");
+        CHECK_SAME(w.changes, "v7 o5 replicas_changed t /0 r1,2,3,4 e1; "
+                              "v7 o5 reassignment_changed t /0 +4 e1; "
+                              "v7 o6 partitions_added t /1 >1 @0 i1 r1 e0");
         rw_free(&w);
 }
 

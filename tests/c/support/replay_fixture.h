@@ -83,6 +83,17 @@ static TEST_UNUSED int32_t rw_visit(void *opaque, const rdmeta_change_t *c) {
         rw_ids(text, "<i", c->old_isr);
         rw_ids(text, "i", c->new_isr);
         rw_ids(text, "r", c->new_replicas);
+        if (c->new_adding.count)
+                rw_ids(text, "+", c->new_adding);
+        if (c->new_removing.count)
+                rw_ids(text, "-", c->new_removing);
+        if (c->kind == RDMETA_ELR_CHANGED)
+                rw_ids(text, "elr", c->new_elr);
+        rw_number(text, "e", c->partition_epoch);
+        if (c->broker_epoch >= 0)
+                rw_put(text, " e%d", (int)c->broker_epoch);
+        if (c->unseen_us >= 0)
+                rw_put(text, " unseen %d", (int)c->unseen_us);
         if (c->detail.data)
                 rw_put(text, " %.*s", (int)c->detail.len, c->detail.data);
         return 0;
