@@ -35,7 +35,14 @@ from rdmeta.pipeline.manifest import DayRecord, Manifest, days_of_parts, read_ma
 from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
-__all__ = ["Copy", "PipelineOptions", "Plan", "files_of_period", "plan"]
+__all__ = [
+    "Copy",
+    "PipelineOptions",
+    "Plan",
+    "checked_settings",
+    "files_of_period",
+    "plan",
+]
 
 _BRONZE = "bronze"
 _MOST = (1 << 31) - 1  # of a setting, in the queries of gold
@@ -214,6 +221,16 @@ class Plan:
         return len(found), sum(found)
 
 
+def checked_settings(min_isr: int | None, flap_seconds: int) -> Settings:
+    """Returns the settings of gold; raises ValueError for a number that is out of its range."""
+    for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
+        if number is None and name == "min_isr":
+            continue
+        if not isinstance(number, int) or not 1 <= number <= _MOST:
+            raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
+    return Settings(min_isr, flap_seconds)
+
+
 def plan(
     inputs: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
@@ -254,11 +271,7 @@ def plan(
     for name, day in (("since", since), ("until", until)):
         if day is not None and not (isinstance(day, str) and is_day(day)):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
-    for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
-        if number is None and name == "min_isr":
-            continue
-        if not isinstance(number, int) or not 1 <= number <= _MOST:
-            raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
+    settings = checked_settings(min_isr, flap_seconds)
     if gold:
         require_duckdb()
     options = PipelineOptions(
@@ -271,7 +284,7 @@ def plan(
         in_place,
         silver,
         gold,
-        Settings(min_isr, flap_seconds),
+        settings,
     )
     for where in (*options.inputs, options.out):
         contacted(where, timeout)
