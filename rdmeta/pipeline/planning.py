@@ -235,6 +235,16 @@ class Plan:
         return len(found), sum(found)
 
 
+def checked_settings(min_isr: int | None, flap_seconds: int) -> Settings:
+    """Returns the settings of gold; raises ValueError for a number that is out of its range."""
+    for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
+        if number is None and name == "min_isr":
+            continue
+        if not isinstance(number, int) or not 1 <= number <= _MOST:
+            raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
+    return Settings(min_isr, flap_seconds)
+
+
 def plan(
     inputs: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
@@ -280,11 +290,7 @@ def plan(
     for name, day in (("since", since), ("until", until)):
         if day is not None and not (isinstance(day, str) and is_day(day)):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
-    for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
-        if number is None and name == "min_isr":
-            continue
-        if not isinstance(number, int) or not 1 <= number <= _MOST:
-            raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
+    settings = checked_settings(min_isr, flap_seconds)
     if tables not in (None, *KINDS):
         raise ValueError(f"tables must be one of {', '.join(KINDS)}, not {tables!r}")
     if gold:
@@ -299,7 +305,7 @@ def plan(
         in_place,
         silver,
         gold,
-        Settings(min_isr, flap_seconds),
+        settings,
         tables,
         catalog,
         overwrite_foreign,
