@@ -25,7 +25,7 @@ from rdmeta.errors import ConfigError
 from rdmeta.pipeline.days import day_at
 from rdmeta.pipeline.gold.months import aside_of
 from rdmeta.pipeline.inputs import read_inputs
-from rdmeta.pipeline.layout import SILVER, read_layout
+from rdmeta.pipeline.layout import SILVER, StoredName, read_layout
 from rdmeta.pipeline.manifest import read_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
@@ -63,6 +63,11 @@ class Tables(NamedFrames):
         self._store = Store(options.where)
         self._is_pipeline = is_pipeline(self._store)
         self._clusters = self._chosen() if self._is_pipeline else None
+        # Of tables with logs the manifest names the files: a folder has those of older versions.
+        files = read_manifest(self._store).files.values() if self._is_pipeline else ()
+        self._named = {
+            about: each.stored for each in files if (about := StoredName.parse(each.stored))
+        }
 
     def make(self, name: str) -> DataFrame:
         """Returns a table."""
@@ -85,23 +90,35 @@ class Tables(NamedFrames):
         # The session may begin relative paths in another folder than this process.
         where = os.path.abspath(self._store.path(f"{SILVER}/{name}"))
         columns = spark_schema(name)
+        if self._named:
+            files = [self._file(each) for each in self._named if self._is_of(each, name, clusters)]
+            found = self.session.read.schema(columns).parquet(*files) if files else None
+            rows = self.session.createDataFrame([], columns) if found is None else found
+            return rows.where(self._in_time(name, has_periods=False))
         folders = StructType([*columns]).add("cluster", StringType()).add("period", StringType())
         rows = self.session.read.schema(folders).parquet(where)
         if self._wanted.clusters is not None:
             rows = rows.where(sf.col("cluster").isin(clusters))
         return rows.where(self._in_time(name)).select(columns.names)
 
-    def _in_time(self, name: str) -> Column:
+    def _file(self, stored: StoredName) -> str:
+        return os.path.abspath(self._store.path(self._named[stored]))
+
+    def _is_of(self, stored: StoredName, table: str, clusters: list[str]) -> bool:
+        """Returns whether a file is of this table, and of clusters that are asked for."""
+        return (stored.layer, stored.table) == ("silver", table) and stored.cluster_id in clusters
+
+    def _in_time(self, name: str, *, has_periods: bool = True) -> Column:
         """Returns the condition that a row has a part in the time that is asked for."""
         begin, end = map(sf.col, times_of(name))
         since, until = self._wanted.since_us, self._wanted.until_us
         conditions = [sf.lit(True)]
         if since is not None:
             moment = sf.timestamp_micros(sf.lit(since))
-            conditions.append(_period(">=", since - 1))
+            conditions += [_period(">=", since - 1)] if has_periods else []
             conditions.append((begin >= moment) | (end > moment))
         if until is not None:
-            conditions.append(_period("<=", until - 1))
+            conditions += [_period("<=", until - 1)] if has_periods else []
             conditions.append(begin < sf.timestamp_micros(sf.lit(until)))
         return reduce(and_, conditions)
 

@@ -28,18 +28,24 @@ NO_SESSION = cast(SparkSession, None)
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A random history, and in `out` what the pipeline makes of it: days of two, and a month."""
+    """A random history, and in `out` what the pipeline makes of it: days of two, and a month.
+
+    `delta` has the same as tables of Delta Lake.
+    """
     seed = time.time_ns() % 10**9
     print(f"seed {seed}")
     root = tmp_path_factory.mktemp("tables")
     make_history(root / "history", seed, PLAN)
     write_layout(Store(root / "out"), PARTS)
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
+    for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
+        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        pipeline.run(logged, workers=1)
     return root
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["out", "history"])
+@pytest.mark.parametrize("source", ["out", "delta", "history"])
 @pytest.mark.parametrize(
     "chosen",
     [
@@ -84,6 +90,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("small")
     cluster_day(root / "history", "one", 1)
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
+    for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
+        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        pipeline.run(logged, workers=1)
     return root / "out"
 
 
