@@ -17,6 +17,7 @@ from frames import P, T
 
 import rdmeta
 from rdmeta import EmbeddedCluster, MetadataCache, RequestTimedOutError, fetch
+from rdmeta.compat import confluent
 from rdmeta.compat.confluent import ClusterLister, list_topics
 
 
@@ -105,7 +106,10 @@ def test_a_leaderless_partition_has_leader_minus_one_and_its_error() -> None:
         )
 
 
-def test_a_topic_that_is_not_cached_is_waited_for_and_asked_for() -> None:
+def test_a_topic_that_is_not_cached_is_waited_for_and_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(confluent, "_BACKOFF_S", (30.0, 30.0))  # it is not asked for again
     cache, asked = MetadataCache(), []
 
     def refresh(topic: str | None) -> None:
