@@ -17,6 +17,7 @@ from frames import P, T
 
 import rdmeta
 from rdmeta import EmbeddedCluster, MetadataCache, RequestTimedOutError, fetch
+from rdmeta.compat import confluent
 from rdmeta.compat.confluent import ClusterLister, list_topics
 
 
@@ -102,7 +103,10 @@ def test_a_leaderless_partition_has_leader_minus_one_and_its_error() -> None:
         assert (partition.leader, partition.error.code()) == (-1, KafkaError.LEADER_NOT_AVAILABLE)
 
 
-def test_a_topic_that_is_not_cached_is_waited_for_and_asked_for() -> None:
+def test_a_topic_that_is_not_cached_is_waited_for_and_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(confluent, "_BACKOFF_S", (30.0, 30.0))  # it is not asked for again
     cache, asked = MetadataCache(), []
 
     def refresh(topic: str | None) -> None:
