@@ -27,11 +27,11 @@ def group_of(nodeid: str) -> str:
     """Returns what a test shares with others, or else its own name.
 
     Those of real share a cluster, those of spark a Java, those of repo what `make` builds, those of
-    gold a random fleet.
+    gold a random fleet, and those of the demo its output.
     """
-    for folder in ("real", "spark", "repo", "pipeline/gold"):
-        if nodeid.startswith(f"tests/{folder}/"):
-            return folder + "3.9.1" * ("[3.9.1" in nodeid)
+    for group in ("real/", "spark/", "repo/", "pipeline/gold/", "test_demo.py"):
+        if nodeid.startswith(f"tests/{group}"):
+            return group + "3.9.1" * ("[3.9.1" in nodeid)
     return nodeid
 
 
