@@ -389,7 +389,12 @@ def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path
     ("more", "env", "cause"),
     [
         (("--master", "sc://127.0.0.1:1"), {}, "--master names one"),
-        ((), {"SPARK_REMOTE": "sc://127.0.0.1:1"}, "SPARK_REMOTE names one"),
+        pytest.param(
+            (),
+            {"SPARK_REMOTE": "sc://127.0.0.1:1"},
+            "SPARK_REMOTE names one",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_master_chooses_spark(

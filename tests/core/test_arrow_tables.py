@@ -16,7 +16,6 @@ from typing import Any
 
 import duckdb
 import frames
-import polars as pl
 import pyarrow as pa
 import pytest
 from clocks import Clock
@@ -46,6 +45,8 @@ def by_pyarrow(table: Any) -> Rows:
 
 
 def by_polars(table: Any) -> Rows:
+    import polars as pl
+
     return pl.DataFrame(table).rows()
 
 

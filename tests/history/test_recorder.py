@@ -183,11 +183,11 @@ def test_a_topic_that_came_and_went_between_looks_is_told_with_its_partitions(
 def test_a_write_during_an_observation_is_left_to_the_next_one(seen: Observed) -> None:
     with seen.observed() as recorder:
         seen.cache.add_topic("payments", None, [3])
-        version = seen.cache.version
+        until = seen.cache.version
         seen.cache.meanwhile.append(lambda: seen.cache.set_leader("payments", 0, 2))
         assert recorder.observe() == 2
         recorder.flush()
-        assert recordings(seen.path)[0].files[-1].until == version
+        assert recordings(seen.path)[0].files[-1].until == until
         assert recorder.observe() == 1
     rows = [row for row in changes(seen.path) if row.topic == "payments"]
     assert [(r.kind, r.partition, r.new_leader, r.new_leader_epoch) for r in rows] == [

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 C_TESTS = {
     name
     for path in (ROOT / "tests/c").rglob("test_*.c")
-    for name in re.findall(r"^TEST\w*\(test_(\w+)[),]", path.read_text("utf-8"), re.MULTILINE)
+    for name in re.findall(r"^\w*TEST\w*\(test_(\w+)[),]", path.read_text("utf-8"), re.MULTILINE)
 }
 PYTHON_TESTS = {
     name

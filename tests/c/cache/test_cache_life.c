@@ -39,8 +39,7 @@ TEST(test_clocks_may_begin_anywhere) {
                 CHECK(cw_leader(&w, "t", 0) == 1);
                 CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC);
                 cw_hint(&w, "h", 0);
-                cw_pass(&w, 901 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 901 * CW_S);
                 CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
                 CHECK(cw_leader(&w, "s", 0) == RDMETA_STALE);
                 CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);

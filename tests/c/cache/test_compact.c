@@ -55,10 +55,8 @@ CACHE_TEST_WITH(test_deleted_topics_give_their_memory_back, cw_no_changelog) {
         set_shape(w, &wide, 0, TOPICS, 1);
         before = cw_bytes(w);
         CHECK(!cw_all(w, "x#x 0:1@1"));
-        for (k = 0; k < ALL; k++) {
-                cw_pass(w, 60 * CW_S);
-                cw_sweep(w);
-        }
+        for (k = 0; k < ALL; k++)
+                cw_sweep_after(w, 60 * CW_S);
         CHECK(cw_stats(w).retained == 0);
         CHECK(cw_bytes(w) < before / 4);
         snprintf(name, sizeof(name), "topic-%06u", 0);

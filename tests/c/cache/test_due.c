@@ -164,10 +164,8 @@ TEST(test_a_denied_topic_is_due_after_its_ttl) {
                 check_due(&w, "");
                 cw_pass(&w, 11 * CW_S);
                 check_due(&w, "a=D");
-                cw_pass(&w, 2000 * CW_S);
-                cw_sweep(&w);
-                cw_pass(&w, 2000 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 2000 * CW_S);
+                cw_sweep_after(&w, 2000 * CW_S);
                 check_due(&w, "");
                 cw_destroy(&w);
         }
@@ -179,8 +177,7 @@ CACHE_TEST(test_staleness_and_hints_are_no_reasons) {
         cw_hint(w, "unknown", 0);
         CHECK(!cw_say(w, "a 0:1@5; b 0:-1@5; x!3"));
         check_due(w, "b=N");
-        cw_pass(w, 2000 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 2000 * CW_S);
         check_due(w, "b=N");
         cw_hint(w, "a b x", 0);
         check_due(w, "b=N");

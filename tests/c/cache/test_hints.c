@@ -242,8 +242,7 @@ CACHE_TEST(test_a_removed_topic_that_comes_back_in_part_is_valid) {
 
         CHECK(!cw_all(w, "t#a 0:1@5 1:1@5; u#b 0:1@1"));
         CHECK(!cw_all(w, "u#b 0:1@1"));
-        cw_pass(w, 20 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 20 * CW_S);
         cw_pass(w, 16 * CW_S); /* past the grace time */
         CHECK_TEXT(cw_hint(w, "t", 0), "t");
         CHECK(!cw_asked(w, "t", "t#a 0:1@4 1:2@6"));
@@ -267,11 +266,9 @@ CACHE_TEST(test_a_hint_of_an_absent_topic_only_postpones_its_removal) {
         CHECK(!cw_all(w, "t#a 0:1@5; u#b 0:1@1"));
         CHECK(!cw_all(w, "u#b 0:1@1"));
         CHECK_TEXT(cw_hint(w, "t", RDMETA_HINT_FORCE), "t");
-        cw_pass(w, 20 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 20 * CW_S);
         CHECK(purge(w, "t") == 1);
-        cw_pass(w, 1);
-        cw_sweep(w);
+        cw_sweep_after(w, 1);
         CHECK_TEXT(cw_changes(w, 2), "v3 topic_removed(expiry) t#a");
 }
 

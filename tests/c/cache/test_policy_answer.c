@@ -165,8 +165,7 @@ CACHE_TEST(test_another_cluster_leaves_no_topic_whose_error_says_nothing) {
                       RDMETA_NOT_CACHED);
         CHECK_TEXT(cw_due(w), "");
         w->flags = 0;
-        CHECK(!cw_say(w, "a 0:2@1; b 0:2@1; c 0:2@1; flying 0:2@1"));
-        CHECK(w->applied.kept_back == 0);
+        CHECK(cw_kept_back(w, "a 0:2@1; b 0:2@1; c 0:2@1; flying 0:2@1") == 0);
         CHECK_TEXT(cw_topic(w, "a"), "a 0:2@1");
         CHECK_TEXT(cw_topic(w, "b"), "b 0:2@1");
 }
@@ -225,8 +224,7 @@ TEST(test_absent_is_back_when_two_other_brokers_name_it) {
                 without_b(&w, by_name);
                 w.broker = 2;
                 CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-                CHECK(!cw_say(&w, "b#b 0:1@1"));
-                CHECK(w.applied.kept_back == 1);
+                CHECK(cw_kept_back(&w, "b#b 0:1@1") == 1);
                 CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
                 w.broker = 3;
                 CHECK(!cw_say(&w, "b#b 0:1@1")); /* both may lag */
@@ -300,8 +298,7 @@ CACHE_TEST(test_absent_for_15_s_is_removed) {
         next = cw_sweep(w);
         CHECK(cw_leader(w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
         CHECK(next > w->now.mono_us && next <= w->now.mono_us + CW_S + 1);
-        cw_pass(w, next - w->now.mono_us);
-        cw_sweep(w);
+        cw_sweep_after(w, next - w->now.mono_us);
         CHECK(cw_leader(w, "b", 0) == RDMETA_NOT_CACHED);
         CHECK_TEXT(cw_changes(w, 2), "v3 topic_removed(expiry) b#b");
         CHECK(cw_leader(w, "a", 0) == 1);
@@ -310,8 +307,7 @@ CACHE_TEST(test_absent_for_15_s_is_removed) {
 CACHE_TEST(test_absent_topics_keep_their_id_and_epochs) {
         CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@7"));
         CHECK(!cw_all(w, "a#a 0:1@1"));
-        CHECK(!cw_say(w, "b#b 0:2@6"));
-        CHECK(w->applied.kept_back == 1);
+        CHECK(cw_kept_back(w, "b#b 0:2@6") == 1);
         CHECK(cw_leader(w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
         w->broker = 2;
         CHECK(!cw_all(w, "a#a 0:1@1"));
@@ -319,8 +315,7 @@ CACHE_TEST(test_absent_topics_keep_their_id_and_epochs) {
         CHECK(w->applied.kept_back == 1);
         CHECK(cw_leader(w, "b", 0) == RDMETA_NOT_CACHED);
         cw_pass(w, 16 * CW_S); /* past the grace time */
-        CHECK(!cw_say(w, "b#b 0:2@6"));
-        CHECK(w->applied.kept_back == 1);
+        CHECK(cw_kept_back(w, "b#b 0:2@6") == 1);
         CHECK(cw_leader(w, "b", 0) == RDMETA_NOT_CACHED);
         CHECK(!cw_say(w, "b#b 0:2@7"));
         CHECK(cw_leader(w, "b", 0) == 2);
@@ -366,12 +361,10 @@ static void lag(int ids, int by_name) {
                 CHECK(cw_leader(&w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
                 CHECK(!cw_all(&w, "a#a 0:1@1"));
         }
-        cw_pass(&w, 2 * CW_S);
-        cw_sweep(&w);
+        cw_sweep_after(&w, 2 * CW_S);
         CHECK(cw_version(&w) == 3); /* no change since the removal */
         CHECK(cw_stats(&w).retained == 1);
-        cw_pass(&w, 901 * CW_S);
-        cw_sweep(&w);
+        cw_sweep_after(&w, 901 * CW_S);
         CHECK(cw_stats(&w).retained == 0 && cw_version(&w) == 3);
         cw_destroy(&w);
 }
@@ -442,11 +435,9 @@ CACHE_TEST(test_removed_at_once_if_the_only_broker_says_unknown) {
 CACHE_TEST(test_removed_by_a_sweep_has_its_grace_too) {
         CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@7"));
         CHECK(!cw_all(w, "a#a 0:1@1"));
-        cw_pass(w, 16 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 16 * CW_S);
         cw_pass(w, 15 * CW_S);
-        CHECK(!cw_say(w, "b#b 0:1@7"));
-        CHECK(w->applied.kept_back == 1);
+        CHECK(cw_kept_back(w, "b#b 0:1@7") == 1);
         CHECK(!cw_say(w, "b#c 0:1@0")); /* made again: another id */
         CHECK(cw_leader(w, "b", 0) == 1);
 }
@@ -481,8 +472,7 @@ CACHE_TEST(test_absent_is_back_after_its_grace_if_a_broker_gave_it) {
                 CHECK(!cw_say(w, "b#b 0:1@7"));
                 CHECK(cw_leader(w, "b", 0) == RDMETA_UNKNOWN_TOPIC);
         }
-        cw_pass(w, CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, CW_S);
         CHECK(!cw_say(w, "b#b 0:1@7"));
         CHECK(cw_leader(w, "b", 0) == 1);
         CHECK_TEXT(cw_changes(w, 1), "v2 topic_absent b#b; v3 topic_added b#b");
@@ -498,8 +488,7 @@ CACHE_TEST(test_absent_is_removed_although_a_broker_gave_it) {
         CHECK(!cw_say(w, "b#b 0:1@7"));
         for (i = 0; i < 2; i++) {
                 CHECK(cw_version(w) == 2);
-                cw_pass(w, 16 * CW_S);
-                cw_sweep(w);
+                cw_sweep_after(w, 16 * CW_S);
         }
         CHECK_TEXT(cw_changes(w, 2), "v3 topic_removed(expiry) b#b");
 }
@@ -526,19 +515,15 @@ CACHE_TEST_WITH(test_removed_has_its_grace_whatever_max_age_is, short_age) {
 CACHE_TEST(test_absent_topics_keep_them_for_max_age_once_removed) {
         CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@7"));
         CHECK(!cw_all(w, "a#a 0:1@1"));
-        cw_pass(w, 16 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 16 * CW_S);
         CHECK(cw_stats(w).retained == 1);
         cw_pass(w, CW_S); /* the next sweep forgets nothing */
         cw_sweep(w);
         CHECK(cw_stats(w).retained == 1);
-        CHECK(!cw_say(w, "b#b 0:2@6"));
-        CHECK(w->applied.kept_back == 1);
-        cw_pass(w, 898 * CW_S);
-        cw_sweep(w);
+        CHECK(cw_kept_back(w, "b#b 0:2@6") == 1);
+        cw_sweep_after(w, 898 * CW_S);
         CHECK(cw_stats(w).retained == 1);
-        cw_pass(w, 2 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 2 * CW_S);
         CHECK(cw_stats(w).retained == 0);
 }
 
@@ -559,8 +544,7 @@ static int state_after_removal(int by_sweep) {
                 CHECK(!cw_all(&w, "a#a 0:1@1"));
         CHECK(cw_stats(&w).retained == 1);
         cw_pass(&w, 16 * CW_S);
-        CHECK(!cw_say(&w, "b#b 0:2@6 1:2@7"));
-        CHECK(w.applied.kept_back == 1);
+        CHECK(cw_kept_back(&w, "b#b 0:2@6 1:2@7") == 1);
         state = (int)cw_state(&w, "b");
         cw_destroy(&w);
         return state;

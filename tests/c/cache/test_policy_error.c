@@ -74,11 +74,9 @@ TEST(test_negative_topics_keep_id_and_highest_epochs) {
                 CHECK(!cw_say(&w, "t#a 0:2@4 1:1@4"));
                 CHECK(w.applied.kept_back == 1 && w.applied.changed == 0);
                 CHECK(cw_leader(&w, "t", 0) < RDMETA_NOT_CACHED);
-                cw_pass(&w, 60 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 60 * CW_S);
                 cw_pass(&w, 16 * CW_S); /* past the grace time */
-                CHECK(!cw_say(&w, "t#a 0:2@4 1:1@4"));
-                CHECK(w.applied.kept_back == 1);
+                CHECK(cw_kept_back(&w, "t#a 0:2@4 1:1@4") == 1);
                 CHECK(cw_leader(&w, "t", 0) == RDMETA_NOT_CACHED);
                 CHECK(!cw_say(&w, "t#a 0:3@5 1:1@5"));
                 CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:3@5 1:1@5");
@@ -89,8 +87,7 @@ TEST(test_negative_topics_keep_id_and_highest_epochs) {
 CACHE_TEST(test_negative_topics_are_forgotten_after_max_age) {
         CHECK(!cw_say(w, "t#a 0:1@5"));
         CHECK(!cw_say(w, "t!29"));
-        cw_pass(w, 11 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 11 * CW_S);
         CHECK(cw_stats(w).retained == 1 && cw_version(w) == 2);
         cw_pass(w, 901 * CW_S);
         CHECK(cw_sweep(w) == INT64_MAX);
@@ -113,22 +110,18 @@ TEST(test_negative_topics_are_kept_no_longer_after_old_answers) {
                 cw_pass(&w, 11 * CW_S);
                 if (swept)
                         cw_sweep(&w);
-                CHECK(!cw_say(&w, "t#a 0:2@4"));
-                CHECK(w.applied.kept_back == 1);
+                CHECK(cw_kept_back(&w, "t#a 0:2@4") == 1);
                 CHECK(cw_stats(&w).retained == swept);
-                cw_pass(&w, 10 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 10 * CW_S);
                 CHECK(cw_stats(&w).retained == 1);
                 cw_pass(&w, (swept ? 889 : 899) * CW_S);
                 /* without the sweep the row's own clock would be over */
                 if (swept) {
-                        CHECK(!cw_say(&w, "t#a 0:2@4"));
-                        CHECK(w.applied.kept_back == 1);
+                        CHECK(cw_kept_back(&w, "t#a 0:2@4") == 1);
                 }
                 cw_sweep(&w);
                 CHECK(cw_stats(&w).retained == 1);
-                cw_pass(&w, 2 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 2 * CW_S);
                 CHECK(cw_stats(&w).retained == 0);
                 CHECK(!cw_say(&w, "t#a 0:2@4"));
                 CHECK(cw_leader(&w, "t", 0) == 2);
@@ -203,8 +196,7 @@ CACHE_TEST(test_an_invalid_topic_is_never_polled) {
         CHECK(!cw_say(w, "in/valid!17"));
         CHECK(!w->applied.advice && w->applied.negative == 1);
         CHECK(cw_leader(w, "in/valid", 0) == RDMETA_INVALID);
-        cw_pass(w, 899 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 899 * CW_S);
         CHECK(cw_leader(w, "in/valid", 0) == RDMETA_INVALID);
         CHECK_TEXT(cw_hint(w, "in/valid", 0), "");
 }
@@ -241,8 +233,7 @@ CACHE_TEST(test_past_its_deadline_a_topic_is_stale_and_readable) {
         CHECK(!cw_say(w, "o#o 0:3@1"));
         cw_pass(w, 900 * CW_S);
         CHECK(cw_leader(w, "t", 0) == 1 && cw_leader(w, "o", 0) == 3);
-        cw_pass(w, 100000 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 100000 * CW_S);
         CHECK(cw_leader(w, "t", 0) == RDMETA_STALE);
         CHECK(cw_leader(w, "t", 9) == RDMETA_STALE);
         CHECK(cw_leader(w, "o", 0) == RDMETA_STALE);

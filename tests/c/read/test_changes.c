@@ -154,8 +154,7 @@ CACHE_TEST(test_a_write_without_a_change_makes_no_version) {
 CACHE_TEST(test_a_topic_of_no_partitions_has_a_record_when_it_goes) {
         CHECK(!cw_all(w, "t#a; u 0:1@1"));
         CHECK(!cw_all(w, "u 0:1@1"));
-        cw_pass(w, 20 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 20 * CW_S);
         CHECK_TEXT(cw_changes(w, 1),
                    "v2 topic_absent t#a; v3 topic_removed(expiry) t#a");
 }
@@ -251,8 +250,7 @@ CACHE_TEST_WITH(test_without_a_changelog_every_change_is_a_resync,
         CHECK(cw_leader_hint(w, "t", 0, 9, 3, "h9")); /* other brokers */
         w->brokers = "1,9";
         CHECK(!cw_all(w, ""));
-        cw_pass(w, 20 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 20 * CW_S);
         CHECK(!rdmeta_cache_purge(w->cache, w->now));
         CHECK_TEXT(cw_changes(w, 5), "resync");
         CHECK_TEXT(cw_changes(w, 6), "");
@@ -269,10 +267,8 @@ static void check_silent_removals(void (*conf)(rdmeta_conf_t *conf)) {
         cw_init(&w, conf);
         for (i = 0; i < 100; i++) {
                 CHECK(!cw_say(&w, i % 2 ? "n!3" : "m!29; o!3"));
-                cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w);
-                cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 1000 * CW_S);
+                cw_sweep_after(&w, 1000 * CW_S);
                 CHECK(cw_stats(&w).ring_floor <= cw_version(&w));
                 CHECK_TEXT(cw_changes(&w, cw_version(&w)), "");
         }
@@ -368,19 +364,15 @@ CACHE_TEST(test_a_removal_ends_a_wait) {
 CACHE_TEST(test_a_removal_ends_a_wait_after_the_topic_is_forgotten) {
         CHECK(!cw_all(w, "t#a 0:1@1; u#u 0:1@1; n!3"));
         CHECK(!cw_all(w, "u#u 0:1@1"));
-        cw_pass(w, 20 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 20 * CW_S);
         CHECK(cw_version(w) == 3); /* removed */
-        cw_pass(w, 2000 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 2000 * CW_S);
         CHECK(cw_version(w) == 3); /* check_silent_removals */
         CHECK(wait_for(w, 1, "t") == 3 && wait_for(w, 3, "t") == 0);
         CHECK(wait_for(w, 0, "n") == 3);
         CHECK(!cw_say(w, "u!3")); /* no record of a removal yet */
-        cw_pass(w, CW_S);
-        cw_sweep(w);
-        cw_pass(w, 2000 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, CW_S);
+        cw_sweep_after(w, 2000 * CW_S);
         CHECK(cw_version(w) == 5 && wait_for(w, 4, "u") == 5);
         CHECK(wait_for(w, 5, "u") == 0);
         cw_hint(w, "t", 0);

@@ -112,11 +112,9 @@ CACHE_TEST(test_a_topic_created_again_has_the_same_handle) {
         /* The topic is absent, removed, forgotten, and then back. */
         CHECK(!cw_all(w, "u#u 0:1@1"));
         CHECK(leader(w, h, 0) == RDMETA_UNKNOWN_TOPIC);
-        cw_pass(w, 20 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 20 * CW_S);
         CHECK(leader(w, h, 0) == RDMETA_NOT_CACHED);
-        cw_pass(w, 2000 * CW_S);
-        cw_sweep(w);
+        cw_sweep_after(w, 2000 * CW_S);
         CHECK(cw_stats(w).retained == 0);
         CHECK(leader(w, h, 0) == RDMETA_NOT_CACHED);
         CHECK(!cw_all(w, "t#c 0:1@0; u#u 0:1@1"));
