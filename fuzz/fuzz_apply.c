@@ -15,8 +15,9 @@
  * input is also the reason of the first request, and half of it the reason of
  * the second. The seeds are those of fuzz_response with byte 1 inserted.
  */
-#include "fuzz_see.h"
 #include "support/cache_check.h"
+
+#include "fuzz_see.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -12,8 +12,9 @@
  * is written from the image must have the same contents. image_seeds.c makes
  * the seeds.
  */
-#include "fuzz_see.h"
 #include "support/cache_check.h"
+
+#include "fuzz_see.h"
 #include "image/file.h"
 #include "image/file_open.h"
 #include "image/file_write.h"
