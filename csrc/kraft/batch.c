@@ -80,8 +80,7 @@ int32_t rdmeta_kraft_batch(const void *bytes, size_t len,
 
 /* ---- records ----------------------------------------------------------- */
 
-/* Reads a signed varint of at most 64 bits. */
-RDMETA_INLINE int64_t zigzag(rdmeta_buf_t *b) {
+static RDMETA_NOINLINE int64_t zigzag_long(rdmeta_buf_t *b) {
         uint64_t v = 0;
         int shift;
 
@@ -96,9 +95,19 @@ RDMETA_INLINE int64_t zigzag(rdmeta_buf_t *b) {
         return 0;
 }
 
+/* Reads a signed varint of at most 64 bits. */
+RDMETA_INLINE int64_t zigzag(rdmeta_buf_t *b) {
+        if (RDMETA_LIKELY(b->p < b->end && *b->p < 0x80)) {
+                const uint8_t v = *b->p++;
+
+                return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+        }
+        return zigzag_long(b);
+}
+
 /* Reads a length, and returns that many bytes of the record; NULL: null, or
  * bad bytes. */
-static const uint8_t *piece(rdmeta_buf_t *b, size_t *len) {
+RDMETA_INLINE const uint8_t *piece(rdmeta_buf_t *b, size_t *len) {
         const int64_t n = zigzag(b);
 
         *len = 0;
@@ -201,7 +210,10 @@ rdmeta_buf_t rdmeta_kraft_record_body(const rdmeta_kraft_record_t *record) {
         rdmeta_buf_t b;
 
         rdmeta_buf_init(&b, record->value, record->len);
-        if (!record->control) {
+        if (RDMETA_LIKELY(!record->control && record->len >= 3 &&
+                          !((record->value[1] | record->value[2]) & 0x80))) {
+                b.p += 3;
+        } else if (!record->control) {
                 rdmeta_buf_uvar(&b);
                 rdmeta_buf_uvar(&b);
                 rdmeta_buf_uvar(&b);

@@ -454,8 +454,10 @@ def test_each_other_change_is_a_row_but_for_the_baseline() -> None:
 # ---- what is passed over ------------------------------------------------------------------------
 
 
-def test_unknown_kinds_are_counted_and_make_what_follows_partial() -> None:
-    rows = recording({"kind": "quota_changed"})
+@pytest.mark.parametrize("kind", ["quota_changed", "broker_fenced", "controller_changed"])
+def test_kinds_that_a_fold_passes_over_are_counted_and_make_what_follows_partial(kind: str) -> None:
+    """Also those of a metadata log, which no fold knows yet."""
+    rows = recording({"kind": kind})
     fold = folded(rows, NOON + 2_000_000)
     assert [row["partial"] for row in take(fold, "partition_interval")] == [True]
     assert fold.stats()["unknown_kinds"] == 1

@@ -255,9 +255,12 @@ TEST(test_a_row_added_and_a_record_by_hand_stand_alone) {
         out.record.partition = 5;
         out.record.new_isr   = rdmeta_diff_ids(&out, RDMETA_DIFF_ELR, two);
         CHECK(out.record.new_isr.ids == ids + 3 * RDMETA_DIFF_ELR);
+        out.record.new_elr = out.record.new_adding = out.record.new_isr;
         CHECK(!rdmeta_diff_emit(&out, RDMETA_ISR_CHANGED));
         CHECK(seen.n == 2 && seen.ids[1] == 2);
-        CHECK(!out.record.new_isr.ids);
+        CHECK(!out.record.new_isr.ids && !out.record.new_elr.ids);
+        CHECK(seen.records[1].new_adding.count == 2);
+        CHECK(!out.record.new_adding.ids);
         CHECK(out.record.partition == RDMETA_NONE);
 }
 
@@ -466,7 +469,7 @@ TEST(test_an_id_that_comes_with_less_is_another_topics) {
 TEST(test_kinds_and_sources_have_names_of_their_own) {
         int i, k;
 
-        for (i = 0; i <= RDMETA_CLUSTER_ID_LEARNED; i++)
+        for (i = 0; i <= RDMETA_CONTROLLER_CHANGED; i++)
                 for (k = 0; k < i; k++)
                         CHECK(strcmp(rdmeta_change_kind_name(i),
                                      rdmeta_change_kind_name(k)) != 0);
@@ -474,7 +477,7 @@ TEST(test_kinds_and_sources_have_names_of_their_own) {
                 for (k = 0; k < i; k++)
                         CHECK(strcmp(rdmeta_source_name(i),
                                      rdmeta_source_name(k)) != 0);
-        CHECK(!rdmeta_change_kind_name(RDMETA_CLUSTER_ID_LEARNED + 1));
+        CHECK(!rdmeta_change_kind_name(RDMETA_CONTROLLER_CHANGED + 1));
         CHECK(!rdmeta_change_kind_name(-1) && !rdmeta_source_name(-1));
         CHECK(!rdmeta_source_name(RDMETA_SOURCE_PURGE + 1));
         CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_TOPIC_ADDED),
