@@ -458,6 +458,13 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_LEADER_EPOCH_CHANGED
         RDMETA_PARTITION_ERROR
         RDMETA_CLUSTER_ID_LEARNED
+        RDMETA_BROKER_FENCED
+        RDMETA_BROKER_UNFENCED
+        RDMETA_BROKER_SHUTTING_DOWN
+        RDMETA_REASSIGNMENT_CHANGED
+        RDMETA_ELR_CHANGED
+        RDMETA_UNCLEAN_ELECTION
+        RDMETA_CONTROLLER_CHANGED
         # tools/change_table.py: end
 
     ctypedef struct rdmeta_change_t:
@@ -478,6 +485,9 @@ cdef extern from "rdmeta.h" nogil:
         rdmeta_str_t detail
         int64_t offset
         rdmeta_ids_t old_offline, new_offline
+        int64_t broker_epoch, unseen_us
+        int32_t partition_epoch
+        rdmeta_ids_t new_adding, new_removing, new_elr
 
     ctypedef int32_t (*rdmeta_change_visit_t)(void *opaque,
                                               const rdmeta_change_t *change) noexcept nogil
@@ -602,6 +612,189 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_fold_take(rdmeta_fold_t *fold, int32_t table, ArrowArrayStream *out)
     void rdmeta_fold_stats(const rdmeta_fold_t *fold, rdmeta_fold_stats_t *out)
     const char *rdmeta_fold_error(const rdmeta_fold_t *fold)
+
+    # The metadata log
+    enum:
+        RDMETA_KRAFT_OK
+        RDMETA_KRAFT_CUT
+        RDMETA_KRAFT_ZEROS
+        RDMETA_KRAFT_NO_BATCH
+        RDMETA_KRAFT_OLD_FORMAT
+        RDMETA_KRAFT_BAD_CRC
+        RDMETA_KRAFT_COMPRESSED
+        RDMETA_KRAFT_BAD_RECORD
+        RDMETA_KRAFT_GAP
+        RDMETA_KRAFT_CONTRADICTS
+        RDMETA_KRAFT_REACHED
+        RDMETA_KRAFT_REGISTER_BROKER
+        RDMETA_KRAFT_UNREGISTER_BROKER
+        RDMETA_KRAFT_TOPIC
+        RDMETA_KRAFT_PARTITION
+        RDMETA_KRAFT_CONFIG
+        RDMETA_KRAFT_PARTITION_CHANGE
+        RDMETA_KRAFT_FENCE_BROKER
+        RDMETA_KRAFT_UNFENCE_BROKER
+        RDMETA_KRAFT_REMOVE_TOPIC
+        RDMETA_KRAFT_BROKER_CHANGE
+        RDMETA_KRAFT_BEGIN
+        RDMETA_KRAFT_END
+        RDMETA_KRAFT_ABORT
+        RDMETA_KRAFT_CLEAR_ELR
+        RDMETA_KRAFT_LEADER_CHANGE
+        RDMETA_KRAFT_SNAPSHOT_HEADER
+        RDMETA_KRAFT_SNAPSHOT_FOOTER
+        RDMETA_KRAFT_OF_TOPIC
+        RDMETA_KRAFT_OF_BROKER
+        RDMETA_KRAFT_SHOW_SECRETS
+        RDMETA_KRAFT_DATA_ALONE
+
+    ctypedef struct rdmeta_kraft_batch_t:
+        int64_t base_offset, last_offset
+        int64_t base_time_ms, time_ms
+        int32_t epoch
+        int32_t count
+        int32_t control
+        const uint8_t *bytes
+        size_t size
+
+    ctypedef struct rdmeta_kraft_record_t:
+        int64_t offset
+        int64_t time_us
+        int32_t epoch
+        int32_t type
+        int32_t version
+        int32_t control
+        const uint8_t *value
+        size_t len
+
+    ctypedef struct rdmeta_kraft_place_t:
+        size_t byte
+        int32_t next
+
+    ctypedef struct rdmeta_kraft_about_t:
+        const uint8_t *topic_id
+        rdmeta_str_t topic
+        int32_t partition, broker
+
+    ctypedef struct rdmeta_kraft_replay_t:
+        pass
+
+    ctypedef struct rdmeta_kraft_state_t:
+        pass
+
+    ctypedef struct rdmeta_kraft_conf_t:
+        size_t size
+        int64_t until_offset, until_us
+        rdmeta_change_visit_t visit
+        void *opaque
+        rdmeta_str_t cluster_id
+        rdmeta_str_t listener
+        int32_t epoch, leader
+        int64_t latest_us
+        int32_t skip
+        int32_t show_secrets
+        uint64_t seed
+        rdmeta_allocator_t allocator
+
+    ctypedef struct rdmeta_kraft_fault_t:
+        int32_t code
+        int64_t offset
+        size_t byte
+        size_t needed
+        char text[192]
+
+    ctypedef struct rdmeta_kraft_info_t:
+        int64_t next
+        int64_t snapshot_end
+        int64_t snapshot_us
+        int64_t latest_us
+        int64_t transaction
+        uint64_t pending
+        uint64_t topics, partitions, brokers, facts, directories
+        uint64_t unknown
+        uint64_t skipped
+        uint64_t clocks_back
+        int32_t epoch, leader
+        int32_t partial
+
+    ctypedef struct rdmeta_kraft_mark_t:
+        int64_t offset, time_us
+        int32_t epoch
+        int32_t at_or_before
+
+    ctypedef struct rdmeta_kraft_ids_t:
+        const uint8_t *be
+        uint32_t count
+
+    ctypedef struct rdmeta_kraft_topic_t:
+        rdmeta_str_t name
+        const uint8_t *id
+        uint32_t partitions
+        rdmeta_kraft_mark_t mark
+
+    ctypedef struct rdmeta_kraft_partition_t:
+        int32_t id, leader, leader_epoch, partition_epoch
+        int32_t recovery
+        rdmeta_kraft_ids_t replicas, isr, removing, adding, elr, last_elr
+        rdmeta_kraft_ids_t directories
+        rdmeta_kraft_mark_t mark
+
+    ctypedef struct rdmeta_kraft_broker_t:
+        int32_t id
+        int32_t fenced, shutting_down
+        uint32_t n_log_dirs, n_cordoned
+        int64_t epoch
+        const uint8_t *log_dirs
+        const uint8_t *cordoned
+        rdmeta_kraft_record_t registration
+        rdmeta_kraft_mark_t mark
+
+    ctypedef struct rdmeta_kraft_fact_t:
+        const uint8_t *key
+        size_t key_len
+        rdmeta_kraft_record_t record
+        rdmeta_kraft_mark_t mark
+
+    int32_t rdmeta_kraft_batch(const void *bytes, size_t len, rdmeta_kraft_batch_t *out)
+    int32_t rdmeta_kraft_record_next(const rdmeta_kraft_batch_t *batch, rdmeta_kraft_place_t *place,
+                                     rdmeta_kraft_record_t *out)
+    void rdmeta_kraft_record_about(const rdmeta_kraft_record_t *record, rdmeta_kraft_about_t *out)
+    const char *rdmeta_kraft_type_name(int32_t control, int32_t type)
+    rdmeta_err_t rdmeta_kraft_record_json(const rdmeta_kraft_record_t *record, rdmeta_str_t topic,
+                                          int32_t flags, char *buf, size_t capacity, size_t *len)
+    int32_t rdmeta_kraft_is_sensitive(rdmeta_str_t key)
+    void rdmeta_kraft_conf_init(rdmeta_kraft_conf_t *conf)
+    rdmeta_err_t rdmeta_kraft_replay_new(const rdmeta_kraft_conf_t *conf, rdmeta_kraft_replay_t
+                                         **out)
+    void rdmeta_kraft_replay_destroy(rdmeta_kraft_replay_t *replay)
+    rdmeta_err_t rdmeta_kraft_replay(rdmeta_kraft_replay_t *replay, const void *bytes, size_t len,
+                                     size_t *used)
+    rdmeta_err_t rdmeta_kraft_replay_snapshot(rdmeta_kraft_replay_t *replay, const void *bytes,
+                                              size_t len, int64_t end, int32_t epoch, size_t *used,
+                                              int32_t *ended)
+    const rdmeta_kraft_fault_t * rdmeta_kraft_fault(const rdmeta_kraft_replay_t *replay)
+    const rdmeta_kraft_state_t * rdmeta_kraft_replay_state(const rdmeta_kraft_replay_t *replay)
+    void rdmeta_kraft_info(const rdmeta_kraft_replay_t *replay, rdmeta_kraft_info_t *out)
+    int32_t rdmeta_kraft_topic_find(const rdmeta_kraft_state_t *state, rdmeta_str_t name,
+                                    rdmeta_kraft_topic_t *out)
+    int32_t rdmeta_kraft_topic_find_id(const rdmeta_kraft_state_t *state, const uint8_t *id,
+                                       rdmeta_kraft_topic_t *out)
+    int32_t rdmeta_kraft_topic_next(const rdmeta_kraft_state_t *state, rdmeta_str_t after,
+                                    rdmeta_kraft_topic_t *out)
+    int32_t rdmeta_kraft_partition_find(const rdmeta_kraft_state_t *state, const uint8_t *topic_id,
+                                        int32_t partition, rdmeta_kraft_partition_t *out)
+    int32_t rdmeta_kraft_partition_at(const rdmeta_kraft_state_t *state, const uint8_t *topic_id,
+                                      uint32_t place, rdmeta_kraft_partition_t *out)
+    int32_t rdmeta_kraft_broker_find(const rdmeta_kraft_state_t *state, int32_t id,
+                                     rdmeta_kraft_broker_t *out)
+    int32_t rdmeta_kraft_broker_next(const rdmeta_kraft_state_t *state, int32_t after,
+                                     rdmeta_kraft_broker_t *out)
+    int32_t rdmeta_kraft_fact_next(const rdmeta_kraft_state_t *state, int32_t control, int32_t type,
+                                   const uint8_t *key, size_t key_len, rdmeta_kraft_fact_t *out)
+    const uint8_t * rdmeta_kraft_directory_id(const rdmeta_kraft_state_t *state, uint32_t number)
+    rdmeta_err_t rdmeta_kraft_answer(const rdmeta_kraft_state_t *state, rdmeta_str_t cluster_id,
+                                     rdmeta_str_t listener, void **out, size_t *len)
+    void rdmeta_kraft_answer_free(void *answer)
 
     # Wire
     enum:

@@ -21,9 +21,10 @@ class ChangeSource(NamedTuple):
 class Kind(NamedTuple):
     """One kind of change; its position in the list is its number in C.
 
-    `made_by` names the code that makes such records: "core" (the C code) or "recorder"
-    (`rdmeta.history`). It is "" for a kind that is declared but not made yet. `rows` says how a
-    record of this kind describes partitions: their leader, leader epoch, ISR and replicas.
+    `made_by` names the code that makes such records: "core" (the cache), "recorder"
+    (`rdmeta.history`), "log" (a replay of the metadata log). It is empty for a kind that is
+    declared but not made yet. `rows` says how a record of this kind describes partitions: their
+    leader, leader epoch, ISR and replicas.
 
         whole    A row with a partition gives its whole state.
         part     A row with a partition gives a part of its state.
@@ -31,7 +32,7 @@ class Kind(NamedTuple):
     """
 
     name: str
-    made_by: str
+    made_by: tuple[str, ...]
     doc: str
     rows: frozenset[str] = frozenset()
 
@@ -56,45 +57,57 @@ class Column(NamedTuple):
     history: bool = False
 
 
-MADE_BY = ("core", "recorder", "")
+MADE_BY = ("core", "recorder", "log")
 
 SOURCES = (
     ChangeSource("poll", "an answer"),
     ChangeSource("hint", "a leader hint (KIP-951)"),
-    ChangeSource("log", "the metadata log; the core does not make it yet"),
+    ChangeSource("log", "the metadata log"),
     ChangeSource("expiry", "a deadline"),
     ChangeSource("purge", "rdmeta_cache_purge()"),
 )
+
+_CORE = ("core",)
+_RECORDER = ("recorder",)
+_LOG = ("log",)
+_BOTH = ("core", "log")
 
 _WHOLE = frozenset({"whole"})
 _PART = frozenset({"part"})
 _END = frozenset({"end"})
 
 KINDS = (
-    Kind("topic_added", "core", "the topic became valid", _WHOLE),
-    Kind("topic_absent", "core", "a broker does not have the topic any more", _END),
-    Kind("topic_removed", "core", "the topic was removed from the cache", _END),
-    Kind("topic_recreated", "core", "another topic has the same name now", _WHOLE | _END),
-    Kind("topic_error", "core", "unknown, denied or invalid; detail: the error", _END),
-    Kind("partitions_added", "core", "the topic has more partitions; one record each", _WHOLE),
-    Kind("leader_changed", "core", "another leader, or a later leader epoch", _PART),
-    Kind("isr_changed", "core", "the in-sync replicas changed, as a set", _PART),
-    Kind("replicas_changed", "core", "the replicas or their order changed", _PART),
-    Kind("offline_changed", "core", "the offline replicas changed, as a set"),
-    Kind("broker_added", "core", "detail: host:port and rack"),
-    Kind("broker_removed", "core", "detail: host:port and rack"),
-    Kind("broker_changed", "core", "detail: host:port and rack"),
-    Kind("cluster_changed", "core", "the cluster id changed; detail: the old id"),
-    Kind("config_changed", "recorder", "detail: KEY=VALUE, or KEY alone: not known"),
-    Kind("resync", "recorder", "changes were lost; detail: the reason"),
-    Kind("observed_from", "recorder", "a recording begins"),
-    Kind("observed_to", "recorder", "a recording ends"),
-    Kind("internal_changed", "core", "is_internal changed; detail: true or false"),
-    Kind("operations_changed", "core", "authorized operations (KIP-430); detail: the bit field"),
-    Kind("topic_id_learned", "core", "the same topic: its id became known"),
-    Kind("leader_epoch_changed", "core", "the leader epoch became known, or unknown", _PART),
-    Kind("partition_error", "core", "a partition's error changed; detail: the error, or NONE"),
-    Kind("cluster_id_learned", "core", "the same cluster: its id became known; detail: the id"),
+    Kind("topic_added", _BOTH, "the topic became valid", _WHOLE),
+    Kind("topic_absent", _CORE, "a broker does not have the topic any more", _END),
+    Kind("topic_removed", _BOTH, "the topic was removed from the cache", _END),
+    Kind("topic_recreated", _CORE, "another topic has the same name now", _WHOLE | _END),
+    Kind("topic_error", _CORE, "unknown, denied or invalid; detail: the error", _END),
+    Kind("partitions_added", _BOTH, "the topic has more partitions; one record each", _WHOLE),
+    Kind("leader_changed", _BOTH, "another leader, or a later leader epoch", _PART),
+    Kind("isr_changed", _BOTH, "the in-sync replicas changed, as a set", _PART),
+    Kind("replicas_changed", _BOTH, "the replicas or their order changed", _PART),
+    Kind("offline_changed", _CORE, "the offline replicas changed, as a set"),
+    Kind("broker_added", _BOTH, "detail: host:port and rack"),
+    Kind("broker_removed", _BOTH, "detail: host:port and rack"),
+    Kind("broker_changed", _BOTH, "detail: host:port and rack"),
+    Kind("cluster_changed", _CORE, "the cluster id changed; detail: the old id"),
+    Kind("config_changed", (*_RECORDER, *_LOG), "detail: KEY=VALUE, or KEY alone: not known"),
+    Kind("resync", _RECORDER, "changes were lost; detail: the reason"),
+    Kind("observed_from", _RECORDER, "a recording begins"),
+    Kind("observed_to", _RECORDER, "a recording ends"),
+    Kind("internal_changed", _CORE, "is_internal changed; detail: true or false"),
+    Kind("operations_changed", _CORE, "authorized operations (KIP-430); detail: the bit field"),
+    Kind("topic_id_learned", _CORE, "the same topic: its id became known"),
+    Kind("leader_epoch_changed", _BOTH, "the leader epoch became known, or unknown", _PART),
+    Kind("partition_error", _CORE, "a partition's error changed; detail: the error, or NONE"),
+    Kind("cluster_id_learned", _CORE, "the same cluster: its id became known; detail: the id"),
+    Kind("broker_fenced", _LOG, "the controller fenced the broker"),
+    Kind("broker_unfenced", _LOG, "the broker may lead and be asked"),
+    Kind("broker_shutting_down", _LOG, "the broker began a controlled shutdown"),
+    Kind("reassignment_changed", _LOG, "replicas to add or to remove changed"),
+    Kind("elr_changed", _LOG, "the eligible leader replicas changed, as a set (KIP-966)"),
+    Kind("unclean_election", _LOG, "the new leader was not in sync; beside its leader_changed"),
+    Kind("controller_changed", _LOG, "another leader of the controllers, or a later epoch"),
 )
 
 TYPES = {
@@ -130,6 +143,11 @@ COLUMNS = (
     Column("old_offline", "ids", True),
     Column("new_offline", "ids", True),
     Column("unseen_us", "int64", True, history=True),
+    Column("partition_epoch", "int32", True),
+    Column("broker_epoch", "int64", True),
+    Column("new_adding", "ids", True),
+    Column("new_removing", "ids", True),
+    Column("new_elr", "ids", True),
 )
 
 

@@ -249,6 +249,11 @@ class Change(NamedTuple):
     detail: str | None
     old_offline: tuple[int, ...] | None
     new_offline: tuple[int, ...] | None
+    partition_epoch: int | None
+    broker_epoch: int | None
+    new_adding: tuple[int, ...] | None
+    new_removing: tuple[int, ...] | None
+    new_elr: tuple[int, ...] | None
     # tools/change_table.py: end
 
 

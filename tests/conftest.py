@@ -26,12 +26,13 @@ settings.load_profile("any speed")
 def group_of(nodeid: str) -> str:
     """Returns what a test shares with others, or else its own name.
 
-    Those of real share a cluster, those of spark a Java, those of repo what `make` builds.
+    Those of real share a cluster, those of spark a Java, those of repo what `make` builds, those of
+    gold a random fleet, and those of the demo its output.
     """
-    folder = nodeid.removeprefix("tests/").partition("/")[0]
-    if folder not in ("real", "spark", "repo"):
-        return nodeid
-    return folder + "3.9.1" * ("[3.9.1" in nodeid)
+    for group in ("real/", "spark/", "repo/", "pipeline/gold/", "test_demo.py"):
+        if nodeid.startswith(f"tests/{group}"):
+            return group + "3.9.1" * ("[3.9.1" in nodeid)
+    return nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -57,8 +58,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Begins each test in the project's folder; skips one marked `spark` where there is no Java."""
-    os.chdir(item.config.rootpath)
+    """Skips a test marked `spark` where there is no Java."""
     if item.get_closest_marker("spark") is None:
         return
     from rdmeta.spark import NoJavaError, find_java
@@ -67,6 +67,17 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         find_java()
     except NoJavaError as error:
         pytest.skip(str(error))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fails a test that leaves the process in another folder."""
+    result = yield
+    began, found = str(item.config.invocation_params.dir), os.readlink("/proc/self/cwd")
+    if found != began:
+        os.chdir(began)
+        pytest.fail(f"the test left the process in {found}, not in {began}", pytrace=False)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -115,9 +115,7 @@ def test_a_pushed_leader_is_named_in_one_answer_only(cluster: EmbeddedCluster) -
     assert then == before
 
 
-def test_a_deleted_topic_is_unknown_and_comes_back_as_another(
-    cluster: EmbeddedCluster,
-) -> None:
+def test_a_deleted_topic_is_unknown_and_comes_back_as_another(cluster: EmbeddedCluster) -> None:
     cluster.create_topic("orders", partitions=5)
     (old,) = ask(cluster, ["orders"]).topics
     cluster.delete_topic("orders")

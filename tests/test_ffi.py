@@ -298,8 +298,7 @@ OTHER_ORDER = np.dtype(np.int32).newbyteorder()
 
 
 @pytest.mark.parametrize(
-    "out",
-    [np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros(2, OTHER_ORDER), bytes(8)],
+    "out", [np.zeros(1, np.int32), np.zeros(2, np.int64), np.zeros(2, OTHER_ORDER), bytes(8)]
 )
 def test_an_out_buffer_that_does_not_fit_is_refused(cache: rdmeta.MetadataCache, out: Any) -> None:
     with pytest.raises((ValueError, BufferError)):

@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
 from pathlib import Path
 from runpy import run_path
 from typing import Any
@@ -50,11 +51,17 @@ NAMES_HEAD = f"""\
 """
 
 
+def wrapped(doc: str) -> str:
+    """Returns a comment of lines of at most 80 columns."""
+    return textwrap.fill(
+        f"/** {doc} */", 80, initial_indent=" " * 8, subsequent_indent=" " * 8 + " *  "
+    )
+
+
 def enum(what: str, rows: list[tuple[str, str]]) -> str:
     """Returns a C enum with a comment per value."""
     lines = [
-        f"        /** {doc} */\n        {name} = {number}"
-        for number, (name, doc) in enumerate(rows)
+        f"{wrapped(doc)}\n        {name} = {number}" for number, (name, doc) in enumerate(rows)
     ]
     return f"/** {what} */\nenum {{\n" + ",\n".join(lines) + "\n};\n"
 
@@ -73,8 +80,11 @@ def kind(name: str) -> str:
 
 
 def kind_doc(row: Any) -> str:
-    maker = {"core": "", "recorder": "; recorders make it", "": "; nothing makes it yet"}
-    return f"{row.doc}{maker[row.made_by]}"
+    makers = {"recorder": "recorders make it", "log": "the metadata log has it"}
+    if "core" in row.made_by:
+        return str(row.doc)
+    made = " and ".join(makers[by] for by in row.made_by)
+    return f"{row.doc}; {made or 'nothing makes it yet'}"
 
 
 def between(text: str, comment: str, lines: list[str]) -> str:

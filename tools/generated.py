@@ -15,7 +15,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = ("api_table", "change_table", "cli_docs", "measure_docs", "options_page")
+TOOLS = (
+    "api_table",
+    "change_table",
+    "cli_docs",
+    "measure_docs",
+    "options_page",
+    "record_table",
+    "spark_sql",
+)
 
 
 def bring_up_to_date(wanted: Mapping[Path, str], check: bool) -> int:

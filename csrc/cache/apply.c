@@ -93,7 +93,10 @@ static rdmeta_err_t stage_read_merge(rdmeta_apply_t *a, rdmeta_entry_t *e,
                 return err;
         gone           = e ? rdmeta_note_in_grace(c, e, a->now.mono_us) : NULL;
         a->in.in_grace = gone != NULL;
+        a->in.expired  = gone && gone->expired;
         a->in.given_by = gone ? (int32_t)gone->given - 1 : -1;
+        a->in.gone_for_us = gone ? rdmeta_note_gone_for(gone, a->now.mono_us)
+                                 : 0;
         a->in.rewind   = e ? rdmeta_rewind_of(c, e) : NULL;
         if (a->in.rewind)
                 a->in.stale = rdmeta_view_deadline(&c->root, e->topic) <

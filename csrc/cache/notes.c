@@ -82,7 +82,7 @@ static void note_settle(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due) {
         if (!due && !e->note)
                 return;
-        note_of(c, e)->due = due & 255;
+        note_of(c, e)->due = due & 127;
         note_settle(c, e);
 }
 
@@ -113,7 +113,14 @@ void rdmeta_note_gone(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us) {
         note          = note_of(c, e);
         note->gone_ms = gone_us == RDMETA_GONE_NEVER ? 0 : gone_ms(gone_us);
         note->given   = 0;
+        note->expired = 0;
         note_settle(c, e);
+}
+
+void rdmeta_note_expired(rdmeta_cache_t *c, rdmeta_entry_t *e,
+                         int64_t gone_us) {
+        rdmeta_note_gone(c, e, gone_us);
+        note_of(c, e)->expired = 1;
 }
 
 void rdmeta_note_given(rdmeta_cache_t *c, rdmeta_entry_t *e, int32_t broker) {
@@ -139,9 +146,13 @@ const rdmeta_note_t *rdmeta_note_in_grace(const rdmeta_cache_t *c,
         const rdmeta_note_t *note = e->note ? &c->notes.all[e->note - 1] : NULL;
 
         if (!note || !note->gone_ms ||
-            gone_ms(mono_us) - note->gone_ms > c->conf.absent_grace_us / 1000)
+            rdmeta_note_gone_for(note, mono_us) > c->conf.absent_grace_us)
                 return NULL;
         return note;
+}
+
+int64_t rdmeta_note_gone_for(const rdmeta_note_t *note, int64_t mono_us) {
+        return (int64_t)(uint32_t)(gone_ms(mono_us) - note->gone_ms) * 1000;
 }
 
 void rdmeta_notes_destroy(rdmeta_cache_t *c) {

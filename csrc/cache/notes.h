@@ -42,6 +42,9 @@ void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due);
  * RDMETA_GONE_NEVER: it is there. Cannot fail: the caller has reserved a note.
  */
 void rdmeta_note_gone(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us);
+/* Stores that its grace time removed the topic of `e`, and no second broker.
+ * Cannot fail: the caller has reserved a note. */
+void rdmeta_note_expired(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us);
 /* Stores the first broker that gave the topic of `e` since. */
 void rdmeta_note_given(rdmeta_cache_t *c, rdmeta_entry_t *e, int32_t broker);
 /* Returns whether a broker gave the topic of `e` since, and forgets it. */
@@ -51,6 +54,8 @@ int rdmeta_note_take_given(rdmeta_cache_t *c, const rdmeta_entry_t *e);
 const rdmeta_note_t *rdmeta_note_in_grace(const rdmeta_cache_t *c,
                                           const rdmeta_entry_t *e,
                                           int64_t mono_us);
+/* Returns for how long the topic of such a note has been absent or removed. */
+int64_t rdmeta_note_gone_for(const rdmeta_note_t *note, int64_t mono_us);
 /* Makes `kept` the rewind of `e`, takes it, and frees the one before it. NULL:
  * `e` has none from now on. Cannot fail: the caller has reserved a note. */
 void rdmeta_note_rewind(rdmeta_cache_t *c, rdmeta_entry_t *e,

@@ -72,7 +72,8 @@ typedef struct rdmeta_note {
         rdmeta_entry_t *entry;
         rdmeta_kept_rewind_t *rewind; /* NULL: none. It has no more rows than
                                        * the topic had partitions */
-        uint32_t due : 8;             /* RDMETA_DUE_... */
+        uint32_t due : 7;             /* RDMETA_DUE_... */
+        uint32_t expired : 1; /* 1: its grace time removed it, and no broker */
         uint32_t given : 24; /* 1 + the low bits of the first broker that gave
                               * it since; 0: none */
         uint32_t gone_ms; /* since when it is absent or removed; 0: it is not */

@@ -69,7 +69,7 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 /* A past deadline: it is retained for max age from now on. */
                 atomic_init(&t->deadline, now.mono_us - 1);
                 rdmeta_entry_swap(c, e, t);
-                rdmeta_note_gone(c, e, now.mono_us);
+                rdmeta_note_expired(c, e, now.mono_us);
                 rdmeta_note_due(c, e, 0);
                 rdmeta_transaction_item(&w, old, t);
                 rdmeta_entry_settle(c, e, now.mono_us);

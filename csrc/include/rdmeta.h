@@ -53,7 +53,7 @@ extern "C" {
 
 /** The layout of the public headers. The low 16 bits grow when functions are
  *  appended; the high 16 bits change when something existing changes. */
-#define RDMETA_ABI_VERSION 0x00010066u
+#define RDMETA_ABI_VERSION 0x0001007fu
 
 /* ------------------------------------------------------------------------
  * Values
@@ -485,6 +485,7 @@ RDMETA_API uint32_t rdmeta_abi_version(void);
 #include "rdmeta_handle.h"
 #include "rdmeta_image.h"
 #include "rdmeta_keys.h"
+#include "rdmeta_kraft.h"
 #include "rdmeta_reader.h"
 #include "rdmeta_wire.h"
 

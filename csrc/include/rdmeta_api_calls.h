@@ -46,7 +46,20 @@
         F(rdmeta_fold_change) F(rdmeta_fold_visit) F(rdmeta_fold_batch) \
         F(rdmeta_fold_cut) F(rdmeta_fold_end) F(rdmeta_fold_save) \
         F(rdmeta_fold_take) F(rdmeta_fold_stats) F(rdmeta_fold_error) \
-        F(rdmeta_crc32) F(rdmeta_key_partition) F(rdmeta_key_partitions)
+        F(rdmeta_crc32) F(rdmeta_key_partition) F(rdmeta_key_partitions) \
+        F(rdmeta_kraft_batch) F(rdmeta_kraft_record_json) \
+        F(rdmeta_kraft_is_sensitive) F(rdmeta_kraft_conf_init) \
+        F(rdmeta_kraft_replay_new) F(rdmeta_kraft_replay_destroy) \
+        F(rdmeta_kraft_replay) F(rdmeta_kraft_replay_snapshot) \
+        F(rdmeta_kraft_fault) F(rdmeta_kraft_replay_state) \
+        F(rdmeta_kraft_info) F(rdmeta_kraft_topic_find) \
+        F(rdmeta_kraft_topic_find_id) F(rdmeta_kraft_topic_next) \
+        F(rdmeta_kraft_partition_find) F(rdmeta_kraft_partition_at) \
+        F(rdmeta_kraft_broker_find) F(rdmeta_kraft_broker_next) \
+        F(rdmeta_kraft_fact_next) F(rdmeta_kraft_directory_id) \
+        F(rdmeta_kraft_record_next) F(rdmeta_kraft_record_about) \
+        F(rdmeta_kraft_type_name) F(rdmeta_kraft_answer) \
+        F(rdmeta_kraft_answer_free)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -191,6 +204,51 @@
         (rdmeta_api->rdmeta_key_partition(__VA_ARGS__))
 #define rdmeta_key_partitions(...) \
         (rdmeta_api->rdmeta_key_partitions(__VA_ARGS__))
+#define rdmeta_kraft_batch(...) (rdmeta_api->rdmeta_kraft_batch(__VA_ARGS__))
+#define rdmeta_kraft_record_json(...) \
+        (rdmeta_api->rdmeta_kraft_record_json(__VA_ARGS__))
+#define rdmeta_kraft_is_sensitive(...) \
+        (rdmeta_api->rdmeta_kraft_is_sensitive(__VA_ARGS__))
+#define rdmeta_kraft_conf_init(...) \
+        (rdmeta_api->rdmeta_kraft_conf_init(__VA_ARGS__))
+#define rdmeta_kraft_replay_new(...) \
+        (rdmeta_api->rdmeta_kraft_replay_new(__VA_ARGS__))
+#define rdmeta_kraft_replay_destroy(...) \
+        (rdmeta_api->rdmeta_kraft_replay_destroy(__VA_ARGS__))
+#define rdmeta_kraft_replay(...) (rdmeta_api->rdmeta_kraft_replay(__VA_ARGS__))
+#define rdmeta_kraft_replay_snapshot(...) \
+        (rdmeta_api->rdmeta_kraft_replay_snapshot(__VA_ARGS__))
+#define rdmeta_kraft_fault(...) (rdmeta_api->rdmeta_kraft_fault(__VA_ARGS__))
+#define rdmeta_kraft_replay_state(...) \
+        (rdmeta_api->rdmeta_kraft_replay_state(__VA_ARGS__))
+#define rdmeta_kraft_info(...) (rdmeta_api->rdmeta_kraft_info(__VA_ARGS__))
+#define rdmeta_kraft_topic_find(...) \
+        (rdmeta_api->rdmeta_kraft_topic_find(__VA_ARGS__))
+#define rdmeta_kraft_topic_find_id(...) \
+        (rdmeta_api->rdmeta_kraft_topic_find_id(__VA_ARGS__))
+#define rdmeta_kraft_topic_next(...) \
+        (rdmeta_api->rdmeta_kraft_topic_next(__VA_ARGS__))
+#define rdmeta_kraft_partition_find(...) \
+        (rdmeta_api->rdmeta_kraft_partition_find(__VA_ARGS__))
+#define rdmeta_kraft_partition_at(...) \
+        (rdmeta_api->rdmeta_kraft_partition_at(__VA_ARGS__))
+#define rdmeta_kraft_broker_find(...) \
+        (rdmeta_api->rdmeta_kraft_broker_find(__VA_ARGS__))
+#define rdmeta_kraft_broker_next(...) \
+        (rdmeta_api->rdmeta_kraft_broker_next(__VA_ARGS__))
+#define rdmeta_kraft_fact_next(...) \
+        (rdmeta_api->rdmeta_kraft_fact_next(__VA_ARGS__))
+#define rdmeta_kraft_directory_id(...) \
+        (rdmeta_api->rdmeta_kraft_directory_id(__VA_ARGS__))
+#define rdmeta_kraft_record_next(...) \
+        (rdmeta_api->rdmeta_kraft_record_next(__VA_ARGS__))
+#define rdmeta_kraft_record_about(...) \
+        (rdmeta_api->rdmeta_kraft_record_about(__VA_ARGS__))
+#define rdmeta_kraft_type_name(...) \
+        (rdmeta_api->rdmeta_kraft_type_name(__VA_ARGS__))
+#define rdmeta_kraft_answer(...) (rdmeta_api->rdmeta_kraft_answer(__VA_ARGS__))
+#define rdmeta_kraft_answer_free(...) \
+        (rdmeta_api->rdmeta_kraft_answer_free(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

@@ -79,6 +79,12 @@ typedef struct rdmeta_change {
         rdmeta_str_t detail; /**< such as an error's name, an endpoint */
         int64_t offset;      /**< in the metadata log; -1: not from it */
         rdmeta_ids_t old_offline, new_offline;
+        /* These are in the metadata log alone. */
+        int64_t broker_epoch;    /**< -1: does not apply */
+        int64_t unseen_us;       /**< how long nothing was seen before; -1 */
+        int32_t partition_epoch; /**< or RDMETA_NONE */
+        int32_t reserved_small;
+        rdmeta_ids_t new_adding, new_removing, new_elr;
         int64_t reserved[2]; /**< the record may grow after it, too */
 } rdmeta_change_t;
 

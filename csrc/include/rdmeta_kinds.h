@@ -13,7 +13,7 @@ enum {
         RDMETA_SOURCE_POLL = 0,
         /** a leader hint (KIP-951) */
         RDMETA_SOURCE_HINT = 1,
-        /** the metadata log; the core does not make it yet */
+        /** the metadata log */
         RDMETA_SOURCE_LOG = 2,
         /** a deadline */
         RDMETA_SOURCE_EXPIRY = 3,
@@ -51,7 +51,8 @@ enum {
         RDMETA_BROKER_CHANGED = 12,
         /** the cluster id changed; detail: the old id */
         RDMETA_CLUSTER_CHANGED = 13,
-        /** detail: KEY=VALUE, or KEY alone: not known; recorders make it */
+        /** detail: KEY=VALUE, or KEY alone: not known; recorders make it and
+         *  the metadata log has it */
         RDMETA_CONFIG_CHANGED = 14,
         /** changes were lost; detail: the reason; recorders make it */
         RDMETA_RESYNC = 15,
@@ -70,7 +71,24 @@ enum {
         /** a partition's error changed; detail: the error, or NONE */
         RDMETA_PARTITION_ERROR = 22,
         /** the same cluster: its id became known; detail: the id */
-        RDMETA_CLUSTER_ID_LEARNED = 23
+        RDMETA_CLUSTER_ID_LEARNED = 23,
+        /** the controller fenced the broker; the metadata log has it */
+        RDMETA_BROKER_FENCED = 24,
+        /** the broker may lead and be asked; the metadata log has it */
+        RDMETA_BROKER_UNFENCED = 25,
+        /** the broker began a controlled shutdown; the metadata log has it */
+        RDMETA_BROKER_SHUTTING_DOWN = 26,
+        /** replicas to add or to remove changed; the metadata log has it */
+        RDMETA_REASSIGNMENT_CHANGED = 27,
+        /** the eligible leader replicas changed, as a set (KIP-966); the
+         *  metadata log has it */
+        RDMETA_ELR_CHANGED = 28,
+        /** the new leader was not in sync; beside its leader_changed; the
+         *  metadata log has it */
+        RDMETA_UNCLEAN_ELECTION = 29,
+        /** another leader of the controllers, or a later epoch; the metadata
+         *  log has it */
+        RDMETA_CONTROLLER_CHANGED = 30
 };
 
 #endif /* RDMETA_KINDS_H */

@@ -54,6 +54,10 @@ static void change_clear(rdmeta_change_t *r) {
         r->old_isr = r->new_isr = none;
         r->old_replicas = r->new_replicas = none;
         r->old_offline = r->new_offline = none;
+        r->broker_epoch = r->unseen_us = -1;
+        r->partition_epoch             = RDMETA_NONE;
+        r->new_adding = r->new_removing = none;
+        r->new_elr                      = none;
         memset(&r->detail, 0, sizeof(r->detail));
 }
 
@@ -67,14 +71,19 @@ static int32_t change_emit(rdmeta_diff_out_t *out, int32_t kind) {
         return res;
 }
 
-static void change_reset(rdmeta_diff_out_t *out) {
-        memset(&out->record.topic, 0, sizeof(out->record.topic));
-        out->record.topic_id = NULL;
+void rdmeta_diff_begin(rdmeta_diff_out_t *out, rdmeta_str_t topic,
+                       const uint8_t *topic_id) {
+        out->record.topic    = topic;
+        out->record.topic_id = topic_id;
         change_clear(&out->record);
 }
 
-static rdmeta_ids_t change_ids(rdmeta_diff_out_t *out, int which,
-                               rdmeta_list_t l) {
+int32_t rdmeta_diff_emit(rdmeta_diff_out_t *out, int32_t kind) {
+        return change_emit(out, kind);
+}
+
+rdmeta_ids_t rdmeta_diff_ids(rdmeta_diff_out_t *out, int which,
+                             rdmeta_list_t l) {
         rdmeta_ids_out_t copy;
         rdmeta_ids_t ids;
 
@@ -151,8 +160,9 @@ static int leader_differs(const rdmeta_row_t *a, const rdmeta_row_t *b) {
                (a->epoch != b->epoch && a->epoch >= 0 && b->epoch >= 0);
 }
 
-static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
-                          const rdmeta_row_t *b) {
+/* Visits the records of one row; it is inlined for the loop over blocks. */
+RDMETA_INLINE int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
+                                 const rdmeta_row_t *b) {
         rdmeta_change_t *r = &out->record;
         int32_t res        = 0;
 
@@ -167,20 +177,20 @@ static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
         if (!res && !set_equal(a->isr, b->isr)) {
                 r->partition = b->id;
                 put_leaders(r, a, b);
-                r->old_isr = change_ids(out, 0, a->isr);
-                r->new_isr = change_ids(out, 1, b->isr);
+                r->old_isr = rdmeta_diff_ids(out, 0, a->isr);
+                r->new_isr = rdmeta_diff_ids(out, 1, b->isr);
                 res        = change_emit(out, RDMETA_ISR_CHANGED);
         }
         if (!res && !rdmeta_list_equal(a->replicas, b->replicas)) {
                 r->partition    = b->id;
-                r->old_replicas = change_ids(out, 2, a->replicas);
-                r->new_replicas = change_ids(out, 3, b->replicas);
+                r->old_replicas = rdmeta_diff_ids(out, 2, a->replicas);
+                r->new_replicas = rdmeta_diff_ids(out, 3, b->replicas);
                 res             = change_emit(out, RDMETA_REPLICAS_CHANGED);
         }
         if (!res && !set_equal(a->offline, b->offline)) {
                 r->partition   = b->id;
-                r->old_offline = change_ids(out, 4, a->offline);
-                r->new_offline = change_ids(out, 5, b->offline);
+                r->old_offline = rdmeta_diff_ids(out, 4, a->offline);
+                r->new_offline = rdmeta_diff_ids(out, 5, b->offline);
                 res            = change_emit(out, RDMETA_OFFLINE_CHANGED);
         }
         if (!res && a->error != b->error) {
@@ -191,15 +201,20 @@ static int32_t change_row(rdmeta_diff_out_t *out, const rdmeta_row_t *a,
         return res;
 }
 
-static int32_t change_row_added(rdmeta_diff_out_t *out, int32_t kind,
-                                const rdmeta_row_t *b) {
+int32_t rdmeta_diff_row(rdmeta_diff_out_t *out, const rdmeta_row_t *old,
+                        const rdmeta_row_t *new_) {
+        return change_row(out, old, new_);
+}
+
+int32_t rdmeta_diff_row_added(rdmeta_diff_out_t *out, int32_t kind,
+                              const rdmeta_row_t *b) {
         rdmeta_change_t *r = &out->record;
 
         r->partition = b->id;
         put_leaders(r, NULL, b);
-        r->new_isr      = change_ids(out, 1, b->isr);
-        r->new_replicas = change_ids(out, 3, b->replicas);
-        r->new_offline  = change_ids(out, 5, b->offline);
+        r->new_isr      = rdmeta_diff_ids(out, 1, b->isr);
+        r->new_replicas = rdmeta_diff_ids(out, 3, b->replicas);
+        r->new_offline  = rdmeta_diff_ids(out, 5, b->offline);
         return change_emit(out, kind);
 }
 
@@ -217,7 +232,7 @@ static int32_t change_came(rdmeta_diff_out_t *out, int32_t kind,
         rdmeta_topic_cols(t, &cols);
         for (i = 0; i < cols.count && !res; i++) {
                 rdmeta_topic_row(&cols, i, &row);
-                res = change_row_added(out, kind, &row);
+                res = rdmeta_diff_row_added(out, kind, &row);
         }
         return res;
 }
@@ -242,7 +257,7 @@ static int32_t change_rows(rdmeta_diff_out_t *out,
                 if (k < a.count && x.id == y.id)
                         res = change_row(out, &x, &y);
                 else
-                        res = change_row_added(
+                        res = rdmeta_diff_row_added(
                                 out, RDMETA_PARTITIONS_ADDED, &y);
         }
         return res;
@@ -374,12 +389,12 @@ int32_t rdmeta_diff_topics(rdmeta_diff_out_t *out,
                            const rdmeta_topic_t *old,
                            const rdmeta_topic_t *new_) {
         const rdmeta_topic_t *named = new_ ? new_ : old;
+        const rdmeta_str_t name     = {named->name, named->name_len};
+        const uint8_t *id           = NULL;
 
-        change_reset(out);
-        out->record.topic.data = named->name;
-        out->record.topic.len  = named->name_len;
         if (rdmeta_topic_has_id(named))
-                out->record.topic_id = rdmeta_cold(named)->id;
+                id = rdmeta_cold(named)->id;
+        rdmeta_diff_begin(out, name, id);
         if (!new_ || new_->state == RDMETA_TOPIC_GONE)
                 return was_seen(old) ? change_emit(out, RDMETA_TOPIC_REMOVED)
                                      : 0;
@@ -424,8 +439,8 @@ int rdmeta_change_differs(const rdmeta_topic_t *old,
         return rdmeta_diff_topics(&out, old, new_);
 }
 
-static int32_t change_broker(rdmeta_diff_out_t *out, int32_t kind,
-                             const rdmeta_broker_t *b) {
+int32_t rdmeta_diff_broker(rdmeta_diff_out_t *out, int32_t kind,
+                           const rdmeta_broker_t *b) {
         int n = snprintf(out->detail, sizeof(out->detail), "%.*s:%d%s%.*s",
                          (int)(b->host.len > 255 ? 255 : b->host.len),
                          b->host.data, b->port, b->rack.data ? " rack=" : "",
@@ -458,24 +473,25 @@ static int32_t change_cluster(rdmeta_diff_out_t *out,
 int32_t rdmeta_diff_brokers(rdmeta_diff_out_t *out,
                             const rdmeta_brokers_t *old,
                             const rdmeta_brokers_t *new_) {
+        const rdmeta_str_t none = {NULL, 0};
         uint32_t i = 0, k = 0;
         int32_t res = 0;
 
-        change_reset(out);
+        rdmeta_diff_begin(out, none, NULL);
         if (!rdmeta_str_same(old->cluster_id, new_->cluster_id))
                 res = change_cluster(out, old, new_);
         while (!res && (i < old->count || k < new_->count)) {
                 const rdmeta_broker_t *a = &old->rows[i], *b = &new_->rows[k];
 
                 if (k == new_->count || (i < old->count && a->id < b->id)) {
-                        res = change_broker(out, RDMETA_BROKER_REMOVED, a);
+                        res = rdmeta_diff_broker(out, RDMETA_BROKER_REMOVED, a);
                         i++;
                 } else if (i == old->count || b->id < a->id) {
-                        res = change_broker(out, RDMETA_BROKER_ADDED, b);
+                        res = rdmeta_diff_broker(out, RDMETA_BROKER_ADDED, b);
                         k++;
                 } else {
                         if (!rdmeta_broker_same(a, b))
-                                res = change_broker(
+                                res = rdmeta_diff_broker(
                                         out, RDMETA_BROKER_CHANGED, b);
                         i++;
                         k++;

@@ -37,7 +37,14 @@
         X("topic_id_learned") \
         X("leader_epoch_changed") \
         X("partition_error") \
-        X("cluster_id_learned")
+        X("cluster_id_learned") \
+        X("broker_fenced") \
+        X("broker_unfenced") \
+        X("broker_shutting_down") \
+        X("reassignment_changed") \
+        X("elr_changed") \
+        X("unclean_election") \
+        X("controller_changed")
 
 /* The columns in their order, each with its type in Arrow. */
 #define RDMETA_CHANGE_COLUMNS(X) \
@@ -63,4 +70,9 @@
         X(offset, INT64) \
         X(detail, STRING) \
         X(old_offline, IDS) \
-        X(new_offline, IDS)
+        X(new_offline, IDS) \
+        X(partition_epoch, INT32) \
+        X(broker_epoch, INT64) \
+        X(new_adding, IDS) \
+        X(new_removing, IDS) \
+        X(new_elr, IDS)

@@ -597,17 +597,31 @@ static rdmeta_err_t merge_another(const rdmeta_topic_t *old,
         return RDMETA_OK;
 }
 
+/* Returns whether a second named broker gives a topic in its grace time, and
+ * the two may not both lag. `lacked`: the broker that did not have it last. */
+static int is_seconded(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in,
+                       int32_t lacked) {
+        const int32_t broker = in->broker & RDMETA_GIVEN_MASK;
+
+        if (in->given_by < 0 || in->broker < 0 || broker == in->given_by)
+                return 0;
+        if (old->state == RDMETA_TOPIC_MISSING)
+                return in->gone_for_us >= RDMETA_PROPAGATES_US;
+        lacked = lacked < 0 ? -1 : lacked & RDMETA_GIVEN_MASK;
+        return in->expired || lacked == in->given_by || lacked == broker;
+}
+
 /* Returns whether the answer may be a lagging broker's, about a topic that is
  * absent or was removed just now. */
 static int is_lagging(const rdmeta_topic_t *old, const rdmeta_merge_in_t *in) {
-        const int seconded = in->given_by >= 0 && in->broker >= 0 &&
-                             (in->broker & RDMETA_GIVEN_MASK) != in->given_by;
+        int32_t lacked;
 
-        if (old->state == RDMETA_TOPIC_MISSING &&
-            rdmeta_topic_provenance(old).broker == in->broker)
+        if (!in->in_grace || in->candidates < RDMETA_REWIND_BROKERS)
+                return 0;
+        lacked = rdmeta_topic_provenance(old).broker;
+        if (old->state == RDMETA_TOPIC_MISSING && lacked == in->broker)
                 return 0; /* the broker that did not have it */
-        return in->in_grace && in->candidates >= RDMETA_REWIND_BROKERS &&
-               !seconded;
+        return !is_seconded(old, in, lacked);
 }
 
 static rdmeta_err_t merge_valid(const rdmeta_topic_t *old, rdmeta_builder_t *s,

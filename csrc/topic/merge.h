@@ -48,11 +48,14 @@
  * *Removal.* A topic that was seen is absent once a broker leaves it out or
  * says UNKNOWN. It is removed if another broker does so, too, after the grace
  * time, or at once if the only broker says UNKNOWN. If another broker gave it
- * meanwhile, it has that time once more. UNKNOWN does not change a
- * topic that was removed. For the grace time after either step, an answer that
- * gives it again is a lagging broker's, and is kept back. It is taken if it has
- * another id, if a second named broker gives it, or if only one broker can be
- * asked. An absent topic is also taken from the broker that did not have it.
+ * meanwhile, it has that time once more. UNKNOWN does not change a topic that
+ * was removed. For the grace time after either step, an answer that gives it
+ * again is a lagging broker's, and is kept back. It is taken if it has another
+ * id, if a second named broker gives it, or if only one broker can be asked.
+ * Several brokers may lag: so two of them count for an absent topic only after
+ * RDMETA_PROPAGATES_US, and for one that a broker removed only if one of the
+ * two is the broker that did not have it last. An absent topic is also taken
+ * from the broker that did not have it.
  *
  * *Clocks.* An answer that is kept back wholly moves no deadline, so the topic
  * gets past it. An answer that is taken in part moves it, and the topic stays
@@ -71,6 +74,7 @@ enum {
         RDMETA_REWIND_ANSWERS = 5,
         RDMETA_REWIND_BROKERS = 2,
         RDMETA_REWIND_US      = 5000000,
+        RDMETA_PROPAGATES_US  = 500000,
         RDMETA_REWIND_MAX_US  = 900000000
 };
 
@@ -118,6 +122,8 @@ typedef struct rdmeta_merge_in {
         int32_t stale;         /* 1: the topic is past its deadline; only read
                                 * if there is a rewind */
         int32_t in_grace;      /* 1: it became absent or removed just now */
+        int64_t gone_for_us;   /* in grace: since when */
+        int32_t expired;       /* in grace: its grace time removed it */
         int32_t given_by;      /* in grace: the first broker that gave it since,
                                 * by the bits RDMETA_GIVEN_MASK of its id;
                                 * -1: none */

@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from rdmeta.pipeline.running import Engine
     from rdmeta.pipeline.work import AnyTask, Result
 
-_ACTIONS = ("bronze", "silver", "gold", "all", "check")
+_KINDS = ("folder", "delta", "iceberg")
+_ACTIONS = ("bronze", "silver", "gold", "all", "check", "vacuum")
 _LISTED = 20
 _MANY_ROWS = 20_000_000  # for more, the start of Spark costs little beside the work
 _FLAP_SECONDS = 600
+_OF_A_RUN = (
+    *("in_place", "clusters", "since", "until", "names", "master"),
+    *("min_isr", "flap_seconds", "tables", "catalog", "overwrite_foreign"),
+)
 _COUNT = click.IntRange(1, 2**31 - 1)
 # For an action that leaves no file out: what it does, and the options that it refuses.
 _WHOLE = {
@@ -32,13 +37,8 @@ _WHOLE = {
     ),
     "silver": ("makes no gold", ("min_isr", "flap_seconds")),
     "gold": ("makes the months that differ from silver", ("in_place", "since", "until")),
-    "check": (
-        "compares all files",
-        (
-            *("in_place", "clusters", "since", "until", "names", "master", "dry_run"),
-            *("min_isr", "flap_seconds"),
-        ),
-    ),
+    "check": ("compares all files", (*_OF_A_RUN, "dry_run")),
+    "vacuum": ("removes files of older versions", _OF_A_RUN),
 }
 
 
@@ -59,7 +59,9 @@ Examples:
   rdmeta pipeline check tables
 """
 )
-@click.argument("action", type=click.Choice(_ACTIONS), metavar="bronze|silver|gold|all|check")
+@click.argument(
+    "action", type=click.Choice(_ACTIONS), metavar="bronze|silver|gold|all|check|vacuum"
+)
 @click.argument("places", nargs=-1, metavar="[IN...] OUT")
 @click.option("--in-place", is_flag=True, help="Read the input where it lies, and copy nothing.")
 @click.option("--clusters", metavar="ID|NAME,...", help="Make the tables of these clusters only.")
@@ -82,6 +84,27 @@ Examples:
     "--master",
     metavar="URL",
     help="Spark's master, or sc://HOST:PORT; every core of this machine if absent.",
+)
+@click.option(
+    "--tables",
+    type=click.Choice(_KINDS),
+    help="folder: Parquet files alone; delta, iceberg: tables of Delta Lake or Apache Iceberg, one"
+    " commit each and run. OUT keeps the kind that it began with.  [default: folder]",
+)
+@click.option(
+    "--catalog",
+    metavar="NAME",
+    help="iceberg: the catalog of that name in pyiceberg's configuration.  [default: one in OUT]",
+)
+@click.option(
+    "--overwrite-foreign",
+    is_flag=True,
+    help="Take files out of tables that another program has added.",
+)
+@click.option(
+    "--older-than",
+    metavar="AGE",
+    help="vacuum: remove what only versions older than this have, such as 7d, 36h or 2w.",
 )
 @click.option(
     "--min-isr",
@@ -120,6 +143,10 @@ def command(
     names: str | None,
     engine: str,
     master: str | None,
+    tables: str | None,
+    catalog: str | None,
+    overwrite_foreign: bool,
+    older_than: str | None,
     min_isr: int | None,
     flap_seconds: int | None,
     timeout: float,
@@ -138,6 +165,8 @@ def command(
     all IN... OUT      does all three: copies, tables and measures.
     check OUT          compares all files with OUT/manifest.json; exit code 1
                        if one differs.
+    vacuum OUT         removes files that only older versions of tables have,
+                       with --older-than.
 
     IN is a directory that `rdmeta record` wrote to. Each may be a URI, such as s3://bucket/folder.
     Only what is new or has changed is made. A file is complete or absent, even after kill -9.
@@ -147,11 +176,17 @@ def command(
     inputs, out = _places(action, places)
     if engine == "local" and master is not None:
         raise BadInputError("--master needs --engine spark or auto")
+    if catalog is not None and tables in ("folder", "delta"):
+        raise BadInputError("--catalog needs --tables iceberg")
     _refuse_unused(action, click.get_current_context().params)
     if since is not None and until is not None and since >= until:
         raise BadInputError(f"--since {since} is not before --until {until}")
+    if (older_than is None) == (action == "vacuum"):
+        raise BadInputError("pipeline vacuum needs --older-than, such as 7d; no other action does")
     if action == "check":
         return _checked(out, timeout, output)
+    if older_than is not None:
+        return _vacuumed(out, older_than, dry_run, timeout, output)
     from rdmeta import pipeline
 
     plan = pipeline.plan(
@@ -167,12 +202,15 @@ def command(
         min_isr=min_isr,
         flap_seconds=flap_seconds or _FLAP_SECONDS,
         timeout=timeout,
+        tables=tables,
+        catalog=catalog,
+        overwrite_foreign=overwrite_foreign,
     )
     if action == "bronze":  # copies need no Spark
         engine = "local"
     elif engine == "auto":
         engine, why = _choose_engine(plan, master)
-        messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses)")
+        messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses another)")
     if dry_run:
         _print_plan(output, action, engine, plan)
     else:
@@ -198,8 +236,9 @@ def _refuse_unused(action: str, options: Mapping[str, object]) -> None:
 def _places(action: str, places: Sequence[str]) -> tuple[Sequence[str], str]:
     """Returns the inputs and the output folder; raises BadInputError."""
     least = 2 if action in ("bronze", "all") else 1
-    if len(places) < least or (action in ("check", "gold") and len(places) > 1):
-        wanted = {"check": "OUT", "gold": "OUT", "silver": "[IN...] OUT"}.get(action, "IN... OUT")
+    if len(places) < least or (action in ("check", "gold", "vacuum") and len(places) > 1):
+        wanted = "OUT" if action in ("check", "gold", "vacuum") else "IN... OUT"
+        wanted = "[IN...] OUT" if action == "silver" else wanted
         raise BadInputError(f"pipeline {action} takes {wanted}, not {len(places)} words")
     return places[:-1], places[-1]
 
@@ -467,3 +506,19 @@ def _checked(out: str, timeout: float, output: Output) -> int:
     else:
         output.tables(Table((TableColumn("file"), TableColumn("fault")), faults))
     return UNMET if faults else FINE
+
+
+# ---- vacuum -------------------------------------------------------------------------------------
+
+
+def _vacuumed(out: str, older_than: str, dry_run: bool, timeout: float, output: Output) -> int:
+    from rdmeta import pipeline
+
+    found = pipeline.vacuum(out, older_than, dry_run=dry_run, timeout=timeout)
+    if output.form == "json":
+        head = {"version": 1, "command": "pipeline", "action": "vacuum", "dry_run": dry_run}
+        values = {**head, "out": out, "removed": list(found.files), "bytes": found.bytes}
+        output.json([json_text(values)])
+    else:
+        output.tables(Table((TableColumn("removed"),), [[name] for name in found.files]))
+    return FINE

@@ -48,7 +48,9 @@ cdef int32_t record_visit(void *opaque, const rdmeta_change_t *c) noexcept nogil
             and (c.detail.data is NULL or record_put(r, c.detail.data, c.detail.len))
             and record_put_ids(r, c.old_isr) and record_put_ids(r, c.new_isr)
             and record_put_ids(r, c.old_replicas) and record_put_ids(r, c.new_replicas)
-            and record_put_ids(r, c.old_offline) and record_put_ids(r, c.new_offline)):
+            and record_put_ids(r, c.old_offline) and record_put_ids(r, c.new_offline)
+            and record_put_ids(r, c.new_adding) and record_put_ids(r, c.new_removing)
+            and record_put_ids(r, c.new_elr)):
         return RDMETA_ERR_NO_MEMORY
     r.n += 1
     return 0
@@ -85,6 +87,9 @@ cdef void record_view(const char **at, rdmeta_change_t *out) noexcept nogil:
     record_ids(at, &out.new_replicas)
     record_ids(at, &out.old_offline)
     record_ids(at, &out.new_offline)
+    record_ids(at, &out.new_adding)
+    record_ids(at, &out.new_removing)
+    record_ids(at, &out.new_elr)
 
 
 cdef struct KindCounts:
@@ -111,7 +116,9 @@ cdef object change_of(const rdmeta_change_t *c, str session):
         some(c.old_leader_epoch), some(c.new_leader_epoch), some_ids(c.old_isr),
         some_ids(c.new_isr), some_ids(c.old_replicas), some_ids(c.new_replicas),
         c.offset if c.offset >= 0 else None, text(c.detail), some_ids(c.old_offline),
-        some_ids(c.new_offline)))
+        some_ids(c.new_offline), some(c.partition_epoch),
+        c.broker_epoch if c.broker_epoch >= 0 else None, some_ids(c.new_adding),
+        some_ids(c.new_removing), some_ids(c.new_elr)))
 
 
 @cython.final

@@ -204,7 +204,7 @@ TOPIC_METRICS = (
 
 # The kinds that a cache makes. They are there from the start, so that a first change is an
 # increase. The driver counts "resync" itself.
-_KINDS = (*(kind.name for kind in KINDS if kind.made_by == "core"), "resync")
+_KINDS = (*(kind.name for kind in KINDS if "core" in kind.made_by), "resync")
 
 
 def checked(clients: Iterable[object]) -> None:

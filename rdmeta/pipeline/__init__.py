@@ -18,9 +18,10 @@ except ImportError as error:
     raise MissingExtraError.of("rdmeta.pipeline", "pipeline") from error
 
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
-from rdmeta.pipeline.manifest import Fault, check
+from rdmeta.pipeline.manifest import Fault
 from rdmeta.pipeline.planning import Plan, plan
 from rdmeta.pipeline.running import Made, Progress, local_engine, run
+from rdmeta.pipeline.upkeep import Vacuumed, check, vacuum
 
 __all__ = [
     "BadFileError",
@@ -30,8 +31,10 @@ __all__ = [
     "PipelineError",
     "Plan",
     "Progress",
+    "Vacuumed",
     "check",
     "local_engine",
     "plan",
     "run",
+    "vacuum",
 ]

@@ -10,6 +10,12 @@
     OUT/manifest.json                                   the digests of these
     OUT/lock
 
+With `--tables delta` or `iceberg` a file of silver or gold is stored under a name of its content,
+and the log of its table lies beside it. All else calls it by its name above.
+
+    OUT/silver/v1/TABLE/cluster_id=ID/period=P/part-DIGEST-I-of-N.parquet
+    OUT/gold/v1/MEASURE/cluster_id=ID/month=YYYY-MM/part-DIGEST-0-of-1.parquet
+
 A cluster's period and number of parts follow from the history that a run finds when the cluster
 first comes. They stay as they are in that folder.
 """
@@ -17,9 +23,10 @@ first comes. They stay as they are in that folder.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.store import Store
@@ -33,6 +40,10 @@ LAYOUT = "layout.json"
 MANIFEST = "manifest.json"
 MANIFEST_PARTS = "manifest"
 INPUT = "input.parquet"
+CATALOG = "catalog.db"
+KINDS = ("folder", "delta", "iceberg")
+# Of a folder whose tables have logs, so that an older rdmeta refuses it.
+_VERSION_OF_LOGS = 2
 
 # Below this many rows a day, a month makes a better file than a day.
 _SMALL_DAY = 20_000
@@ -47,6 +58,50 @@ class Parts(NamedTuple):
 
     period: str
     buckets: int
+
+
+class Kind(NamedTuple):
+    """The kind of the tables of a folder; `catalog` names the one of Iceberg, "" is OUT's own."""
+
+    name: str = "folder"
+    catalog: str = ""
+
+    @property
+    def has_logs(self) -> bool:
+        return self.name != "folder"
+
+
+class StoredName(NamedTuple):
+    """What the name of a file of content says; `layer` is silver or gold."""
+
+    layer: str
+    table: str
+    cluster_id: str
+    period: str
+    digest: str
+    bucket: int
+    buckets: int
+
+    @classmethod
+    def parse(cls, name: str) -> StoredName | None:
+        """Returns what a name says, None if rdmeta gives no such names."""
+        found = _STORED.fullmatch(name)
+        if found is None:
+            return None
+        layer, table, cluster, period, digest, bucket, buckets = found.groups()
+        return cls(layer, table, unquote(cluster), period, digest, int(bucket), int(buckets))
+
+    @property
+    def logical(self) -> str:
+        """The name that the file has where it is not of content."""
+        if self.layer == "gold":
+            return gold_file(self.table, self.cluster_id, self.period)
+        return table_file(self.table, self.cluster_id, self.period, self.bucket, self.buckets)
+
+    @property
+    def partition(self) -> dict[str, str]:
+        """The columns by which its table is partitioned, and their values."""
+        return {"cluster_id": self.cluster_id, _PERIODS[self.layer]: self.period}
 
 
 def cluster_folder(cluster_id: str) -> str:
@@ -74,6 +129,31 @@ def state_file(cluster_id: str, origin: str, day: str, key: str, bucket: int, bu
 def gold_file(measure: str, cluster_id: str, month: str) -> str:
     """Returns the one name for a measure of a month such as 2026-11."""
     return f"{GOLD}/{measure}/{cluster_folder(cluster_id)}/month={month}.parquet"
+
+
+_PERIODS = {"silver": "period", "gold": "month"}
+_STORED = re.compile(
+    r"(silver|gold)/v\d+/([^/]+)/cluster_id=([^/]+)/(?:period|month)=([^/]+)"
+    r"/part-([0-9a-f]{32})-(\d+)-of-(\d+)\.parquet"
+)
+
+
+def is_of_logs(name: str) -> bool:
+    """Returns whether a file is of a table's log, or one that only a log tells of."""
+    return (
+        StoredName.parse(name) is not None
+        or "/_delta_log/" in name
+        or "/metadata/" in name
+        or name.startswith(CATALOG)
+    )
+
+
+def stored_name(logical: str, digest: str) -> str:
+    """Returns the name of content for a file; `digest` is that of what it is made from."""
+    name = logical.replace("/cluster=", "/cluster_id=", 1)
+    if name.startswith(GOLD):
+        return f"{name.removesuffix('.parquet')}/part-{digest[:32]}-0-of-1.parquet"
+    return name.replace("/part-", f"/part-{digest[:32]}-")
 
 
 def period_of(day: str, parts: Parts) -> str:
@@ -106,7 +186,8 @@ def read_layout(out: Store) -> dict[str, Parts]:
     try:
         found: dict[str, Any] = json.loads(text)
         versions = (int(found["layout"]), int(found["silver"]))
-        if versions != (VERSION, SILVER_VERSION):
+        version = _VERSION_OF_LOGS if found.get("tables") in KINDS[1:] else VERSION
+        if versions != (version, SILVER_VERSION):
             raise PipelineError(
                 f"{out.where}: it has layout {versions[0]} with silver v{versions[1]}, and this"
                 f" version of rdmeta makes layout {VERSION} with silver v{SILVER_VERSION}:"
@@ -120,10 +201,23 @@ def read_layout(out: Store) -> dict[str, Parts]:
         raise PipelineError(f"{out.shown(LAYOUT)}: it is damaged: {error}; restore it") from error
 
 
-def write_layout(out: Store, clusters: Mapping[str, Parts]) -> None:
+def read_kind(out: Store) -> Kind | None:
+    """Returns the kind of the tables of `out`, None if it is new; raises as `read_layout`."""
+    read_layout(out)
+    text = out.read(LAYOUT)
+    if text is None:
+        return None
+    found: dict[str, Any] = json.loads(text)
+    return Kind(str(found.get("tables", "folder")), str(found.get("catalog", "")))
+
+
+def write_layout(out: Store, clusters: Mapping[str, Parts], kind: Kind | None = None) -> None:
     """Writes the version and the parts; a file that says the same stays as it is."""
     shown = {each: {"period": p.period, "parts": p.buckets} for each, p in clusters.items()}
-    values = {"layout": VERSION, "silver": SILVER_VERSION, "clusters": shown}
+    values: dict[str, Any] = {"layout": VERSION, "silver": SILVER_VERSION, "clusters": shown}
+    if kind is not None and kind.has_logs:
+        values |= {"layout": _VERSION_OF_LOGS, "tables": kind.name}
+        values |= {"catalog": kind.catalog} if kind.catalog else {}
     text = (json.dumps(values, indent=1, sort_keys=True) + "\n").encode()
     if out.read(LAYOUT) != text:
         out.put(LAYOUT, text)

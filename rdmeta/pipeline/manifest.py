@@ -2,7 +2,7 @@
 
 Each cluster has a part for a month: `OUT/manifest/cluster=ID/2026-11.json`. So one more day writes
 little. `manifest.json` has the digests of the parts, and is written last. No part holds a time or a
-number of a run, so equal tables have an equal manifest. `check` compares the folder with it.
+number of a run, so equal tables have an equal manifest. `check` of `upkeep.py` compares with it.
 
 A run that is killed between two renames leaves parts that differ from their digests. The next run
 reads each part as it is: a part's days and files belong together, and the tables are in place. A
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -31,17 +30,19 @@ from rdmeta.history.directory_scan import INDEX_NAME
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import (
+    CATALOG,
     INPUT,
     LAYOUT,
     MANIFEST,
     MANIFEST_PARTS,
     SILVER,
+    Kind,
     Parts,
     cluster_folder,
     read_layout,
     table_file,
 )
-from rdmeta.pipeline.store import Store, contacted, sha256_of
+from rdmeta.pipeline.store import Store, sha256_of
 from rdmeta.pipeline.tables import made_from, rows_of_days
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, tables_of
 
@@ -50,16 +51,23 @@ _AT_A_TIME = 16
 _AGAIN = f"restore it, or remove {MANIFEST} and run again if no input is gone"
 _MONTH = re.compile(r"/(?P<cluster>cluster=[^/]+)/(?:day|period|month)=(?P<month>\d{4}-\d\d)[/.-]")
 _OF_DAYS = "observation"
+_OF_LOGS = ("silver/", "gold/", CATALOG)
 _ALSO_THERE = {INPUT, LAYOUT, MANIFEST, lock.NAME}
 
 
 @dataclass(frozen=True)
 class FileEntry:
-    """A file as the manifest has it."""
+    """A file as the manifest has it, under the name `stored` if it has two."""
 
     rows: int
     bytes: int
     sha256: str
+    stored: str = ""
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the JSON has of it."""
+        return {name: value for name, value in vars(self).items() if value != ""}
 
 
 @dataclass(frozen=True)
@@ -125,7 +133,7 @@ def write_manifest(out: Store, manifest: Manifest) -> None:
         if drafts:
             commit(drafts)
     digests = {name: hashlib.sha256(text).hexdigest() for name, text in texts.items()}
-    files = {name: vars(kept) for name, kept in manifest.files.items() if not _part_of(name)}
+    files = {name: kept.values for name, kept in manifest.files.items() if not _part_of(name)}
     whole = _text({"names": manifest.names, "files": files, "parts": digests})
     if out.read(MANIFEST) != whole:
         out.put(MANIFEST, whole)
@@ -166,7 +174,7 @@ def _parts(manifest: Manifest) -> dict[str, dict[str, dict[str, Any]]]:
     for file, kept in manifest.files.items():
         name = _part_of(file)
         if name is not None:
-            part(name)["files"][file] = vars(kept)
+            part(name)["files"][file] = kept.values
     return dict(sorted(found.items()))
 
 
@@ -256,19 +264,18 @@ class Fault(NamedTuple):
     reason: str
 
 
-def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
+def faults_of_files(store: Store, kind: Kind) -> list[Fault]:
     """Returns how the files of an output folder differ from its manifest; none if it is whole.
 
-    It reads each file: size, SHA-256 and rows. Files that the manifest does not have are named too.
-    An object store gets `timeout` seconds for its first answer. Raises PipelineError if the folder
-    has no manifest, or is of another version; and OSError.
+    Raises PipelineError if the folder has no manifest, or is of another version; and OSError.
     """
-    store = contacted(out, timeout)
     read_layout(store)
     parts = read_digests(store)
     if parts is None:
         raise PipelineError(f"{store.where}: it has no {MANIFEST}; run rdmeta pipeline all first")
     manifest = read_manifest(store)
+    stored = {name: each.stored for name, each in manifest.files.items() if each.stored}
+    store = Store(store.where, stored)
     faults = []
     if lock.is_marked(store):
         faults.append(Fault(store.shown(lock.NAME), "a run works on it, or did not end well"))
@@ -277,7 +284,7 @@ def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
             faults.append(Fault(store.shown(name), f"its digest differs from that in {MANIFEST}"))
     there = {each.name for each in store.files()}
     for name in sorted(manifest.files):
-        if name not in there:
+        if store.stored(name) not in there:
             faults.append(Fault(store.shown(name), "it is missing"))
             continue
         reason = _difference(store, name, manifest.files[name])
@@ -285,6 +292,8 @@ def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
             faults.append(Fault(store.shown(name), reason))
     for name in sorted(there - set(manifest.files) - set(parts) - _ALSO_THERE):
         last = name.rpartition("/")[2]
+        if kind.has_logs and name.startswith(_OF_LOGS) and not is_leftover(last):
+            continue
         if is_leftover(last):
             faults.append(Fault(store.shown(name), "a run left it unfinished"))
         elif last != INDEX_NAME and not name.startswith(f"{SILVER}/_state/"):
@@ -298,7 +307,8 @@ def kept(store: Store, name: str) -> FileEntry:
         digest = sha256_of(stream)
         size = stream.tell()
         stream.seek(0)
-        return FileEntry(pq.read_metadata(stream).num_rows, size, digest)
+        stored = "" if store.stored(name) == name else store.stored(name)
+        return FileEntry(pq.read_metadata(stream).num_rows, size, digest, stored)
 
 
 def _difference(store: Store, name: str, wanted: FileEntry) -> str | None:

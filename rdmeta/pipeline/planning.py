@@ -16,22 +16,37 @@ from typing import Any
 from rdmeta._atomic import is_leftover
 from rdmeta._html import html_table
 from rdmeta.pipeline import lock
+from rdmeta.pipeline.committing import (
+    EVERY_TABLE,
+    Change,
+    LoggedTable,
+    TableState,
+    changes_of,
+    names_in_place,
+    parts_of_names,
+    require_no_foreign,
+)
 from rdmeta.pipeline.days import Day, day_at, days_of, is_day
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.gold.months import aside_of, month_tasks, names_of_month
 from rdmeta.pipeline.gold.query import require_duckdb
 from rdmeta.pipeline.inputs import Input, InputRecording, arrange, look, read_inputs
 from rdmeta.pipeline.layout import (
+    KINDS,
     MANIFEST,
     SILVER,
+    Kind,
     Parts,
     bronze_file,
     choose_parts,
+    is_of_logs,
     period_of,
+    read_kind,
     read_layout,
     table_file,
 )
-from rdmeta.pipeline.manifest import DayRecord, Manifest, days_of_parts, read_manifest
+from rdmeta.pipeline.logs import logs_of
+from rdmeta.pipeline.manifest import DayRecord, FileEntry, Manifest, days_of_parts, read_manifest
 from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
 
@@ -49,7 +64,8 @@ class PipelineOptions:
     """The user's wishes.
 
     `clusters` are ids or names, `since` and `until` are days: `until` is the first one that is left
-    alone. `names` are what people call cluster ids.
+    alone. `names` are what people call cluster ids. `tables` is the kind of the tables, by default
+    that of the folder.
     """
 
     inputs: tuple[str, ...]
@@ -62,6 +78,9 @@ class PipelineOptions:
     silver: bool = True
     gold: bool = False
     settings: Settings = field(default_factory=Settings)
+    tables: str | None = None
+    catalog: str | None = None
+    overwrite_foreign: bool = False
 
     @property
     def is_gold_alone(self) -> bool:
@@ -85,7 +104,8 @@ class Plan:
     with their states, `manifest` is the one that is there, and `days` are those that the next one
     will have. `leftovers` are unfinished files of a run that died. `gold` are the months whose
     files are in place, by chosen cluster, and `aside` what was set aside, by cluster and month.
-    `is_news` says that a file has another state than in OUT/input.parquet.
+    `is_news` says that a file has another state than in OUT/input.parquet. `states` are the tables
+    that have logs, and `stored` says where their files lie.
     """
 
     options: PipelineOptions
@@ -103,6 +123,9 @@ class Plan:
     gold: Mapping[str, Mapping[str, MadeMonth]]
     aside: Aside
     is_news: bool
+    kind: Kind = Kind()
+    states: Mapping[LoggedTable, TableState] = field(default_factory=dict)
+    stored: Mapping[str, str] = field(default_factory=dict)
 
     def gold_after(
         self,
@@ -212,6 +235,16 @@ class Plan:
         return len(found), sum(found)
 
 
+def checked_settings(min_isr: int | None, flap_seconds: int) -> Settings:
+    """Returns the settings of gold; raises ValueError for a number that is out of its range."""
+    for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
+        if number is None and name == "min_isr":
+            continue
+        if not isinstance(number, int) or not 1 <= number <= _MOST:
+            raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
+    return Settings(min_isr, flap_seconds)
+
+
 def plan(
     inputs: Sequence[str | os.PathLike[str]],
     out: str | os.PathLike[str],
@@ -226,6 +259,9 @@ def plan(
     min_isr: int | None = None,
     flap_seconds: int = 600,
     timeout: float = 30.0,
+    tables: str | None = None,
+    catalog: str | None = None,
+    overwrite_foreign: bool = False,
 ) -> Plan:
     """Returns what a run would do for these folders, or URIs of pyarrow.fs.
 
@@ -235,7 +271,9 @@ def plan(
     know. A broker that is back in an ISR after at most `flap_seconds` has flapped. `since` and
     `until` are days such as 2026-11-22; days before `since`, and from `until` on, are left alone.
     `clusters` are ids or names, and `names` gives names by id, which win over those that recordings
-    have. An object store gets `timeout` seconds for its first answer.
+    have. An object store gets `timeout` seconds for its first answer. `tables` is folder, delta or
+    iceberg: a folder keeps the kind that it began with. `catalog` is the name of Iceberg's.
+    `overwrite_foreign` takes files out that another program has added to a table.
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
@@ -252,11 +290,9 @@ def plan(
     for name, day in (("since", since), ("until", until)):
         if day is not None and not (isinstance(day, str) and is_day(day)):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
-    for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
-        if number is None and name == "min_isr":
-            continue
-        if not isinstance(number, int) or not 1 <= number <= _MOST:
-            raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
+    settings = checked_settings(min_isr, flap_seconds)
+    if tables not in (None, *KINDS):
+        raise ValueError(f"tables must be one of {', '.join(KINDS)}, not {tables!r}")
     if gold:
         require_duckdb()
     options = PipelineOptions(
@@ -269,7 +305,10 @@ def plan(
         in_place,
         silver,
         gold,
-        Settings(min_isr, flap_seconds),
+        settings,
+        tables,
+        catalog,
+        overwrite_foreign,
     )
     for where in (*options.inputs, options.out):
         contacted(where, timeout)
@@ -296,6 +335,39 @@ def plan_of(
     return _Planner(options, out, {**read_inputs(out), **(known or {})}, marked).plan()
 
 
+def _kind_of(options: PipelineOptions, out: Store) -> Kind:
+    """Returns the kind of the tables; raises PipelineError if the folder has another one."""
+    found = read_kind(out)
+    wanted = Kind(options.tables or "folder", options.catalog or "")
+    if found is None:
+        if wanted.catalog and wanted.name != "iceberg":
+            raise PipelineError(f"the catalog {wanted.catalog!r} is for tables of Iceberg alone")
+        return wanted
+    if options.tables is not None and options.tables != found.name:
+        raise PipelineError(
+            f"{out.where}: its tables are of the kind {found.name}, not {options.tables}:"
+            " leave --tables out, or name a new folder"
+        )
+    if options.catalog is not None and options.catalog != found.catalog:
+        raise PipelineError(
+            f"{out.where}: its tables are in the catalog {found.catalog or 'of the folder'!r},"
+            f" not {options.catalog!r}: leave --catalog out, or name a new folder"
+        )
+    return found
+
+
+def files_in_place(out: Store, stored: Mapping[str, str]) -> dict[str, StoredFile]:
+    """Returns the files of a folder by their names, without those that only logs tell of."""
+    there = {each.name: each for each in out.files()}
+    found = {name: each for name, each in there.items() if not is_of_logs(name)}
+    return {**found, **{name: there[file] for name, file in stored.items() if file in there}}
+
+
+def changes_of_plan(plan: Plan, files: Mapping[str, FileEntry]) -> Iterator[Change]:
+    """Yields what brings the tables of a plan to these files; none if they have no logs."""
+    return changes_of(plan.states, files, Store(plan.options.out).has)
+
+
 def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]:
     """Yields the names of all parts of a period."""
     for bucket in range(parts.buckets):
@@ -305,11 +377,23 @@ def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]
 
 class _Planner:
     def __init__(self, options: PipelineOptions, out: Store, known: Known, is_marked: bool) -> None:
-        self._options, self._out, self._known = options, out, known
-        self._parts = read_layout(out)
+        self._options, self._known = options, known
+        self._kind = _kind_of(options, out)
         self._manifest = read_manifest(out)
         self._before: Mapping[str, Mapping[str, DayRecord]] = self._manifest.days
-        self._there: dict[str, StoredFile] = {each.name: each for each in out.files()}
+        self._logged: dict[LoggedTable, TableState] = {}
+        self._stored: dict[str, str] = {}
+        logs = logs_of(out, self._kind)
+        if logs is not None:
+            self._logged = {table: logs.state(table) for table in EVERY_TABLE}
+            if not options.overwrite_foreign:
+                require_no_foreign(out, self._logged)
+            known_files = self._manifest.files
+            self._stored, is_ahead = names_in_place(self._logged.values(), known_files)
+            is_marked = is_marked or is_ahead
+        self._out = Store(out.where, self._stored)
+        self._parts = {**read_layout(out), **parts_of_names(self._stored.values())}
+        self._there = files_in_place(out, self._stored)
         # Without a manifest only the parts tell of days whose input is gone.
         has_lost_it = MANIFEST not in self._there and any(
             name.startswith(f"{SILVER}/") for name in self._there
@@ -363,6 +447,9 @@ class _Planner:
             {cluster_id: self._whole_months(cluster_id) for cluster_id in chosen},
             aside_of(files or self._known.values()) if has_gold else {},
             any(self._known.get((each.store, each.name)) != each for each in files),
+            self._kind,
+            self._logged,
+            self._stored,
         )
 
     def _used(self) -> tuple[list[Input], list[Copy]]:

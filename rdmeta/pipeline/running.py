@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Protocol
 
@@ -14,13 +15,22 @@ from rdmeta._atomic import is_leftover
 from rdmeta.history.opening import verify
 from rdmeta.history.schema import HistoryError
 from rdmeta.pipeline.attempting import attempt, made_by_processes
-from rdmeta.pipeline.errors import BadFileError
+from rdmeta.pipeline.committing import CommitLostError
+from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
 from rdmeta.pipeline.inputs import Input, write_inputs
 from rdmeta.pipeline.layout import GOLD, SILVER, period_of, write_layout
-from rdmeta.pipeline.lock import Lock
+from rdmeta.pipeline.lock import Lock, NoLock
+from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import FileEntry, Manifest, kept, read_manifest, write_manifest
-from rdmeta.pipeline.planning import Copy, Plan, files_of_period, plan_of
+from rdmeta.pipeline.planning import (
+    Copy,
+    Plan,
+    changes_of_plan,
+    files_in_place,
+    files_of_period,
+    plan_of,
+)
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result
@@ -60,6 +70,8 @@ def _content(source: Input) -> bytes:
 # A run in one process is faster than to start others, for fewer tasks with fewer rows.
 _FEW_ROWS = 200_000
 _FEW_TASKS = 50
+# So often a run plans again when another program commits before it.
+_ATTEMPTS = 5
 
 Engine = Callable[[Sequence[AnyTask]], Iterator[Result | BadFileError]]
 
@@ -105,7 +117,8 @@ def run(
     """Carries out a plan, in processes of this machine unless `engine` runs the tasks elsewhere.
 
     `workers` is the number of processes, by default one for each CPU. Does nothing, not even take
-    the lock, if there is nothing to do. A damaged input is quarantined, and the run goes on.
+    the lock, if there is nothing to do. A damaged input is quarantined, and the run goes on. If
+    another program commits to a table meanwhile, the run plans again.
     Raises ValueError for `workers` below 1, LockedError if another run works on the output folder,
     PipelineError, and OSError. The files in place stay right then, and the next run goes on.
     """
@@ -114,24 +127,49 @@ def run(
     progress = progress or _Silent()
     if _has_nothing_to_do(plan):
         return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
+    for _ in range(_ATTEMPTS):
+        try:
+            return _carried_out(plan, engine, workers, progress)
+        except CommitLostError:
+            plan = plan_of(plan.options)
+    raise PipelineError(
+        f"{plan.options.out}: other programs have committed to its tables {_ATTEMPTS} times"
+        " during this run: run it again later"
+    )
+
+
+def _carried_out(
+    plan: Plan, engine: Engine | None, workers: int | None, progress: Progress
+) -> Made:
     out = Store(plan.options.out)
-    with Lock(out) as held:
-        if held.was_marked or read_manifest(out) != plan.manifest:
+    # On a store the commits to the tables keep runs apart.
+    with Lock(out) if out.is_local or not plan.kind.has_logs else NoLock() as held:
+        if held.was_marked or not _is_as_planned(out, plan):
             plan = plan_of(plan.options, is_marked=held.was_marked)
         for name in plan.leftovers:
             out.remove(name)
-        write_layout(out, plan.parts)
+        write_layout(out, plan.parts, plan.kind)
         runner = _Runner(out, plan, engine or local_engine(workers), progress, held.token)
-        made = runner.run(held.was_marked)
+        made = runner.run(held.was_marked or (plan.kind.has_logs and plan.is_marked))
         if engine is not None:  # a process that was lost may have left files
             _remove_leftovers(out)
+        manifest = runner.manifest()
+        if plan.kind.has_logs:
+            runner.commit(manifest)
         if not plan.options.is_gold_alone:
             write_inputs(out, made.plan.files)
-        manifest = runner.manifest()
-        runner.remove_unwanted(manifest)
+        if not plan.kind.has_logs:
+            runner.remove_unwanted(manifest)
         write_manifest(out, manifest)
         made.files = manifest.files
     return made
+
+
+def _is_as_planned(out: Store, plan: Plan) -> bool:
+    """Returns whether the manifest and the tables are still those that the plan was made for."""
+    logs = logs_of(out, plan.kind)
+    states = plan.states if logs is None else {each: logs.state(each) for each in plan.states}
+    return read_manifest(out) == plan.manifest and states == plan.states
 
 
 def local_engine(workers: int | None = None) -> Engine:
@@ -157,7 +195,7 @@ def _remove_leftovers(out: Store) -> None:
 def _has_nothing_to_do(plan: Plan) -> bool:
     if plan.copies or plan.tasks or plan.leftovers or plan.is_marked:
         return False
-    if plan.months or plan.is_news:
+    if plan.months or plan.is_news or any(changes_of_plan(plan, plan.manifest.files)):
         return False
     before = plan.manifest
     return plan.days == before.days and plan.names == before.names and bool(before.files)
@@ -167,7 +205,8 @@ class _Runner:
     def __init__(
         self, out: Store, plan: Plan, engine: Engine, progress: Progress, token: str
     ) -> None:
-        self._out, self._plan, self._engine = out, plan, engine
+        self._stored = dict(plan.stored)
+        self._out, self._plan, self._engine = Store(out.where, self._stored), plan, engine
         self._progress, self._token = progress, token
         self._known: dict[tuple[str, str], Input] = {}
         self._made = Made(plan)
@@ -183,6 +222,10 @@ class _Runner:
             # A task that failed may have left parts that are newer than the manifest.
             is_marked = was_marked or self._has_failed
             self._plan = plan_of(self._plan.options, self._known, is_marked)
+            if self._plan.kind.has_logs:  # what this run has made is found by its name
+                self._files.clear()
+                self._stored.clear()
+                self._stored.update(self._plan.stored)
         if self._plan.options.gold:
             self._make_gold()
         self._made.plan = self._plan
@@ -206,6 +249,14 @@ class _Runner:
         found = {name: each for name, each in files.items() if each is not None}
         made = {c: dict(d) for c, d in plan.days.items()}
         return Manifest(made, found, dict(plan.names), self._months)
+
+    def commit(self, manifest: Manifest) -> None:
+        """Brings the tables to the files of the manifest: those of silver first, then gold."""
+        logs = logs_of(self._out, self._plan.kind)
+        assert logs is not None
+        run = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{os.urandom(4).hex()}"
+        for change in changes_of_plan(self._plan, manifest.files):
+            logs.commit(change, change.properties(run))
 
     def remove_unwanted(self, manifest: Manifest) -> None:
         """Removes the parts that no manifest has, and this run or one that died has made.
@@ -241,7 +292,10 @@ class _Runner:
 
     def _make(self) -> bool:
         """Makes the tasks of the plan; returns whether an input was damaged."""
-        tasks = [replace(task, token=self._token) for task in self._plan.tasks]
+        tasks = [
+            replace(task, token=self._token, stored=self._stored_of(task))
+            for task in self._plan.tasks
+        ]
         self._made.unchanged = 0  # a round before this one ended by a damaged file
         if not tasks:
             return False
@@ -255,9 +309,10 @@ class _Runner:
                 self._quarantine(inputs[result.path], result.reason)
                 is_damaged = self._has_failed = True
                 continue
+            self._take(result)
             left = [name for name in result.unchanged if name not in self._files]
             again = list(self._made_before(left))
-            for file in (*result.made, *again):
+            for file in again:
                 self._files[file.name] = FileEntry(file.rows, file.bytes, file.sha256)
             self._made.made += [*result.made, *again]
             self._made.unchanged += len(left) - len(again)
@@ -265,6 +320,33 @@ class _Runner:
                 self._made.rows[what] = self._made.rows.get(what, 0) + rows
             self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
         return is_damaged
+
+    def _stored_of(self, task: AnyTask) -> dict[str, str] | None:
+        """Returns where a task finds the files that it may read, None if they have one name."""
+        if not self._plan.kind.has_logs:
+            return None
+        if isinstance(task, MonthTask):
+            names = list(task.digests)
+        else:
+            parts = self._plan.parts[task.cluster_id]
+            names = [
+                name
+                for period in task.periods
+                for name in files_of_period(task.cluster_id, period.name, parts)
+            ]
+        return {name: self._stored[name] for name in names if name in self._stored}
+
+    def _take(self, result: Result) -> None:
+        """Notes the files that a task has made, and those that an earlier run left there."""
+        for file in result.made:
+            if file.stored:
+                self._stored[file.name] = file.stored
+            entry = FileEntry(file.rows, file.bytes, file.sha256, file.stored)
+            self._files[file.name] = entry
+        self._stored.update(result.stored)
+        for name in result.stored:
+            self._files[name] = kept(self._out, name)
+        self._made.unchanged += len(result.stored)
 
     def _made_before(self, unchanged: Sequence[str]) -> Iterator[MadeFile]:
         """Yields the unchanged parts of a task that an attempt of this run made before it was lost.
@@ -285,7 +367,9 @@ class _Runner:
         """Makes the months of gold that differ from silver as it is now."""
         gold = None
         if not self._trusted:  # files may be newer than the manifest
-            names = [each.name for each in self._out.files(GOLD)]
+            names = [
+                name for name in files_in_place(self._out, self._stored) if name.startswith(GOLD)
+            ]
             gold = months_of_footers(self._out, names)
             self._months.update({c: dict(months) for c, months in gold.items()})
         tasks = self._plan.gold_after(self._digest, self._rows, gold)
@@ -293,13 +377,15 @@ class _Runner:
             self._run_gold(tasks)
 
     def _run_gold(self, months: Sequence[MonthTask]) -> None:
-        tasks = [replace(each, token=self._token, beside=len(months)) for each in months]
+        tasks = [
+            replace(each, token=self._token, beside=len(months), stored=self._stored_of(each))
+            for each in months
+        ]
         self._progress.begin("gold", len(tasks), sum(task.rows for task in tasks), 0)
         for result in self._engine(tasks):
             if isinstance(result, BadFileError):
                 raise result
-            for file in result.made:
-                self._files[file.name] = FileEntry(file.rows, file.bytes, file.sha256)
+            self._take(result)
             self._made.made += result.made
             self._months.setdefault(result.cluster_id, {}).update(result.months)
             self._progress.step(
@@ -325,6 +411,8 @@ class _Runner:
         before: Mapping[str, FileEntry] = self._plan.manifest.files
         if name in self._files:
             return self._files[name]
+        if name in self._stored and name in before and before[name].stored == self._stored[name]:
+            return before[name]  # nothing is replaced under a name of content
         is_new = name in self._made.copied or not self._trusted
         if name in before and not is_new:
             return before[name]

@@ -13,7 +13,7 @@ import os
 import re
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -73,12 +73,17 @@ class StoredFile(NamedTuple):
 class Store:
     """A folder, by its path or by a URI of `pyarrow.fs`. It need not exist.
 
+    `stored` are the names under which some files really lie, by those that callers use.
+
     Raises PipelineError for a path that is empty or not UTF-8, and for a URI that pyarrow does not
     know.
     """
 
-    def __init__(self, where: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, where: str | os.PathLike[str], stored: Mapping[str, str] | None = None
+    ) -> None:
         self.where = os.fspath(where)
+        self._stored = {} if stored is None else stored
         if not self.where:
             raise PipelineError("the name of a folder is empty")
         if not is_text(self.where):
@@ -91,8 +96,12 @@ class Store:
                 self._store = None
         self._root = self._root.rstrip("/") or "/"
 
-    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
-        return Store, (self.where,)
+    def __reduce__(self) -> tuple[type[Store], tuple[str, dict[str, str]]]:
+        return Store, (self.where, dict(self._stored))
+
+    def stored(self, name: str) -> str:
+        """Returns the name under which a file lies."""
+        return self._stored.get(name, name)
 
     @property
     def is_local(self) -> bool:
@@ -101,17 +110,23 @@ class Store:
 
     def path(self, name: str = "") -> str:
         """Returns the path of a file of the store, as the file system has it."""
-        return f"{self._root}/{name}" if name else self._root
+        return f"{self._root}/{self.stored(name)}" if name else self._root
 
     def shown(self, name: str) -> str:
         """Returns what a user calls that file: its path, or its URI."""
-        return f"{self.where.rstrip('/')}/{name}"
+        return f"{self.where.rstrip('/')}/{self.stored(name)}"
 
     def exists(self) -> bool:
         """Returns whether the folder is there; an object store has it if a file lies in it."""
         if self._store is None:
             return os.path.isdir(self._root)
         return bool(self._info(self._root).type == fs.FileType.Directory)
+
+    def has(self, name: str) -> bool:
+        """Returns whether a file is there."""
+        if self._store is None:
+            return os.path.isfile(self.path(name))
+        return bool(self._info(self.path(name)).type == fs.FileType.File)
 
     def files(self, below: str = "") -> Iterator[StoredFile]:
         """Yields all files below a folder of the store; leftovers of writers are among them.

@@ -8,6 +8,7 @@ it is. Days that have not changed are copied from the part that is there.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -21,7 +22,7 @@ from rdmeta.errors import Error
 from rdmeta.pipeline import chains, elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
-from rdmeta.pipeline.layout import state_file, table_file
+from rdmeta.pipeline.layout import state_file, stored_name, table_file
 from rdmeta.pipeline.reading import batches, of_time
 from rdmeta.pipeline.store import Store, sha256_of
 from rdmeta.pipeline.tables import (
@@ -94,7 +95,7 @@ class _Memory:
 class _Maker:
     def __init__(self, task: Task, result: Result, states: _States | None = None) -> None:
         self._task, self._result = task, result
-        self._out = Store(task.out)
+        self._out = Store(task.out, task.stored)
         self._states = self._out if states is None else states
 
     def make(self, period: Period) -> None:
@@ -112,6 +113,8 @@ class _Maker:
         }
         footer = json.dumps({**self._footer(period), "days": days}, sort_keys=True)
         stale = {table: name for table, name in names.items() if found[table] != footer}
+        targets = self._targets(stale, footer)
+        stale = {table: name for table, name in stale.items() if table in targets}
         self._result.unchanged += [name for table, name in names.items() if table not in stale]
         if not stale:
             return
@@ -120,8 +123,8 @@ class _Maker:
             kept = set()
         with contextlib.ExitStack() as stack:
             writers = {}
-            for table, name in stale.items():
-                writers[table] = TableWriter(self._out, name, table, footer)
+            for table in stale:
+                writers[table] = TableWriter(self._out, targets[table], table, footer)
                 stack.callback(writers[table].drop)
             for is_copied, group in groupby(period.days, lambda d: d.is_kept or d.day in kept):
                 if is_copied:
@@ -131,7 +134,21 @@ class _Maker:
                     for table, rows in _DayMaker(self, day).rows():
                         if table in writers:
                             writers[table].write(day.day, rows)
-            self._commit(writers)
+            self._commit(writers, stale)
+
+    def _targets(self, stale: Mapping[str, str], footer: str) -> dict[str, str]:
+        """Returns the names that parts get. A file of content that lies there needs no other."""
+        if self._task.stored is None:
+            return dict(stale)
+        digest = hashlib.sha256(footer.encode()).hexdigest()
+        found = {}
+        for table, name in stale.items():
+            target = stored_name(name, digest)
+            if made_from(self._out, target) == footer:
+                self._result.stored[name] = target
+            else:
+                found[table] = target
+        return found
 
     def state_at(self, stretch: Stretch, begin_us: int) -> bytes | None:
         """Returns the state of a stretch at the midnight where it begins.
@@ -270,7 +287,7 @@ class _Maker:
                     f" {days[0]} is gone: restore it, or name a new folder"
                 ) from error
 
-    def _commit(self, writers: Mapping[str, TableWriter]) -> None:
+    def _commit(self, writers: Mapping[str, TableWriter], names: Mapping[str, str]) -> None:
         sizes = {table: writer.close() for table, writer in writers.items()}
         digests = {}
         for table, writer in writers.items():
@@ -280,8 +297,9 @@ class _Maker:
             raise LockedError(f"{self._out.where}: another run has taken it over")
         commit([writer.draft for writer in writers.values()])
         for table, writer in writers.items():
+            stored = "" if writer.name == names[table] else writer.name
             self._result.made.append(
-                MadeFile(writer.name, writer.rows, sizes[table], digests[table])
+                MadeFile(names[table], writer.rows, sizes[table], digests[table], stored)
             )
 
     def _state_name(self, stretch: Stretch, number: int) -> str:

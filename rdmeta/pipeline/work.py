@@ -29,7 +29,8 @@ class Task:
     """The periods that one process makes in order, and the part of the topics that it takes.
 
     `out` is the output folder. `token` is that of the run that holds its lock. `digests` are the
-    SHA-256 of the parts of months by name, as the manifest has them.
+    SHA-256 of the parts of months by name, as the manifest has them. `stored` says where parts lie
+    now; it is None in a folder whose files have one name.
     """
 
     out: str
@@ -40,6 +41,7 @@ class Task:
     reason: str
     token: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
+    stored: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -79,6 +81,7 @@ class MonthTask:
     `periods` are the month's periods of silver, `earlier` are those before them, and `later` those
     after them. `digests` are the SHA-256 of the parts of these. `aside` are the days and
     states of inputs that were set aside. `rows` counts the month's intervals of partitions.
+    `stored` is as in Task.
     """
 
     out: str
@@ -95,6 +98,7 @@ class MonthTask:
     reason: str
     token: str = ""
     beside: int = 1
+    stored: Mapping[str, str] | None = None
 
     @property
     def name(self) -> str:
@@ -126,19 +130,21 @@ class MadeMonth:
 
 @dataclass(frozen=True)
 class MadeFile:
-    """A table's part as it lies in the output folder."""
+    """A table's part as it lies in the output folder, under the name `stored` if it has two."""
 
     name: str
     rows: int
     bytes: int
     sha256: str
+    stored: str = ""
 
 
 @dataclass
 class Result:
     """The result of a task; `rows` counts change records by what the fold did with them.
 
-    `months` are the months of gold that it has made, by name.
+    `months` are the months of gold that it has made, by name. `stored` are the names of content of
+    unchanged files that lay there and that no table had.
     """
 
     cluster_id: str
@@ -146,6 +152,7 @@ class Result:
     unchanged: list[str] = field(default_factory=list)
     rows: dict[str, int] = field(default_factory=dict)
     months: dict[str, MadeMonth] = field(default_factory=dict)
+    stored: dict[str, str] = field(default_factory=dict)
 
 
 def tables_of(bucket: int) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Spark sessions, and plans of rdmeta.pipeline on their executors."""
+"""Spark sessions, tables and measures as DataFrames, and plans of rdmeta.pipeline on executors."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rdmeta.spark.spark_session import NoJavaError, NoSparkError, build_session, find_java
@@ -10,18 +11,36 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rdmeta.pipeline import Made, Plan, Progress
+    from rdmeta.spark.gold_frames import measures
+    from rdmeta.spark.silver_frames import tables
     from rdmeta.spark.source import DefaultSource as DataSource
     from rdmeta.spark.source import read
 
-__all__ = ["DataSource", "NoJavaError", "NoSparkError", "build_session", "find_java", "read", "run"]
+__all__ = [
+    "DataSource",
+    "NoJavaError",
+    "NoSparkError",
+    "build_session",
+    "find_java",
+    "measures",
+    "read",
+    "run",
+    "tables",
+]
+
+# They need pyspark, and a program that plans without Spark may not have it.
+_LATER = {
+    "DataSource": ("source", "DefaultSource"),
+    "measures": ("gold_frames", "measures"),
+    "read": ("source", "read"),
+    "tables": ("silver_frames", "tables"),
+}
 
 
 def __getattr__(name: str) -> object:
-    # They need pyspark, and a program that plans without Spark may not have it.
-    if name in ("DataSource", "read"):
-        from rdmeta.spark import source
-
-        return source.read if name == "read" else source.DefaultSource
+    if name in _LATER:
+        module, there = _LATER[name]
+        return getattr(import_module(f"rdmeta.spark.{module}"), there)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -56,7 +56,7 @@ def shipped(packs: Sequence[bytes], folder: str) -> Callable[[Batches], Iterator
         except ImportError as error:
             problem = f"cannot import rdmeta: {error}"
         if problem is not None:
-            advice = f"install rdmeta[arrow]=={version} for its Python"
+            advice = f"install rdmeta[pipeline]=={version} for its Python"
             yield row(None, f"executor {socket.gethostname()} {problem}; {advice}")
             return
         for batch in batches:

@@ -36,7 +36,7 @@ def test_the_file_is_in_the_home_directory_by_default(
 def test_sections_have_the_clients_keys_and_values_are_taken_as_they_are(file: Path) -> None:
     file.write_text(
         "; a comment\n[a.b]\n# another\nbootstrap.servers = x:1,y:2\n"
-        "sasl.password = 50%(x)s = ;#%\nsasl.username:\n",
+        "sasl.password = 50%(x)s = ;#%\nsasl.username:\n"
     )
     with pytest.raises(BadInputError, match="line 6: expected key = value"):
         named("a.b")

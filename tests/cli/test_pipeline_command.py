@@ -222,9 +222,18 @@ os.cpu_count = lambda: 2
 """
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("program", ["", _TWO_PROCESSES], ids=["alone", "two processes"])
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+@pytest.mark.parametrize(
+    ("program", "number", "code"),
+    [
+        pytest.param(program, number, code, marks=getattr(pytest.mark, mark))
+        for program, number, code, mark in (
+            (_TWO_PROCESSES, signal.SIGINT, 130, "proof"),
+            (_TWO_PROCESSES, signal.SIGTERM, -15, "slow"),
+            ("", signal.SIGINT, 130, "slow"),
+            ("", signal.SIGTERM, -15, "slow"),
+        )
+    ],
+)
 def test_a_signal_ends_a_run_without_a_word_and_the_next_one_goes_on(
     number: int, code: int, program: str, source: Path, tmp_path: Path
 ) -> None:
@@ -289,14 +298,19 @@ REGION = f"{AMAZON}region=eu-west-1&"
 @pytest.mark.parametrize(
     ("action", "store", "number", "code"),
     [
-        ("all", GOOGLE, None, 2),
         ("all", AMAZON, None, 2),
-        ("all", REGION, None, 2),
-        ("check", AMAZON, None, 2),
-        ("all", GOOGLE, signal.SIGINT, 130),
         ("all", REGION, signal.SIGTERM, -15),
-        ("check", GOOGLE, signal.SIGTERM, -15),
         ("check", AMAZON, signal.SIGINT, 130),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in (
+                ("all", GOOGLE, None, 2),
+                ("all", REGION, None, 2),
+                ("check", AMAZON, None, 2),
+                ("all", GOOGLE, signal.SIGINT, 130),
+                ("check", GOOGLE, signal.SIGTERM, -15),
+            )
+        ),
     ],
 )
 def test_a_store_without_an_answer_ends_a_run_and_so_does_a_signal(
@@ -353,12 +367,20 @@ def test_no_java_is_started_when_nothing_is_new(source: Path, tmp_path: Path) ->
 HERE = "rdmeta: the tasks run in processes of this machine, as "
 
 
+def test_the_page_names_spark_first_and_what_each_engine_needs() -> None:
+    lines = Path("docs/pipeline.md").read_text().splitlines()
+    first = next(line for line in lines if line.startswith("    rdmeta pipeline"))
+    assert "--engine spark " in first
+    local = next(line for line in lines if "`--engine local`" in line)
+    assert "the extra `pipeline`" in local
+
+
 def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path) -> None:
     env, started = counted_java(tmp_path / "java")
     words = ("pipeline", "all", str(source), str(tmp_path / "out"))
     done = commands.run(*words, "--json", env=env)
     assert commands.checked_json(done.out)["engine"] == "local"
-    assert done.err == f"{HERE}the plan has 26 rows (--engine chooses)\n"
+    assert done.err == f"{HERE}the plan has 26 rows (--engine chooses another)\n"
     assert commands.run(*words, "-q", env=env).err == ""
     assert not started.exists()
 
@@ -367,7 +389,12 @@ def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path
     ("more", "env", "cause"),
     [
         (("--master", "sc://127.0.0.1:1"), {}, "--master names one"),
-        ((), {"SPARK_REMOTE": "sc://127.0.0.1:1"}, "SPARK_REMOTE names one"),
+        pytest.param(
+            (),
+            {"SPARK_REMOTE": "sc://127.0.0.1:1"},
+            "SPARK_REMOTE names one",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_master_chooses_spark(
@@ -376,7 +403,7 @@ def test_a_master_chooses_spark(
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), *more)
     done = commands.run(*words, "--dry-run", "--json", env=env)
     assert commands.checked_json(done.out)["engine"] == "spark"
-    assert done.err == f"rdmeta: the tasks run on Spark, as {cause} (--engine chooses)\n"
+    assert done.err == f"rdmeta: the tasks run on Spark, as {cause} (--engine chooses another)\n"
     done = commands.run(*words, "-q", env=env)
     assert "sc://127.0.0.1:1: no Spark Connect server answers: " in done.err
     done = commands.run(*words[:4], "--engine", "local", env=env)
@@ -393,7 +420,9 @@ def test_many_rows_choose_spark_where_it_can_start(
     words = ("pipeline", "all", str(source), str(tmp_path / "out"), "--json")
     done = commands.run(*words, "--dry-run", env=env)
     assert commands.checked_json(done.out)["engine"] == "spark"
-    assert "the tasks run on Spark, as the plan has 26 rows (--engine chooses)\n" in done.err
+    assert (
+        "the tasks run on Spark, as the plan has 26 rows (--engine chooses another)\n" in done.err
+    )
     bare = f"import sys; sys.modules['pyspark'] = None; {few}"
     done = commands.run_process(*words, "--dry-run", env=env, program=bare)
     assert commands.checked_json(done.out)["engine"] == "local"
@@ -436,3 +465,18 @@ def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
     assert done.err.endswith("pip install -e '.[spark]', or give --engine local\n")
     copies = commands.run_process("pipeline", "bronze", *words[2:4], program=program)
     assert (copies.code, copies.err) == (0, "")
+
+
+def test_vacuum_prints_what_it_removes(tmp_path: Path) -> None:
+    pytest.importorskip("deltalake", reason="the extra delta is not installed")
+    out = tmp_path / "out"
+    for day in (1, 2):
+        cluster_day(tmp_path / "history", "one", day)
+        words = ("silver", tmp_path / "history", out, "--engine", "local", "--tables", "delta")
+        pipeline(*words, "-q")
+    would = json("vacuum", out, "--older-than", "0h", "--dry-run")
+    assert (would["dry_run"], len(would["removed"])) == (True, 7)
+    done = pipeline("vacuum", out, "--older-than", "0h")
+    assert done.out.splitlines() == ["removed", *would["removed"]]
+    assert not any((out / name).exists() for name in would["removed"])
+    assert json("check", out)["faults"] == []

@@ -117,12 +117,7 @@ def test_only_topics_that_are_named_are_published(
 
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [
-        (["/^o|ks$/"], 2),
-        (["/rd/"], 1),
-        (["/(?i)^ORD/"], 1),
-        (["/x/", "clicks"], 1),
-    ],
+    [(["/^o|ks$/"], 2), (["/rd/"], 1), (["/(?i)^ORD/"], 1), (["/x/", "clicks"], 1)],
 )
 def test_a_regular_expression_matches_anywhere_in_a_name(
     cluster: rdmeta.EmbeddedCluster, given: list[str], expected: int
@@ -233,9 +228,7 @@ def test_a_first_answer_that_comes_at_once_is_not_missed(
     assert commands.run(*words(cluster, path, *more)) == (0, f"READY {path}\n", "")
 
 
-def test_an_answer_about_brokers_alone_is_no_first_answer(
-    cluster: rdmeta.EmbeddedCluster,
-) -> None:
+def test_an_answer_about_brokers_alone_is_no_first_answer(cluster: rdmeta.EmbeddedCluster) -> None:
     """The state would have no topic, and READY would come too early."""
     client = rdmeta.Client({"bootstrap.servers": cluster.bootstrap})
     answered = publish._first_answer(client)

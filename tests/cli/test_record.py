@@ -581,8 +581,7 @@ def deny(brokers: Brokers, *topics: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("denied", "answer", "known"),
-    [(("secret",), "known", 1), (("orders", "secret"), "denied", 0)],
+    ("denied", "answer", "known"), [(("secret",), "known", 1), (("orders", "secret"), "denied", 0)]
 )
 def test_a_min_isr_that_is_denied_is_unknown_and_said_once(
     brokers: Brokers, directory: Path, denied: tuple[str, ...], answer: str, known: int

@@ -372,9 +372,7 @@ def test_a_cluster_is_named_in_lines_and_in_json(
 
 
 @pytest.mark.slow
-def test_a_terminal_shows_what_is_missing_behind_a_spinner(
-    cluster: rdmeta.EmbeddedCluster,
-) -> None:
+def test_a_terminal_shows_what_is_missing_behind_a_spinner(cluster: rdmeta.EmbeddedCluster) -> None:
     words = ["wait", "-b", cluster.bootstrap, "-t", "NOPE", "--timeout", "60"]
     with commands.Terminal(*words) as terminal:
         terminal.wait_for("/ waiting: topic NOPE does not exist")

@@ -132,8 +132,7 @@ def test_csv_has_the_old_and_the_new_value_apart(brokers: Brokers) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
-    [["-t", "orders"], ["-t", "/rd/"], ["-t", "/^x/", "-t", "orders"]],
+    "words", [["-t", "orders"], ["-t", "/rd/"], ["-t", "/^x/", "-t", "orders"]]
 )
 def test_only_the_wanted_topics_are_shown(brokers: Brokers, words: list[str]) -> None:
     def change(running: Running) -> None:

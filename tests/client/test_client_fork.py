@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
 import threading
-import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import processes
 import pytest
 from broker import METADATA, Brokers
 from certificates import Authority
@@ -27,24 +27,7 @@ from rdmeta.errors import ForkedError
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")
 
 
-def in_a_child(act: Callable[[], object]) -> None:
-    """Calls `act` in the child of a fork; it must end in time and without an exception."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the tests fork while threads run
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(60)
-            act()
-            gc.collect()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+in_a_child = partial(processes.in_a_child, collects=True)
 
 
 def the_driver(client: Any) -> drivers.Driver:

@@ -121,8 +121,7 @@ def test_damaged_frames_are_reported_and_the_client_recovers(make: Maker) -> Non
             brokers.truth.lead(name, 0, rng.randint(1, 3))
         # Five answers and 5 s set back an epoch of a damaged answer that the cache believed.
         until(
-            lambda: known_of(client, names) == truth_of(brokers),
-            "the cache knows the truth again",
+            lambda: known_of(client, names) == truth_of(brokers), "the cache knows the truth again"
         )
         assert threading.active_count() <= threads
         until(

@@ -13,13 +13,7 @@ from pathlib import Path
 
 import commands
 import pytest
-from broker import (
-    DESCRIBE_CLUSTER,
-    DESCRIBE_CONFIGS,
-    DESCRIBE_QUORUM,
-    Brokers,
-    Fault,
-)
+from broker import DESCRIBE_CLUSTER, DESCRIBE_CONFIGS, DESCRIBE_QUORUM, Brokers, Fault
 from frames import B, P, T
 from kafka.protocol.admin import DescribeConfigsResponse
 from kafka.protocol.admin.cluster import DescribeClusterResponse, DescribeQuorumResponse

@@ -40,8 +40,7 @@ def on_three_links(d: Driver) -> list[int]:
 def test_one_attempt_is_made_and_one_more_whenever_the_newest_is_silent_for_1_s() -> None:
     d = Driver(bootstrap=FIVE)
     times: list[float] = []
-    for _ in range(900):
-        d.wait(0.01)
+    for _ in d.ticks(9):
         while len(times) < len(d.connects):
             times.append(round(d.now - 1000, 1))
     assert times == [0, 1, 2, 3, 4]
@@ -179,8 +178,7 @@ def test_brokers_that_cannot_be_reached_leave_the_bootstrap_server_in_use() -> N
     d = Driver(bootstrap=[Address("balancer", 9092)])
     d.start()
     d.policy.refresh(d.now)
-    for _ in range(1000):
-        d.wait(0.1)
+    for _ in d.ticks(100, 0.1):
         for link in d.connecting():
             d.fail(link.link)
         for send in list(d.open.values()):
@@ -543,8 +541,7 @@ def test_hedges_follow_after_twice_the_time_each_up_to_10_s() -> None:
     d.start(topic("orders"))
     d.policy.refresh(d.now)
     times: list[float] = []
-    for _ in range(4500):
-        d.wait(0.01)
+    for _ in d.ticks(45):
         for link in d.connecting():
             d.connect(link.link)
         while len(times) < len(d.sends) - 1:

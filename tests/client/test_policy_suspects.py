@@ -38,8 +38,7 @@ def test_the_broker_of_a_broken_connection_is_suspect_and_its_topics_are_asked_f
     known = dict(zip(names, lead(names), strict=True))
     answer_all(d, known)
     before = len(d.sends)
-    for _ in range(500):
-        d.wait(0.01)
+    for _ in d.ticks(5):
         answer_all(d, known)
     times = [d.sent_at[s.number] for s in d.sends[before:] if s.reason == "suspect"]
     assert 45 <= len(times) <= 76
@@ -72,8 +71,7 @@ def test_100_topics_of_a_suspect_are_asked_for_in_turn() -> None:
     known = dict(zip(names, lead(names), strict=True))
     answer_all(d, known)
     asked: set[str] = set()
-    for _ in range(400):
-        d.wait(0.01)
+    for _ in d.ticks(4):
         for send in answer_all(d, known):
             if send.reason == "suspect":
                 assert len(names_of(send)) == 100
@@ -103,8 +101,7 @@ def test_a_suspect_is_probed_by_connecting_within_its_backoff() -> None:
     d, _ = broken(["orders"])
     known = {"orders": topic("orders")}
     start, before = d.now, len(d.connects)
-    for _ in range(2000):
-        d.wait(0.01)
+    for _ in d.ticks(20):
         answer_all(d, known)
         for link in d.connecting():
             d.fail(link.link)
@@ -126,8 +123,7 @@ def test_two_suspects_are_probed_at_a_time() -> None:
         d.fail()
     assert sorted(d.policy.stats()["suspects"]) == [2, 3, 4, 5]
     before, most = len(d.connects), 0
-    for _ in range(1000):
-        d.wait(0.01)
+    for _ in d.ticks(10):
         answer_all(d, known)
         most = max(most, len(d.connecting()))
     assert (most, len(d.connects) - before) == (2, 2)
@@ -137,12 +133,10 @@ def test_a_probe_that_fails_is_no_new_reason() -> None:
     d, _ = broken(["orders"])
     known = {"orders": topic("orders")}
     answer_all(d, known)
-    for _ in range(300):
-        d.wait(0.01)
+    for _ in d.ticks(3):
         answer_all(d, known)
     full = [send for send in d.sends if send.kind is RequestKind.FULL]
-    for _ in range(1000):
-        d.wait(0.01)
+    for _ in d.ticks(10):
         answer_all(d, known)
         for link in d.connecting():
             d.fail(link.link)
@@ -159,8 +153,7 @@ def test_a_suspect_is_cleared_when_a_link_is_ready_for_requests() -> None:
 def test_a_suspect_that_comes_again_within_30_s_goes_on_where_its_schedule_was() -> None:
     d, _ = broken(["orders"])
     known = {"orders": topic("orders")}
-    for _ in range(2000):
-        d.wait(0.01)
+    for _ in d.ticks(20):
         answer_all(d, known)
     for expected in ("goes on", "begins anew"):
         while not [each for each in d.connecting() if each.node.host == "broker-1"]:
@@ -183,8 +176,7 @@ def test_a_suspect_without_progress_is_asked_about_every_10_s_after_30_s() -> No
     d, _ = broken(["orders"], refresh_interval=None)
     known = {"orders": topic("orders")}
     start = d.now
-    for _ in range(4000):
-        d.wait(0.02)
+    for _ in d.ticks(80, 0.02):
         answer_all(d, known)
         for link in d.connecting():
             d.fail(link.link)
@@ -199,8 +191,7 @@ def test_a_topic_that_becomes_needed_and_is_led_by_a_suspect_is_asked_for_too() 
     answer_all(d, known)
     d.policy.need(["new"], d.now)
     asked: set[str] = set()
-    for _ in range(300):
-        d.wait(0.01)
+    for _ in d.ticks(3):
         for send in answer_all(d, known):
             asked.update(names_of(send) if send.reason == "suspect" else [])
     assert asked == {"orders", "new"}

@@ -225,8 +225,7 @@ def test_each_answer_is_an_event_with_request_applied_cluster_and_node() -> None
 def test_an_error_of_a_topic_is_reported_once_until_the_topic_was_valid() -> None:
     d = Driver(topics=["orders"])
     d.start(T("orders", [], error=29))
-    for _ in range(500):
-        d.wait(0.1)
+    for _ in d.ticks(50, 0.1):
         for send in list(d.open.values()):
             d.answer(send, T("orders", [], error=29))
     events = [e for e in d.events() if isinstance(e, Problem)]

@@ -14,11 +14,13 @@ NO_LEADER = -1
 
 
 def play(d: Driver, seconds: float, *topics: T, step: float = 0.01) -> list[float]:
-    """Answers each request with these topics; returns when requests left, from the start on."""
+    """Answers each request with these topics; returns when requests left, from the start on.
+
+    Requests are answered at the next multiple of `step`.
+    """
     start = d.now
     first = len(d.sends)
-    while d.now < start + seconds:
-        d.wait(step)
+    for _ in d.ticks(seconds, step):
         for send in list(d.open.values()):
             d.answer(send, *topics)
     return [d.sent_at[send.number] - start for send in d.sends[first:]]

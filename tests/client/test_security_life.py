@@ -16,7 +16,7 @@ import pytest
 from broker import METADATA, Brokers, Fault
 from certificates import Authority
 from login_server import LoginServer
-from processes import environment
+from processes import environment, in_a_child
 from secured import Guard
 from shells import Maker
 from waiting import until
@@ -207,17 +207,11 @@ def test_the_child_of_a_fork_ends_its_tls_sockets_without_a_byte(
     client = make(brokers.bootstrap, PLAIN)
     client.refresh()
     assert any(is_of_broker(fd, brokers) for fd in os.listdir("/proc/self/fd"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the tests fork while threads run
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            sockets = [fd for fd in os.listdir("/proc/self/fd") if is_of_broker(fd, brokers)]
-            code = 0 if not sockets else 2
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    def has_no_socket() -> None:
+        assert not [fd for fd in os.listdir("/proc/self/fd") if is_of_broker(fd, brokers)]
+
+    in_a_child(has_no_socket)
     # A byte of the child would break the parent's record numbers.
     for _ in range(3):
         client.refresh()

@@ -255,11 +255,7 @@ def servers() -> Iterator[tuple[Brokers, TokenServer]]:
 
 
 def conf_of(name: str, server: TokenServer) -> dict[str, Any]:
-    conf = {
-        "security.protocol": "sasl_ssl",
-        "ssl.ca.pem": ours.pem,
-        **SCENARIOS[name].conf,
-    }
+    conf = {"security.protocol": "sasl_ssl", "ssl.ca.pem": ours.pem, **SCENARIOS[name].conf}
     return {key: server.url if value == "URL" else value for key, value in conf.items()}
 
 

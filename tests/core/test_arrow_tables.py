@@ -16,7 +16,6 @@ from typing import Any
 
 import duckdb
 import frames
-import polars as pl
 import pyarrow as pa
 import pytest
 from clocks import Clock
@@ -46,6 +45,8 @@ def by_pyarrow(table: Any) -> Rows:
 
 
 def by_polars(table: Any) -> Rows:
+    import polars as pl
+
     return pl.DataFrame(table).rows()
 
 
@@ -214,9 +215,7 @@ def test_many_rows_come_in_many_batches(read: Callable[..., Rows]) -> None:
     assert read(cache.to_arrow("partitions")) == partition_rows(cache.topics())
 
 
-def test_columns_have_the_documented_names_and_types(
-    cache: MetadataCache,
-) -> None:
+def test_columns_have_the_documented_names_and_types(cache: MetadataCache) -> None:
     ids = pa.list_(pa.int32())
     assert pa.schema(cache.to_arrow("partitions")) == pa.schema(
         [
@@ -423,7 +422,6 @@ def test_the_table_of_changes_equals_their_iteration(
 def test_changes_have_the_columns_of_history_that_records_have(cache: MetadataCache) -> None:
     table = cache.changes().to_arrow()
     members = pa.schema([field for field in CHANGE_SCHEMA if field.name in Change._fields])
-    assert members.names == CHANGE_SCHEMA.names[: len(members)]
     assert pa.schema(table) == members
     assert pa.table(table).schema == members
     assert tuple(members.names) == Change._fields

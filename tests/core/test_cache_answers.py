@@ -18,12 +18,7 @@ from hypothesis import strategies as st
 
 from rdmeta import cache as codes
 from rdmeta.cache import MetadataCache
-from rdmeta.errors import (
-    Error,
-    MalformedError,
-    NoBrokersError,
-    WrongClusterError,
-)
+from rdmeta.errors import Error, MalformedError, NoBrokersError, WrongClusterError
 from rdmeta.model import ALL, Advice, DueReason, Request
 
 ORDERS = T("orders", [P(0, 1, 7), P(1, -1, 8, (2, 3), (3,), (2,), error=5)])

@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import signal
 import threading
 import time
-import traceback
-import warnings
 from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
 from frames import P, T, response
+from processes import in_a_child
 
 from rdmeta import NOT_CACHED, MetadataCache, fetch
 from rdmeta.errors import ForkedError, TransportError
@@ -37,25 +35,6 @@ def answer(epoch: int) -> bytes:
 
 def apply_epoch(cache: MetadataCache, epoch: int) -> None:
     cache.apply(answer(epoch), 12)
-
-
-def in_a_child(act: Callable[[], object]) -> None:
-    """Calls `act` in the child of a fork; it must end in time and without an exception."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # the tests fork while threads run
-        child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(60)
-            act()
-            code = 7
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def read(cache: MetadataCache) -> None:
@@ -231,9 +210,7 @@ def test_waits_that_end_in_the_child_go_on_in_the_parent(cache: MetadataCache) -
     assert time.monotonic() - begun < 15  # the change ended the wait, not its timeout
 
 
-def test_a_fetch_in_the_child_raises_forked_whatever_the_server(
-    cache: MetadataCache,
-) -> None:
+def test_a_fetch_in_the_child_raises_forked_whatever_the_server(cache: MetadataCache) -> None:
     def act() -> None:
         for server in ("127.0.0.1:1", "a:b"):
             with pytest.raises(ForkedError, match=r"child of a fork.*make a new MetadataCache"):

@@ -95,9 +95,7 @@ def test_one_odd_name_among_many_changes_nothing(
     assert list(cache.leaders(names, [0] * 650)) == one_by_one(cache, names, [0] * 650)
 
 
-def test_a_wrong_name_or_number_is_refused_at_any_position(
-    cache: rdmeta.MetadataCache,
-) -> None:
+def test_a_wrong_name_or_number_is_refused_at_any_position(cache: rdmeta.MetadataCache) -> None:
     for place in (0, 600):
         names: list[object] = list(NAMES[:650])
         names[place] = b"topic-1"

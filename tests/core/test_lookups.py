@@ -15,12 +15,7 @@ from frames import B, P, T
 
 from rdmeta import ALL, DENIED, UNKNOWN_TOPIC, Image, Request, _core, attach
 from rdmeta._core import MetadataCache, Reading
-from rdmeta.errors import (
-    LeaderNotAvailableError,
-    NoSuchPartitionError,
-    NotCachedError,
-    StaleError,
-)
+from rdmeta.errors import LeaderNotAvailableError, NoSuchPartitionError, NotCachedError, StaleError
 from rdmeta.model import TopicPartition
 
 

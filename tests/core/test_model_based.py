@@ -448,12 +448,18 @@ def as_encoded(topic: T, version: int) -> T:
     )  # fmt: skip
 
 
+class MoreHistories(Histories):
+    """The same in more histories."""
+
+
 TestHistories = pytest.mark.proof(Histories.TestCase)
+TestMoreHistories = pytest.mark.slow(MoreHistories.TestCase)
 TestHistories.settings = settings(
-    max_examples=150,
+    max_examples=40,
     stateful_step_count=40,
     deadline=None,
     # Phase.explain is left out: it traces every line, which takes minutes for one failure.
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),
 )
+TestMoreHistories.settings = settings(TestHistories.settings, max_examples=150)

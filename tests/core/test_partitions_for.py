@@ -11,7 +11,6 @@ from typing import Any
 
 import frames
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
@@ -65,6 +64,8 @@ def test_a_column_of_any_layout_has_the_partitions_of_its_keys(
 
 @pytest.mark.parametrize("kind", STRINGS, ids=str)
 def test_a_string_is_the_key_of_its_utf8(kind: pa.DataType) -> None:
+    import polars as pl
+
     texts = ["21", "", None, "größe", "a-little-bit-longer-string"]
     wanted = one_by_one([text if text is None else text.encode() for text in texts], 7, "murmur2")
     assert list(rdmeta.partitions_for(pa.array(texts, kind), 7)) == wanted

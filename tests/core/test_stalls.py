@@ -12,6 +12,7 @@ import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -176,23 +177,36 @@ PREPARED: dict[str, Prepare] = {
 }
 
 
-@pytest.mark.parametrize("name", [*CALLS, *PREPARED])
-def test_a_call_that_waits_for_a_large_apply_lets_other_threads_run(
-    name: str, large: Large, tmp_path: Path
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param([*CALLS, *PREPARED], marks=pytest.mark.proof, id="all"),
+        *(pytest.param([name], marks=pytest.mark.slow, id=name) for name in (*CALLS, *PREPARED)),
+    ],
+)
+def test_calls_that_wait_for_a_large_apply_let_other_threads_run(
+    names: list[str], large: Large, tmp_path: Path
 ) -> None:
+    """All at once, each in a thread; one by one they say which of them does not."""
+
     def attempt() -> tuple[float, float]:
-        if name in PREPARED:
-            call = PREPARED[name](large.cache, tmp_path / "state")
-        else:
-            call = partial(CALLS[name], large.cache)
-        apply = large.apply()
-        time.sleep(0.01)  # it has the lock now
-        with ticking() as ticker:
-            call()
-            apply.join()
+        calls = [
+            PREPARED[name](large.cache, tmp_path / name)
+            if name in PREPARED
+            else partial(CALLS[name], large.cache)
+            for name in names
+        ]
+        with ThreadPoolExecutor(len(calls)) as pool:
+            apply = large.apply()
+            time.sleep(0.01)  # it has the lock now
+            with ticking() as ticker:
+                done = [pool.submit(call) for call in calls]
+                apply.join()
+                for each in done:
+                    each.result()
         return large.took, ticker.gap
 
-    tried(name, attempt)
+    tried(" and ".join(names), attempt)
 
 
 def wide() -> MetadataCache:

@@ -12,12 +12,7 @@ from clocks import Clock
 from frames import P, T
 from waiting import LONG, MOMENT, Wait, soon, two_topics
 
-from rdmeta import (
-    InvalidTopicError,
-    MetadataCache,
-    RequestTimedOutError,
-    TopicAuthorizationError,
-)
+from rdmeta import InvalidTopicError, MetadataCache, RequestTimedOutError, TopicAuthorizationError
 from rdmeta.core import waits
 
 

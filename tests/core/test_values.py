@@ -459,8 +459,7 @@ def test_a_clock_that_fails_fails_the_lookup() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
-    [None, ALL, ["orders"], ("orders",), [ORDERS_ID], (), Request(), Request(["orders"])],
+    "asked", [None, ALL, ["orders"], ("orders",), [ORDERS_ID], (), Request(), Request(["orders"])]
 )
 def test_asked_may_have_many_forms(asked: Any) -> None:
     cache = MetadataCache()

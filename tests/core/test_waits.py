@@ -18,9 +18,7 @@ from frames import P, T
 from waiting import LONG, MOMENT, soon, two_topics
 
 from rdmeta import ALL, MetadataCache
-from rdmeta.errors import (
-    ForkedError,
-)
+from rdmeta.errors import ForkedError
 
 
 @pytest.fixture

@@ -65,9 +65,7 @@ def test_a_min_isr_that_is_not_known_any_more_is_its_key_alone() -> None:
     assert columns.config("a", None, 7, None)["detail"] == "min.insync.replicas"
 
 
-def test_a_topic_that_came_again_counts_as_gone_and_its_partitions_do_not(
-    cache: FakeCache,
-) -> None:
+def test_a_topic_that_came_again_counts_as_gone_and_its_partitions_do_not(cache: FakeCache) -> None:
     seen = cache.version
     cache.add_topic("a", "C" * 22, [1])
     cache.remove_topic("b")

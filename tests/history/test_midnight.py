@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from fake_cache import FakeCache, FakeClock
+from fake_cache import FakeCache, FakeClock, Observed
 
 from rdmeta.history import Recorder, changes, read, recordings
 from rdmeta.history.schema import Footer
@@ -44,21 +44,18 @@ def seconds(when: datetime) -> float:
     return (when - MIDNIGHT).total_seconds()
 
 
-def test_the_first_observation_of_a_day_begins_a_recording_as_of_midnight(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
-    with Recorder(cache, tmp_path, clock=clock) as recorder:
+def test_the_first_observation_of_a_day_begins_a_recording_as_of_midnight(seen: Observed) -> None:
+    with seen.observed() as recorder:
+        seen.clock.pass_seconds(8)
+        seen.cache.set_leader("orders", 0, 2)
         recorder.observe()
-        clock.pass_seconds(8)
-        cache.set_leader("orders", 0, 2)
+        seen.clock.pass_seconds(5)
+        seen.cache.set_leader("orders", 0, 3)
         recorder.observe()
-        clock.pass_seconds(5)
-        cache.set_leader("orders", 0, 3)
-        recorder.observe()
-    old, new = recordings(tmp_path)
+    old, new = recordings(seen.path)
     assert [seconds(old.observed_from), seconds(old.observed_to)] == [-10, 0]
     assert [seconds(new.observed_from), seconds(new.observed_to)] == [0, 3]
-    rows = list(changes(tmp_path, session=new.session))
+    rows = list(changes(seen.path, session=new.session))
     assert [(row.kind, row.partition, seconds(row.observed_at)) for row in rows] == [
         ("observed_from", None, 0),
         ("broker_added", None, 0),
@@ -69,17 +66,16 @@ def test_the_first_observation_of_a_day_begins_a_recording_as_of_midnight(
         ("observed_to", None, 3),
     ]
     assert (rows[3].new_leader, rows[5].new_leader) == (2, 3)
-    assert [row.kind for row in changes(tmp_path, session=old.session)][-1] == "observed_to"
+    assert [row.kind for row in changes(seen.path, session=old.session)][-1] == "observed_to"
 
 
 def test_footers_say_which_recording_is_continued_and_that_midnight_ended_it(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
+    seen: Observed,
 ) -> None:
-    with Recorder(cache, tmp_path, clock=clock) as recorder:
+    with seen.observed() as recorder:
+        seen.clock.pass_seconds(15)
         recorder.observe()
-        clock.pass_seconds(15)
-        recorder.observe()
-    old, new = recordings(tmp_path)
+    old, new = recordings(seen.path)
     last, first = footer(old.files[-1].path), footer(new.files[0].path)
     assert (last.ended_by, first.continues) == ("midnight", old.session)
     assert (first.ended_by, last.continues) == (None, None)
@@ -90,51 +86,42 @@ def test_footers_say_which_recording_is_continued_and_that_midnight_ended_it(
     ]
 
 
-def test_a_change_that_is_seen_after_midnight_belongs_to_the_new_day(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_a_change_that_is_seen_after_midnight_belongs_to_the_new_day(seen: Observed) -> None:
     """The cache took the answer before midnight; only the observation says that it is whole."""
-    with Recorder(cache, tmp_path, clock=clock) as recorder:
+    with seen.observed() as recorder:
+        seen.clock.pass_seconds(9.5)
+        seen.cache.set_leader("orders", 0, 2)
+        seen.clock.pass_seconds(1)
         recorder.observe()
-        clock.pass_seconds(9.5)
-        cache.set_leader("orders", 0, 2)
-        clock.pass_seconds(1)
-        recorder.observe()
-    old, new = recordings(tmp_path)
-    (told,) = [row for row in changes(tmp_path) if row.kind == "leader_changed"]
+    old, new = recordings(seen.path)
+    (told,) = [row for row in changes(seen.path) if row.kind == "leader_changed"]
     assert (told.session, seconds(told.observed_at)) == (new.session, 0)
-    rows = read(tmp_path, session=new.session)
+    rows = read(seen.path, session=new.session)
     assert max(us for us in rows["unseen_us"].to_pylist() if us is not None) == 10_000_000
 
 
-def test_each_midnight_that_was_crossed_begins_a_recording(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
-    with Recorder(cache, tmp_path, clock=clock, max_gap=1e6) as recorder:
+def test_each_midnight_that_was_crossed_begins_a_recording(seen: Observed) -> None:
+    with seen.observed(max_gap=1e6) as recorder:
+        seen.clock.pass_seconds(2 * 86_400)
+        seen.cache.set_leader("orders", 0, 2)
         recorder.observe()
-        clock.pass_seconds(2 * 86_400)
-        cache.set_leader("orders", 0, 2)
-        recorder.observe()
-    found = recordings(tmp_path)
+    found = recordings(seen.path)
     day = 86_400
     spans = [(seconds(each.observed_from), seconds(each.observed_to)) for each in found]
     assert spans == [(-10, 0), (0, day), (day, 2 * day - 10)]
     firsts = [footer(each.files[0].path).continues for each in found]
     assert firsts == [None, found[0].session, found[1].session]
-    (told,) = [row for row in changes(tmp_path) if row.kind == "leader_changed"]
+    (told,) = [row for row in changes(seen.path) if row.kind == "leader_changed"]
     assert told.session == found[2].session
 
 
-def test_an_observation_exactly_at_midnight_belongs_to_the_new_day(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
-    with Recorder(cache, tmp_path, clock=clock) as recorder:
+def test_an_observation_exactly_at_midnight_belongs_to_the_new_day(seen: Observed) -> None:
+    with seen.observed() as recorder:
+        seen.clock.pass_seconds(10)
         recorder.observe()
-        clock.pass_seconds(10)
+        seen.clock.pass_seconds(10)
         recorder.observe()
-        clock.pass_seconds(10)
-        recorder.observe()
-    spans = [(seconds(r.observed_from), seconds(r.observed_to)) for r in recordings(tmp_path)]
+    spans = [(seconds(r.observed_from), seconds(r.observed_to)) for r in recordings(seen.path)]
     assert spans == [(-10, 0), (0, 10)]
 
 
@@ -150,10 +137,9 @@ def test_a_gap_over_midnight_is_a_gap(cache: FakeCache, clock: FakeClock, tmp_pa
 
 
 def test_days_that_no_file_can_take_are_written_later(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    seen: Observed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Recorder(cache, tmp_path, clock=clock) as recorder:
-        recorder.observe()
+    with seen.observed() as recorder:
 
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
@@ -161,16 +147,16 @@ def test_days_that_no_file_can_take_are_written_later(
         with monkeypatch.context() as patch:
             patch.setattr(os, "fsync", full)
             for leader in (2, 3, 1):
-                clock.pass_seconds(8)
-                cache.set_leader("orders", 0, leader)
+                seen.clock.pass_seconds(8)
+                seen.cache.set_leader("orders", 0, leader)
                 with contextlib.suppress(OSError):
                     recorder.observe()
         assert len(recorder.files) == 1
-        clock.pass_seconds(8)
+        seen.clock.pass_seconds(8)
         recorder.observe()
-    spans = [(seconds(r.observed_from), seconds(r.observed_to)) for r in recordings(tmp_path)]
+    spans = [(seconds(r.observed_from), seconds(r.observed_to)) for r in recordings(seen.path)]
     assert spans == [(-10, 0), (0, 22)]
-    told = [row for row in changes(tmp_path) if row.kind == "leader_changed"]
+    told = [row for row in changes(seen.path) if row.kind == "leader_changed"]
     assert [(row.new_leader, seconds(row.observed_at)) for row in told] == [
         (2, -2),
         (3, 6),
@@ -196,38 +182,36 @@ def states(rows: list[Change]) -> dict[tuple[str, int], tuple[object, ...]]:
     return state
 
 
-def test_any_day_alone_tells_every_state_of_it(
-    cache: FakeCache, clock: FakeClock, tmp_path: Path
-) -> None:
+def test_any_day_alone_tells_every_state_of_it(seen: Observed) -> None:
     seed = random.randrange(1 << 32)
     print(f"seed={seed}")
     chance = random.Random(seed)
     truth: dict[str, dict[tuple[str, int], tuple[object, ...]]] = {}
-    with Recorder(cache, tmp_path, clock=clock, max_gap=1e6, flush_every=7200) as recorder:
+    with seen.recorder(max_gap=1e6, flush_every=7200) as recorder:
         for _ in range(60):
-            clock.pass_seconds(chance.randrange(9000))
+            seen.clock.pass_seconds(chance.randrange(9000))
             for _ in range(chance.randrange(4)):
                 what = chance.choice(("lead", "isr", "come", "go"))
                 if what == "lead":
-                    cache.set_leader("orders", chance.randrange(2), chance.randrange(4))
+                    seen.cache.set_leader("orders", chance.randrange(2), chance.randrange(4))
                 elif what == "isr":
-                    cache.set_isr("orders", chance.randrange(2), (chance.randrange(4), 7))
+                    seen.cache.set_isr("orders", chance.randrange(2), (chance.randrange(4), 7))
                 elif what == "come":
-                    cache.add_topic("brief", None, [chance.randrange(4)])
-                elif any(topic.name == "brief" for topic in cache.topics()):
-                    cache.remove_topic("brief")
+                    seen.cache.add_topic("brief", None, [chance.randrange(4)])
+                elif any(topic.name == "brief" for topic in seen.cache.topics()):
+                    seen.cache.remove_topic("brief")
             recorder.observe()
             assert recorder.session is not None
             truth[recorder.session] = {
                 (p.topic, p.partition): (p.leader, p.isr)
-                for topic in cache.topics()
+                for topic in seen.cache.topics()
                 for p in topic.partitions
             }
-    days = recordings(tmp_path)
+    days = recordings(seen.path)
     assert len(days) > 2
     for day in days:
         assert day.observed_from.date() == (day.observed_to - timedelta.resolution).date()
-        alone = tmp_path / "alone"
+        alone = seen.path / "alone"
         shutil.copytree(day.files[0].path.parent, alone)
         assert states(list(changes(alone))) == truth[day.session]
         shutil.rmtree(alone)

@@ -107,9 +107,7 @@ def test_each_state_of_partitions_is_counted(make: Maker, brokers: Brokers, inne
     assert scraped(inner(client)).keys().isdisjoint(MIN_ISR)
     known = {"orders": 2, "gone": 3}
     found = scraped(
-        inner(client),
-        per_topic=["orders", "nope"],
-        min_isr={inner(client): known}.__getitem__,
+        inner(client), per_topic=["orders", "nope"], min_isr={inner(client): known}.__getitem__
     )
     assert [found[name] for name in MIN_ISR] == [{(): 2}, {(): 1}]
     for prefix, key in (("rdmeta_", ()), ("rdmeta_topic_", ("orders",))):

@@ -23,7 +23,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from types import TracebackType
 from typing import NamedTuple
 
 import frames
@@ -568,15 +567,10 @@ class Brokers:
             self.truth.brokers[broker.id] = B(broker.id, "127.0.0.1", broker.port, None)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for broker in self:
             broker.refuse()
-        self._loop.__exit__(kind, error, trace)
+        self._loop.__exit__()
 
 
 @contextmanager

@@ -17,7 +17,6 @@ import asyncio
 import struct
 import time
 from contextlib import suppress
-from types import TracebackType
 from typing import NamedTuple
 
 from listener import Listener, reset
@@ -127,12 +126,7 @@ class Proxy:
         self._loop.call(self._listener.start)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.cut()
 
     # -- the loop's side ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import frames
 import pytest
 from certificates import Authority, over_tls
 from peer import framed, listening, read_frame, read_requests
-from test_channel import METADATA_V1_ALL, answering, serve_handshake
+from test_stream_channel import METADATA_V1_ALL, answering, serve_handshake
 
 from rdmeta import MetadataCache, fetch
 from rdmeta.config import Config

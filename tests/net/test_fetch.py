@@ -221,9 +221,7 @@ def test_the_answering_broker_is_known_from_its_own_answer(cluster: EmbeddedClus
     assert cache.source("orders") == 2
 
 
-def test_an_extra_byte_from_the_mock_is_accepted_unless_forbidden(
-    cluster: EmbeddedCluster,
-) -> None:
+def test_an_extra_byte_from_the_mock_is_accepted_unless_forbidden(cluster: EmbeddedCluster) -> None:
     server = cluster.bootstrap.split(",")[0]
     with pytest.raises(MalformedError):
         fetch(MetadataCache(), server, tolerate_trailing=False)
@@ -265,11 +263,7 @@ def test_servers_are_raced_so_black_holes_and_deaf_ones_cost_a_quarter_of_a_seco
 
 
 def test_each_server_that_is_raced_in_vain_has_its_error() -> None:
-    with (
-        black_hole() as hole,
-        deaf() as silent,
-        pytest.raises(RequestTimedOutError) as caught,
-    ):
+    with black_hole() as hole, deaf() as silent, pytest.raises(RequestTimedOutError) as caught:
         fetch(MetadataCache(), f"{hole},{silent}", timeout=0.6)
     assert f"{hole}: the host did not accept a connection in time" in str(caught.value)
     assert f"{silent}: no answer" in str(caught.value)

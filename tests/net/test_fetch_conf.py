@@ -119,10 +119,7 @@ def test_the_largest_answer_is_the_configurations(brokers: Brokers) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "option"),
-    [
-        (Fault(silent=True), "socket.timeout.ms"),
-        (None, "socket.connection.setup.timeout.ms"),
-    ],
+    [(Fault(silent=True), "socket.timeout.ms"), (None, "socket.connection.setup.timeout.ms")],
 )
 def test_the_configurations_time_outs_end_a_wait_before_the_fetchs_own(
     brokers: Brokers, fault: Fault | None, option: str

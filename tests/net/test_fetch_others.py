@@ -123,9 +123,7 @@ def test_a_broker_that_was_asked_by_another_name_is_not_asked_again(brokers: Bro
     assert brokers.asked == [1, 2, 3]
 
 
-def test_a_broker_that_cannot_be_reached_does_not_lose_the_first_answer(
-    brokers: Brokers,
-) -> None:
+def test_a_broker_that_cannot_be_reached_does_not_lose_the_first_answer(brokers: Brokers) -> None:
     brokers.topics = {1: orders(1, 3)}
     brokers.listed = (*brokers.brokers[:1], B(2, "127.0.0.1", 1), B(3, "no-such-host.invalid", 9))
     cache = filled_cache()

@@ -113,8 +113,7 @@ def interrupted(*_: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error"),
-    [({"bootstrap": "a:b"}, ValueError), ({"timeout": -1}, ValueError)],
+    ("arguments", "error"), [({"bootstrap": "a:b"}, ValueError), ({"timeout": -1}, ValueError)]
 )
 def test_any_error_ends_the_hints(arguments: dict[str, Any], error: type[Exception]) -> None:
     cache = MetadataCache()

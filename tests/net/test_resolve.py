@@ -157,8 +157,7 @@ def test_one_family_leaves_out_the_other(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(
-    ("host", "family"),
-    [("127.0.0.1", V4), ("::1", V6), ("2001:db8::1", V6), ("fe80::1%lo", V6)],
+    ("host", "family"), [("127.0.0.1", V4), ("::1", V6), ("2001:db8::1", V6), ("fe80::1%lo", V6)]
 )
 def test_a_literal_address_needs_no_thread(stub: Stub, host: str, family: int) -> None:
     assert resolve(Resolver(), host) == (Endpoint(family, (host, 9092)),)

@@ -292,10 +292,7 @@ def test_a_callable_that_hangs_does_not_hold_up_the_exit() -> None:
     [
         (SaslSettings("PLAIN", "alice"), "the files and callables of the configuration"),
         (SaslSettings("OAUTHBEARER", oauth=OauthSettings(callback=lambda _: ())), "oauth_cb"),
-        (
-            SaslSettings("OAUTHBEARER", oauth=OIDC),
-            "sasl.oauthbearer.token.endpoint.url",
-        ),
+        (SaslSettings("OAUTHBEARER", oauth=OIDC), "sasl.oauthbearer.token.endpoint.url"),
     ],
 )
 def test_a_time_out_says_what_took_too_long(settings: SaslSettings, expected: str) -> None:

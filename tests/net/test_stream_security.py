@@ -24,12 +24,7 @@ from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.config.secret import Secret
 from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
-from rdmeta.errors import (
-    AuthenticationError,
-    ConfigError,
-    RequestTimedOutError,
-    TlsError,
-)
+from rdmeta.errors import AuthenticationError, ConfigError, RequestTimedOutError, TlsError
 from rdmeta.net.security import Security
 from rdmeta.net.stream import StreamConnection
 
@@ -94,9 +89,7 @@ def test_the_certificate_must_be_for_the_name_and_not_for_the_address(broker: Br
     asyncio.run(main())
 
 
-def test_the_next_address_is_tried_after_one_whose_certificate_is_refused(
-    brokers: Brokers,
-) -> None:
+def test_the_next_address_is_tried_after_one_whose_certificate_is_refused(brokers: Brokers) -> None:
     brokers[1].guard = Guard(context=theirs.server("name"))
 
     async def main() -> None:

@@ -258,9 +258,7 @@ def test_the_context_stays_while_nothing_changes(files: tuple[Path, TlsSettings]
     assert tls.context() is tls.context()
 
 
-def test_a_replaced_ca_counts_from_the_next_connection_on(
-    files: tuple[Path, TlsSettings],
-) -> None:
+def test_a_replaced_ca_counts_from_the_next_connection_on(files: tuple[Path, TlsSettings]) -> None:
     folder, settings = files
     tls = Tls(settings)
     first = tls.context()

@@ -249,10 +249,7 @@ def test_a_missing_client_certificate_names_the_options(version: ssl.TLSVersion)
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize(
     ("authority", "options", "alert"),
-    [
-        (theirs, {}, "unknown ca"),
-        (ours, {"not_after": LONG_AGO}, "certificate expired"),
-    ],
+    [(theirs, {}, "unknown ca"), (ours, {"not_after": LONG_AGO}, "certificate expired")],
 )
 def test_a_refused_client_certificate_says_which_and_why(
     version: ssl.TLSVersion, authority: Authority, options: dict[str, object], alert: str

@@ -7,10 +7,8 @@ from pathlib import Path
 from urllib.parse import quote
 from uuid import uuid4
 
-import boto3
 import pyarrow.fs
 import pytest
-from moto.server import ThreadedMotoServer
 from recorded import cluster_day, contents
 
 from rdmeta import pipeline
@@ -19,6 +17,8 @@ from rdmeta.pipeline.store import Store
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
+    from moto.server import ThreadedMotoServer
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -29,6 +29,8 @@ def endpoint() -> Iterator[str]:
 @pytest.fixture
 def bucket(endpoint: str) -> str:
     """Returns the name of a new bucket."""
+    import boto3
+
     name = f"bucket-{uuid4().hex}"
     keys = {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
     boto3.client("s3", endpoint_url=endpoint, region_name="us-east-1", **keys).create_bucket(

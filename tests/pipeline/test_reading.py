@@ -48,10 +48,7 @@ def swapped(table: pa.Table, name: str) -> pa.Table:
 FAULTS: dict[str, tuple[Callable[[pa.Table], pa.Table], str]] = {
     "no rows": (lambda t: t.slice(0, 0), "first row is not observed_from"),
     "no baseline": (lambda t: t.slice(1), "first row is not observed_from"),
-    "reversed rows": (
-        lambda t: t.take(pa.array([0, *range(len(t) - 1, 0, -1)])),
-        "runs backwards",
-    ),
+    "reversed rows": (lambda t: t.take(pa.array([0, *range(len(t) - 1, 0, -1)])), "runs backwards"),
     "versions in another order": (lambda t: swapped(t, "version"), "version runs backwards"),
     "times in another order": (lambda t: swapped(t, "observed_at"), "observed_at runs backwards"),
     "another cluster": (lambda t: one_other(t, "cluster_id"), "a row has another cluster_id"),

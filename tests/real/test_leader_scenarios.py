@@ -18,14 +18,7 @@ from real_kafka import RealKafka
 from scenario_run import ALONE, LED, Seen, beyond_budget
 from ways import WAYS, Way
 
-from rdmeta import (
-    Error,
-    MetadataCache,
-    NotCachedError,
-    StaleError,
-    UnknownTopicError,
-    Updated,
-)
+from rdmeta import Error, MetadataCache, NotCachedError, StaleError, UnknownTopicError, Updated
 from rdmeta.client.retry_schedule import ELECTION_S
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(900)]

@@ -12,12 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 from both_shells import KINDS, Shell
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-)
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from kafka_security import KEY_PASSWORD, MUTUAL, ONLY, SASL, SECURE, KafkaSecurity, principal_of
 from loop_thread import LoopThread

@@ -18,12 +18,7 @@ import pytest
 from both_shells import KINDS, Shell, both
 from certificates import Authority
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-)
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 from confluent_kafka.admin._scram import (

@@ -20,15 +20,7 @@ from bench import build
 from bench.peers import figures
 from bench.peers.figures import QUICK, RANDOM, PeerScale, known, planned
 from bench.peers.peers import PEERS, Java, Limits, Peer, PeerMissing, complaint, debian
-from bench.peers.run import (
-    PeerError,
-    RunState,
-    arguments,
-    main,
-    served,
-    work,
-    workload,
-)
+from bench.peers.run import PeerError, RunState, arguments, main, served, work, workload
 from bench.results import RESULTS
 
 KEYS = {"name", "unit", "value", "reference", "ratio", "goal", "ok", "run", "machine", "version"}
@@ -58,6 +50,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_quick_run_merges_its_rows_and_judges_no_goal(quick: Quick) -> None:
     assert MINE in quick.rows
@@ -71,6 +64,7 @@ def test_a_quick_run_merges_its_rows_and_judges_no_goal(quick: Quick) -> None:
         assert row["samples"] >= 1
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("peer", [peer.name for peer in PEERS])
 def test_every_peer_has_its_rows_or_a_reason(quick: Quick, peer: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 from declarations import declared
 
 ROOT = Path(__file__).resolve().parents[2]
+# The first one compiles the whole library.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]
 PROGRAM = r"""
 #include <rdmeta.h>
 #include <stdio.h>
@@ -52,13 +54,11 @@ def exported(library: Path) -> set[str]:
     return {row.split()[-1] for row in rows}
 
 
-@pytest.mark.timeout(180)
 def test_the_library_exports_the_public_headers_functions_and_nothing_else(prefix: Path) -> None:
     assert declared()
     assert exported(prefix / "lib/librdmeta.so") == declared()
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("static", [False, True], ids=["shared", "static"])
 def test_a_program_builds_with_pkg_config_and_runs(
     prefix: Path, tmp_path: Path, static: bool
@@ -76,7 +76,6 @@ def test_a_program_builds_with_pkg_config_and_runs(
     assert output == "version 0\n"
 
 
-@pytest.mark.timeout(180)
 def test_pkg_config_for_static_programs_has_none_of_our_own_linker_flags(prefix: Path) -> None:
     if shutil.which("pkg-config") is None:
         pytest.skip("pkg-config is not installed")
@@ -87,7 +86,6 @@ def test_pkg_config_for_static_programs_has_none_of_our_own_linker_flags(prefix:
     assert not [flag for flag in flags.split() if flag.startswith("-Wl")]
 
 
-@pytest.mark.timeout(180)
 def test_make_install_installs_all_that_a_program_needs(prefix: Path, tmp_path: Path) -> None:
     run("make", "install", f"DESTDIR={tmp_path}", "PREFIX=/opt/rdmeta")
     installed = tmp_path / "opt/rdmeta"

@@ -65,3 +65,14 @@ def test_a_link_to_a_missing_file_or_heading_is_found(tmp_path: Path) -> None:
         "[6](https://example.com/gone)\n"
     )
     assert broken(page) == ["gone.md", "#no-heading", "page.md#twice-2"]
+
+
+def test_files_that_the_internals_name_exist() -> None:
+    """Looks for each path in backticks; a module may stand without its suffix."""
+    gone = []
+    for page in (ROOT / "docs/internals").glob("*.md"):
+        if page.name != "renames.md":
+            for path in re.findall(r"`((?:rdmeta|csrc|tests|bench|tools)/[\w./-]+)`", prose(page)):
+                if not (ROOT / path).exists() and not list(ROOT.glob(f"{path}.*")):
+                    gone.append((page.name, path))
+    assert gone == []

@@ -120,9 +120,11 @@ def test_c_tests_with_threads_run_alone_after_the_others(tmp_path: Path) -> None
     assert (names[2:4], ran.returncode) == (["a_thread", "c_thread"], 0)
 
 
+LISTS = ("C_HEADERS", "C_PUBLIC", "C_SUPPORT", "C_TESTS", "C_BENCHES", "FUZZ_TARGETS")
+
+
 @pytest.mark.parametrize(
-    "files",
-    ["C_OWN", "C_HEADERS", "C_PUBLIC", "C_SUPPORT", "C_TESTS", "C_BENCHES", "FUZZ_TARGETS"],
+    "files", ["C_OWN", *(pytest.param(files, marks=pytest.mark.slow) for files in LISTS)]
 )
 def test_lint_fails_where_it_finds_no_files(files: str) -> None:
     command = ["make", "-n", "lint-c", f"{files}="]

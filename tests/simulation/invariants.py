@@ -589,8 +589,7 @@ class Invariants:
         difference = self.difference()
         if difference and self.world.now > settling.since + settling.bound + EPSILON:
             raise Violation(
-                "truth_is_reached",
-                f"{settling.bound:.3f} s after the faults ended: {difference}",
+                "truth_is_reached", f"{settling.bound:.3f} s after the faults ended: {difference}"
             )
         return not difference
 

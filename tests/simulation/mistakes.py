@@ -65,9 +65,7 @@ MISTAKES: dict[str, Mistake] = {
         "policy.py", "self._nodes.behind(link.server, now)", "pass"
     ),
     "a rebootstrap that keeps a connection": Mistake(
-        "connecting.py",
-        "return links",
-        "return links[1:]",
+        "connecting.py", "return links", "return links[1:]"
     ),
     "a wait that outlives close()": Mistake(
         "policy.py", "self._waiters.fail_all(_closed())", "pass"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -151,7 +152,8 @@ def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
         raise MemoryError
 
     def collected(session: object, packs: Sequence[bytes], tag: str) -> list[Any]:
-        found = [result for pack in packs for result in made(pack, "/")]
+        here = os.getcwd()  # threads do this beside each other
+        found = [result for pack in packs for result in made(pack, here)]
         return [SimpleNamespace(refusal=None, result=result) for result in found]
 
     monkeypatch.setattr(remote, "attempt", failing)

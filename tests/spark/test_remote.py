@@ -53,7 +53,7 @@ def test_an_executor_without_rdmeta_says_so() -> None:
     said = refusal("sys.modules['rdmeta'] = None")
     assert said.startswith("executor ")
     assert "cannot import rdmeta" in said
-    assert said.endswith(f"install rdmeta[arrow]=={__version__} for its Python")
+    assert said.endswith(f"install rdmeta[pipeline]=={__version__} for its Python")
 
 
 @pytest.mark.slow

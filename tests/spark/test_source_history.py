@@ -33,11 +33,7 @@ from rdmeta.spark.source.files import ReadError
 from rdmeta.spark.source.row_filter import RowFilter, chosen, times_of
 from rdmeta.spark.source.schemas import arrow_schema
 
-PARTS = {
-    "cluster-0": Parts("day", 1),
-    "cluster-1": Parts("day", 3),
-    "cluster-2": Parts("month", 2),
-}
+PARTS = {"cluster-0": Parts("day", 1), "cluster-1": Parts("day", 3), "cluster-2": Parts("month", 2)}
 PLAN = Plan(
     clusters=3, days=3, changes=150, gaps=1, recorders=2, every=300, file_every=40_000, deleted=(1,)
 )

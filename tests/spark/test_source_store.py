@@ -8,11 +8,9 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-import boto3
 import pyarrow.fs
 import pytest
 from history_files import record
-from moto.server import ThreadedMotoServer
 from recorded import cluster_day
 from source_reads import read, sorted_rows
 from stream_plans import Stream
@@ -27,6 +25,9 @@ from rdmeta.spark.source.folder_feed import DataLossError
 @pytest.fixture
 def uri(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Serves an object store; returns the URI of a new bucket, without credentials."""
+    import boto3
+    from moto.server import ThreadedMotoServer
+
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "k")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s")
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

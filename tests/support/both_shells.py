@@ -19,7 +19,6 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from types import TracebackType
 from typing import Any, TypeVar
 
 from loop_thread import LoopThread
@@ -63,12 +62,7 @@ class Shell:
             self.call("start")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._stack:
             if _log.isEnabledFor(logging.DEBUG):
                 self._log_state()

@@ -7,14 +7,16 @@ says what differed. `truth` keeps the state of every partition after each versio
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from rdmeta._change_table import WHOLE_KINDS
 from rdmeta.errors import UnknownTopicError
-from rdmeta.history import CHANGE_SCHEMA
+from rdmeta.history import CHANGE_SCHEMA, Recorder
 from rdmeta.model import Broker, Change, Partition, Topic
 
 START = datetime(2025, 6, 1, 12, 0, tzinfo=timezone.utc)
@@ -307,3 +309,21 @@ class FakeCache:
                 tuple(sorted(p.isr)),
             )
         return now
+
+
+class Observed(NamedTuple):
+    """A cache, its clock, and the folder into which its changes are recorded."""
+
+    cache: FakeCache
+    clock: FakeClock
+    path: Path
+
+    def recorder(self, **options: Any) -> Recorder:
+        return Recorder(self.cache, self.path, clock=self.clock, **options)
+
+    @contextmanager
+    def observed(self, **options: Any) -> Iterator[Recorder]:
+        """Yields a recorder that has looked once."""
+        with self.recorder(**options) as recorder:
+            recorder.observe()
+            yield recorder

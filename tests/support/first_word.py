@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection
-from types import TracebackType
 from typing import NamedTuple
 
 from processes import environment
@@ -58,12 +57,7 @@ class FirstWord:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()  # the process ends
         self._process.wait(30)

@@ -11,6 +11,8 @@ that no action uses a closed link.
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from math import ceil
 from typing import Any
 
 import frames
@@ -103,6 +105,17 @@ class Driver:
             self.poll()
         self.now = end
         self.poll()
+
+    def ticks(self, seconds: float, step: float = 0.01) -> Iterator[None]:
+        """Lets time pass in steps, without those in which the policy has nothing to do."""
+        end = self.now + seconds
+        while self.now < end - 1e-9:
+            before = len(self.connects)
+            self.poll()
+            is_idle = not self.open and len(self.connects) == before
+            until = min(self.at, end) if is_idle else self.now
+            self.wait(step * max(1, ceil((until - self.now) / step - 1e-6)))
+            yield
 
     # ---- links ----
 

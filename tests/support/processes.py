@@ -1,8 +1,13 @@
-"""The environment of Python processes that tests start, and the executor of one of Spark's."""
+"""Processes that tests start: their environment, children of a fork, executors of Spark's."""
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
+import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 _TESTS = Path(__file__).resolve().parents[1]
@@ -12,6 +17,27 @@ def environment() -> dict[str, str]:
     """Returns an environment in which a process imports this tree and the tests' modules."""
     folders = [_TESTS.parent, _TESTS / "support", _TESTS / "net"]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+
+
+def in_a_child(act: Callable[[], object], collects: bool = False) -> None:
+    """Calls `act` in the child of a fork; it must end in time and without an exception."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the tests fork while threads run
+        child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(60)
+            act()
+            if collects:
+                gc.collect()
+            code = 7
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 
 
 def executor_of(worker: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -282,6 +283,7 @@ class _Cluster:
             configs[key] = {"value": self.random.choice(("1", "2", "***"))}
 
 
+@cache
 def random_silver(seed: int, clusters: int = 2, steps: int = 80) -> dict[str, pa.Table]:
     """Returns tables of silver of some clusters over two and a half days."""
     random = Random(seed)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import polars
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from recorded import contents
@@ -22,6 +21,8 @@ def lasting(out: Path) -> dict[str, bytes]:
 
 def assert_each_row_is_seen_once(out: Path, *, is_still: bool = True) -> None:
     """Reads each table by four readers; they see the same rows if the run stands still."""
+    import polars
+
     for table in TABLES:
         folder = out / "silver/v1" / table
         pattern = f"{folder}/**/*.parquet"

@@ -306,12 +306,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         least=10.0,
     ),
     Scenario(
-        "sessions-kept",
-        "The same",
-        "no disconnect",
-        "disconnects",
-        unit="disconnects",
-        worst=0.0,
+        "sessions-kept", "The same", "no disconnect", "disconnects", unit="disconnects", worst=0.0
     ),
     Scenario(
         "sessions-blocked",

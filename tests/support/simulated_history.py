@@ -128,11 +128,7 @@ class Simulation:
         w = self._watchers[number]
         if w.recorder is None:
             w.recorder = Recorder(
-                self.cache,
-                self._directory,
-                clock=self.clock,
-                max_gap=MAX_GAP,
-                flush_every=1e9,
+                self.cache, self._directory, clock=self.clock, max_gap=MAX_GAP, flush_every=1e9
             )
         w.recorder.observe()
         late = (self.clock.now - w.looked).total_seconds() > MAX_GAP

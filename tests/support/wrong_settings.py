@@ -117,7 +117,6 @@ def _is_a_controller(broker: Any) -> None:
 
 _PLAIN: dict[str, Any] = {}
 _PASSWORD = ("sasl.username", "sasl.password", "SASL_AUTHENTICATION_FAILED")
-_ALIEN = ours.issue("alice@example.org", not_before=LONG_AGO, not_after=_SOON)
 
 CASES = {
     "wrong password of PLAIN": Case(

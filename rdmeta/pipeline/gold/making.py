@@ -31,16 +31,16 @@ from rdmeta.pipeline.days import begin_of, digest_of
 from rdmeta.pipeline.errors import LockedError, PipelineError
 from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, table_file
+from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, stored_name, table_file
 from rdmeta.pipeline.store import Store, sha256_of
-from rdmeta.pipeline.tables import SCHEMAS, parquet_writer
+from rdmeta.pipeline.tables import SCHEMAS, made_from, parquet_writer
 from rdmeta.pipeline.work import MadeFile, MadeMonth, MonthTask, Result, tables_of
 
 if TYPE_CHECKING:
     import duckdb
 
 # Raise it when the same silver gives other rows of gold, so that all months are made again.
-_VERSION = 2
+_VERSION = 3
 _BETWEEN_INTERRUPTS = 0.05
 _SMALL = ("broker_interval", "topic_interval", "config_interval", "observation")
 _ASIDE = pa.schema([("cluster_id", pa.string()), ("day", pa.string()), ("state", pa.string())])
@@ -52,6 +52,8 @@ def make_month(task: MonthTask) -> Result:
     Raises PipelineError for a part of silver that is damaged or missing, LockedError if another run
     has taken over the output folder, MissingExtraError without DuckDB, and OSError.
     """
+    if task.stored is not None and (left := _left_behind(task)) is not None:
+        return left
     with (
         tempfile.TemporaryDirectory(prefix="rdmeta-gold-") as folder,
         query.connected(task.beside) as connection,
@@ -65,6 +67,37 @@ def make_month(task: MonthTask) -> Result:
             while not making.done():
                 connection.interrupt()
                 wait([making], _BETWEEN_INTERRUPTS)
+
+
+def _targets(task: MonthTask) -> dict[str, str]:
+    """Returns the names that the files of a month get, by measure.
+
+    A name of content is that of all that the month may be made from.
+    """
+    names = {each: gold_file(each, task.cluster_id, task.month) for each in MEASURES}
+    if task.stored is None:
+        return names
+    digests = {name: task.digests[name] for name in sorted(task.digests)}
+    inputs = [GOLD_VERSION, _VERSION, vars(task.settings), task.aside, digests]
+    return {each: stored_name(name, digest_of(inputs)) for each, name in names.items()}
+
+
+def _left_behind(task: MonthTask) -> Result | None:
+    """Returns the month that a run left there before its commit, None if it is not whole."""
+    out, names = Store(task.out), _targets(task)
+    footers = {made_from(out, name) for name in names.values()}
+    text = footers.pop()
+    if text is None or footers:
+        return None
+    read: dict[str, str] = json.loads(text)
+    made = MadeMonth(**{key: read[key] for key in vars(MadeMonth("", "", None, None))})
+    if digest_of_month(task, made) != made.digest:
+        return None
+    result = Result(task.cluster_id, months={task.month: made})
+    for measure, name in names.items():
+        result.unchanged.append(gold_file(measure, task.cluster_id, task.month))
+        result.stored[result.unchanged[-1]] = name
+    return result
 
 
 def _made(task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -> Result:
@@ -126,7 +159,7 @@ class _Silver:
     def __init__(self, task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -> None:
         self.connection = connection
         self._task, self._folder = task, folder
-        self._out = Store(task.out)
+        self._out = Store(task.out, task.stored)
         self._paths: dict[str, str] = {}
         self.begin, self.end = _begin_of(task.month), _end_of(task.month)
         last = task.periods[-1] if task.periods else task.month
@@ -266,16 +299,17 @@ def _write(task: MonthTask, silver: _Silver, result: Result) -> None:
     )
     with contextlib.ExitStack() as stack:
         drafts = []
-        for measure in MEASURES.values():
+        for target, measure in zip(_targets(task).values(), MEASURES.values(), strict=True):
             name = gold_file(measure.name, task.cluster_id, task.month)
             where = silver.of_month(measure.time)
             rows = query.rows(silver.connection, measure.name, where)
-            draft = stack.enter_context(out.draft(name))
+            draft = stack.enter_context(out.draft(target))
             with draft.naming(), parquet_writer(draft.path, measure.schema, footer) as writer:
                 writer.write_table(rows)
             with pa.OSFile(str(draft.path), "rb") as stream:
                 digest = sha256_of(stream)
-            result.made.append(MadeFile(name, len(rows), draft.path.stat().st_size, digest))
+            size, stored = draft.path.stat().st_size, "" if target == name else target
+            result.made.append(MadeFile(name, len(rows), size, digest, stored))
             drafts.append(draft)
         if task.token and not lock.is_held(out, task.token):
             raise LockedError(f"{out.where}: another run has taken it over")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.resources import files
+from typing import Literal
 
 import pyarrow as pa
 
@@ -28,9 +29,12 @@ class Measure:
     order: tuple[str, ...]
 
 
-def text_of(name: str) -> str:
+def text_of(name: str, dialect: Literal["duckdb", "spark"] = "duckdb") -> str:
     """Returns the SQL of a measure, or that of `prelude`."""
-    return (files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+    folder = files(__package__) / "sql"
+    if dialect == "spark":  # tools/spark_sql.py makes these of the others
+        folder /= dialect
+    return (folder / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def _measure(name: str, order: str, columns: str) -> Measure:

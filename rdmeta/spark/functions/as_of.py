@@ -17,7 +17,10 @@ from uuid import uuid4
 
 from pyspark.sql import functions as sf
 
+from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import SILVER
+from rdmeta.pipeline.manifest import read_manifest
+from rdmeta.pipeline.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -135,8 +138,8 @@ def _read(
     until: datetime | None,
 ) -> DataFrame:
     """Returns a table of silver, without intervals that end before or begin after the limits."""
-    where = f"{path.rstrip('/')}/{SILVER}/{table}"
-    rows = df.sparkSession.read.schema(schema).option("recursiveFileLookup", "true").parquet(where)
+    reader = df.sparkSession.read.schema(schema).option("recursiveFileLookup", "true")
+    rows = reader.parquet(*_files(path.rstrip("/"), table))
     if since is not None:
         rows = rows.where(sf.col("ended_at") > sf.lit(_in_utc(since)))
     if until is not None:
@@ -144,9 +147,20 @@ def _read(
     return rows
 
 
+def _files(path: str, table: str) -> list[str]:
+    """Returns what to read: the folder of a table, or the files that the manifest has of it."""
+    below = f"{SILVER}/{table}"
+    try:
+        files = read_manifest(Store(path)).files
+    except (PipelineError, OSError):  # only Spark reaches it
+        files = {}
+    stored = [f"{path}/{files[name].stored}" for name in files if name.startswith(f"{below}/")]
+    return stored if any(each.stored for each in files.values()) else [f"{path}/{below}"]
+
+
 def _require_one_cluster(intervals: DataFrame) -> None:
     """Raises ValueError if the files are of several clusters."""
-    found = (re.search("/cluster=([^/]+)/", file) for file in intervals.inputFiles())
+    found = (re.search("/cluster(?:_id)?=([^/]+)/", file) for file in intervals.inputFiles())
     clusters = sorted({unquote(each[1]) for each in found if each is not None})
     if len(clusters) > 1:
         shown = ", ".join(clusters[:5])

@@ -31,7 +31,7 @@ from rdmeta.pipeline.inputs import (
     shown,
 )
 from rdmeta.pipeline.layout import LAYOUT, SILVER, cluster_folder, parts_of_rows
-from rdmeta.pipeline.manifest import read_manifest
+from rdmeta.pipeline.manifest import Manifest, read_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import rows_of
 from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
@@ -222,20 +222,36 @@ def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part
 
     Raises ConfigError if there is no silver or no such cluster.
     """
-    names = [entry.name for entry in out.files(f"{SILVER}/observation")]
+    manifest = read_manifest(out)
+    names = [name for name, _ in _files_below(out, manifest, f"{SILVER}/observation")]
     ids = {unquote(_value(name, "cluster")) for name in names}
     if not ids:
         raise ConfigError(
             f"option path = {out.where!r}: it has no silver; run rdmeta pipeline silver"
         )
     whole = _of_whole_days(filter_)
-    for cluster_id in chosen_clusters(out, filter_, ids, read_manifest(out).names):
-        for entry in out.files(f"{SILVER}/{table}/{cluster_folder(cluster_id)}"):
-            name = entry.name.rpartition("/")[2]
+    for cluster_id in chosen_clusters(out, filter_, ids, manifest.names):
+        below = f"{SILVER}/{table}/{cluster_folder(cluster_id)}"
+        for path, part in _files_below(out, manifest, below):
+            name = path.rpartition("/")[2]
             if not name.endswith(".parquet") or name.startswith((".", "_")):
                 continue
-            if _has_period(whole, _value(entry.name, "period")):
-                yield Part(out.where, entry.name, entry.size)
+            if _has_period(whole, _value(path, "period")):
+                yield part
+
+
+def _files_below(out: Store, manifest: Manifest, below: str) -> Iterator[tuple[str, Part]]:
+    """Yields the files below a folder by their names; the manifest knows those of tables with logs.
+
+    It is written after all commits, so that the tables are of one run.
+    """
+    if any(each.stored for each in manifest.files.values()):
+        for name, each in manifest.files.items():
+            if name.startswith(f"{below}/"):
+                yield name, Part(out.where, each.stored, each.bytes)
+        return
+    for entry in out.files(below):
+        yield entry.name, Part(out.where, entry.name, entry.size)
 
 
 def _value(name: str, key: str) -> str:

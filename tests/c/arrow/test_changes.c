@@ -94,27 +94,24 @@ TEST(test_columns_are_the_members_of_a_record) {
         s.release(&s);
 }
 
-TEST(test_changes_are_the_records_of_a_visit) {
+CACHE_TEST(test_changes_are_the_records_of_a_visit) {
         uint64_t since;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        check_changes(&w, 0);
-        CHECK(!cw_all(&w, "a#a 0:1@5/r1,2,3 1:2@5/r2,3; b 0:1@1; d 0:1"));
-        CHECK(!cw_say(&w, "a#a 0:2@6/r1,2,3/i2 1:-1@6/r3,2/i/o3 2:1@0"));
-        CHECK(!cw_say(&w, "b!3; c!29"));
-        CHECK(!cw_say(&w, "a#x 0:1@0"));
-        w.brokers = "1,4=h4:1=rack";
-        CHECK(!cw_say(&w, ""));
-        CHECK(cw_leader_hint(&w, "a", 0, 4, 7, NULL));
-        w.flags      = RDMETA_REQ_REBOOTSTRAPPED;
-        w.cluster_id = "other";
-        CHECK(!cw_say(&w, "z 0:1@1"));
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        for (since = 0; since <= cw_version(&w); since++)
-                check_changes(&w, since);
-        check_changes(&w, cw_version(&w) + 5); /* resync: no record */
-        cw_destroy(&w);
+        check_changes(w, 0);
+        CHECK(!cw_all(w, "a#a 0:1@5/r1,2,3 1:2@5/r2,3; b 0:1@1; d 0:1"));
+        CHECK(!cw_say(w, "a#a 0:2@6/r1,2,3/i2 1:-1@6/r3,2/i/o3 2:1@0"));
+        CHECK(!cw_say(w, "b!3; c!29"));
+        CHECK(!cw_say(w, "a#x 0:1@0"));
+        w->brokers = "1,4=h4:1=rack";
+        CHECK(!cw_say(w, ""));
+        CHECK(cw_leader_hint(w, "a", 0, 4, 7, NULL));
+        w->flags      = RDMETA_REQ_REBOOTSTRAPPED;
+        w->cluster_id = "other";
+        CHECK(!cw_say(w, "z 0:1@1"));
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        for (since = 0; since <= cw_version(w); since++)
+                check_changes(w, since);
+        check_changes(w, cw_version(w) + 5); /* resync: no record */
 }
 
 static int32_t count_change(void *opaque, const rdmeta_change_t *c) {
@@ -123,7 +120,7 @@ static int32_t count_change(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-TEST(test_many_changes_come_in_many_batches) {
+CACHE_TEST(test_many_changes_come_in_many_batches) {
         gen_cluster_t *c = aw_cluster(9, 2, 70000, 1);
         struct ArrowArrayStream s;
         int64_t rows = 0;
@@ -131,37 +128,32 @@ TEST(test_many_changes_come_in_many_batches) {
         int32_t resync;
         aw_text_t t;
         uint32_t i;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        aw_say(&w, c);
+        aw_say(w, c);
         for (i = 0; i < c->topics[0].partition_count; i++)
                 c->topics[0].partitions[i].epoch++;
-        aw_say(&w, c);
-        check_changes(&w, 1);
-        CHECK(!rdmeta_cache_changes(w.cache, 1, count_change, &rows, &until,
+        aw_say(w, c);
+        check_changes(w, 1);
+        CHECK(!rdmeta_cache_changes(w->cache, 1, count_change, &rows, &until,
                                     &resync));
-        CHECK(!rdmeta_cache_arrow_changes(w.cache, 1, NULL, &s, &until,
+        CHECK(!rdmeta_cache_arrow_changes(w->cache, 1, NULL, &s, &until,
                                           &resync));
         t = aw_read(&s);
         CHECK(rows == 70000 && t.rows == rows && t.batches == 2);
         CHECK(t.longest == RDMETA_ARROW_ROWS);
         aw_free(&t);
         gen_cluster_free(c);
-        cw_destroy(&w);
 }
 
-TEST(test_a_diff_of_images_can_be_a_stream) {
+CACHE_TEST(test_a_diff_of_images_can_be_a_stream) {
         rdmeta_image_t *before, *after;
         struct ArrowArrayStream s;
         aw_text_t wanted = {0}, got;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:1@1"));
-        before = rdmeta_cache_image(w.cache, w.now);
-        CHECK(!cw_say(&w, "a 0:2@6; b!3; c 0:1"));
-        after = rdmeta_cache_image(w.cache, w.now);
+        CHECK(!cw_all(w, "a 0:1@5; b 0:1@1"));
+        before = rdmeta_cache_image(w->cache, w->now);
+        CHECK(!cw_say(w, "a 0:2@6; b!3; c 0:1"));
+        after = rdmeta_cache_image(w->cache, w->now);
         aw_put_bytes(&wanted, "", 0);
         CHECK(!rdmeta_image_diff(before, after, naive_change, &wanted));
         CHECK(!rdmeta_image_arrow_diff(before, after, "life", &s));
@@ -172,7 +164,6 @@ TEST(test_a_diff_of_images_can_be_a_stream) {
         CHECK_TEXT(got.data, wanted.data);
         aw_free(&got);
         aw_free(&wanted);
-        cw_destroy(&w);
 }
 
 TEST(test_collected_changes_can_be_freed_without_a_stream) {

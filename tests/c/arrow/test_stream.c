@@ -1,24 +1,21 @@
 /* arrow: the length of streams and batches, and their life. */
 #include "support/arrow_fixture.h"
 
-TEST(test_many_rows_come_in_many_batches) {
+CACHE_TEST(test_many_rows_come_in_many_batches) {
         gen_cluster_t *c = aw_cluster(3, 3, 80000, 1);
         aw_text_t t;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        aw_say(&w, c);
-        t = aw_table(&w, RDMETA_ARROW_PARTITIONS);
+        aw_say(w, c);
+        t = aw_table(w, RDMETA_ARROW_PARTITIONS);
         CHECK(t.rows == 240000 && t.batches == 4);
         CHECK(t.longest == RDMETA_ARROW_ROWS);
         aw_free(&t);
-        t = aw_table(&w, RDMETA_ARROW_REPLICAS);
+        t = aw_table(w, RDMETA_ARROW_REPLICAS);
         CHECK(t.rows == 720000 && t.batches == 11);
         aw_free(&t);
-        aw_check_as_read(&w, RDMETA_ARROW_PARTITIONS, 0);
-        aw_check_as_read(&w, RDMETA_ARROW_REPLICAS, 0);
+        aw_check_as_read(w, RDMETA_ARROW_PARTITIONS, 0);
+        aw_check_as_read(w, RDMETA_ARROW_REPLICAS, 0);
         gen_cluster_free(c);
-        cw_destroy(&w);
 }
 
 TEST(test_long_names_make_batches_shorter) {
@@ -83,21 +80,18 @@ TEST(test_long_lists_make_batches_shorter_and_one_row_always_fits) {
         cw_destroy(&w);
 }
 
-TEST(test_a_stream_has_the_version_at_which_it_was_made) {
+CACHE_TEST(test_a_stream_has_the_version_at_which_it_was_made) {
         struct ArrowArrayStream s;
         aw_text_t t;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:1@5"));
-        s = aw_open(&w, w.reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
-        CHECK(!cw_say(&w, "a 0:2@6; c 0:1@1; b!3"));
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK(!cw_all(w, "a 0:1@5; b 0:1@5"));
+        s = aw_open(w, w->reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
+        CHECK(!cw_say(w, "a 0:2@6; c 0:1@1; b!3"));
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
         t = aw_read(&s);
         CHECK_TEXT(t.data, "a|-|0|1|5|[1]|[1]|[]|0|0|0|0\n"
                            "b|-|0|1|5|[1]|[1]|[]|0|0|0|0\n");
         aw_free(&t);
-        cw_destroy(&w);
 }
 
 TEST(test_a_stream_outlives_cache_and_reader) {
@@ -124,17 +118,15 @@ TEST(test_a_stream_outlives_cache_and_reader) {
         gen_cluster_free(g);
 }
 
-TEST(test_a_stream_released_half_way_frees_everything) {
+CACHE_TEST(test_a_stream_released_half_way_frees_everything) {
         gen_cluster_t *c = aw_cluster(3, 2, 80000, 1);
         struct ArrowArrayStream s;
         struct ArrowSchema schema;
         struct ArrowArray batch;
         aw_text_t t = {0};
-        cw_t w;
 
-        cw_init(&w, NULL);
-        aw_say(&w, c);
-        s = aw_open(&w, w.reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
+        aw_say(w, c);
+        s = aw_open(w, w->reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
         CHECK(!s.get_schema(&s, &schema));
         CHECK(!s.get_next(&s, &batch));
         s.release(&s);
@@ -143,19 +135,16 @@ TEST(test_a_stream_released_half_way_frees_everything) {
         aw_free(&t);
         schema.release(&schema);
         gen_cluster_free(c);
-        cw_destroy(&w);
 }
 
 /* The C data interface allows that a consumer moves columns out of a batch. It
  * then releases each by itself. */
-TEST(test_columns_can_be_moved_out_of_a_batch) {
+CACHE_TEST(test_columns_can_be_moved_out_of_a_batch) {
         struct ArrowArray batch, leader, replicas, ids;
         struct ArrowArrayStream s;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:2@5/r2,3"));
-        s = aw_open(&w, w.reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
+        CHECK(!cw_say(w, "a 0:2@5/r2,3"));
+        s = aw_open(w, w->reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
         CHECK(!s.get_next(&s, &batch));
         s.release(&s);
         ArrowArrayMove(batch.children[3], &leader);
@@ -168,7 +157,6 @@ TEST(test_columns_can_be_moved_out_of_a_batch) {
         CHECK(ids.length == 2 && ((const int32_t *)ids.buffers[1])[1] == 3);
         ids.release(&ids);
         CHECK(!batch.release && !leader.release && !ids.release);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

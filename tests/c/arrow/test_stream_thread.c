@@ -127,18 +127,16 @@ static void *release_one(void *opaque) {
         return NULL;
 }
 
-TEST(test_columns_of_a_batch_are_released_by_threads_of_their_own) {
+CACHE_TEST(test_columns_of_a_batch_are_released_by_threads_of_their_own) {
         enum { COLUMNS = 12 };
         column_t columns[COLUMNS];
         pthread_t threads[COLUMNS];
         struct ArrowArrayStream s;
         struct ArrowArray batch;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:1@5/r1,2 1:2@5/r2,3/i2/o3"));
-        s = aw_open(&w, w.reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
+        CHECK(!cw_say(w, "a 0:1@5/r1,2 1:2@5/r2,3/i2/o3"));
+        s = aw_open(w, w->reader, RDMETA_ARROW_PARTITIONS, AW_ALL);
         CHECK(!s.get_next(&s, &batch));
         s.release(&s);
         CHECK(batch.n_children == COLUMNS);
@@ -150,7 +148,6 @@ TEST(test_columns_of_a_batch_are_released_by_threads_of_their_own) {
                                       &columns[i]));
         for (i = 0; i < COLUMNS; i++)
                 pthread_join(threads[i], NULL);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

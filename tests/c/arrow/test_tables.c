@@ -12,18 +12,15 @@ static void check_all_as_read(cw_t *w) {
         }
 }
 
-TEST(test_an_empty_cache_has_columns_and_no_batch) {
+CACHE_TEST(test_an_empty_cache_has_columns_and_no_batch) {
         int32_t table;
-        cw_t w;
 
-        cw_init(&w, NULL);
         for (table = RDMETA_ARROW_BROKERS; table <= RDMETA_ARROW_REPLICAS;
              table++) {
-                aw_text_t t = aw_table(&w, table);
+                aw_text_t t = aw_table(w, table);
                 CHECK(t.batches == 0 && t.rows == 0);
                 aw_free(&t);
         }
-        cw_destroy(&w);
 }
 
 TEST(test_columns_are_those_of_the_header) {
@@ -55,118 +52,90 @@ TEST(test_columns_are_those_of_the_header) {
         CHECK(rdmeta_arrow_schema(0, NULL) == RDMETA_ERR_ARGUMENT);
 }
 
-TEST(test_a_table_that_readers_do_not_have_is_refused) {
+CACHE_TEST(test_a_table_that_readers_do_not_have_is_refused) {
         struct ArrowArrayStream s = {0};
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(rdmeta_reader_arrow(w.reader, -1, AW_ALL, 0, &s) ==
+        CHECK(rdmeta_reader_arrow(w->reader, -1, AW_ALL, 0, &s) ==
               RDMETA_ERR_ARGUMENT);
-        CHECK(rdmeta_reader_arrow(w.reader, RDMETA_ARROW_CHANGES, AW_ALL, 0,
+        CHECK(rdmeta_reader_arrow(w->reader, RDMETA_ARROW_CHANGES, AW_ALL, 0,
                                   &s) == RDMETA_ERR_ARGUMENT);
-        CHECK(rdmeta_reader_arrow(w.reader, RDMETA_FOLD_PARTITION_INTERVAL,
+        CHECK(rdmeta_reader_arrow(w->reader, RDMETA_FOLD_PARTITION_INTERVAL,
                                   AW_ALL, 0, &s) == RDMETA_ERR_ARGUMENT);
         CHECK(!s.release);
-        cw_destroy(&w);
 }
 
-TEST(test_partitions_have_leaders_epochs_lists_and_errors) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "b#b 0:1@5 1:-1@-1/r2,3/i/e5; "
+CACHE_TEST(test_partitions_have_leaders_epochs_lists_and_errors) {
+        CHECK(!cw_say(w, "b#b 0:1@5 1:-1@-1/r2,3/i/e5; "
                           "a 7:3@300/r3,1/i3/o1 9:9@1/r1000"));
-        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
+        aw_check(w, w->reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
                  "a|-|7|3|300|[3,1]|[3]|[1]|0|0|0|0\n"
                  "a|-|9|9|1|[1000]|[1000]|[]|0|1|0|0\n"
                  "b|YmJiYmJiYmJiYmJiYmJiYg|0|1|5|[1]|[1]|[]|0|0|0|0\n"
                  "b|YmJiYmJiYmJiYmJiYmJiYg|1|-|-|[2,3]|[]|[]|5|0|1|0\n");
-        check_all_as_read(&w);
-        cw_destroy(&w);
+        check_all_as_read(w);
 }
 
-TEST(test_each_replica_has_a_row) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:3@300/r1,3,2/i3,2/o1"));
-        aw_check(&w, w.reader, RDMETA_ARROW_REPLICAS, RDMETA_WALK_VALID,
+CACHE_TEST(test_each_replica_has_a_row) {
+        CHECK(!cw_say(w, "a 0:3@300/r1,3,2/i3,2/o1"));
+        aw_check(w, w->reader, RDMETA_ARROW_REPLICAS, RDMETA_WALK_VALID,
                  "a|-|0|1|0|0|0|1|1\n"
                  "a|-|0|3|1|1|1|0|0\n"
                  "a|-|0|2|2|0|1|0|0\n");
-        cw_destroy(&w);
 }
 
 #define START "start\xef\xbf\xbd"
 
-TEST(test_topics_have_their_state_source_reason_and_age) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        w.api_version = 10;
-        w.reason      = "start\xff";
-        CHECK(!cw_all(&w, "a#a^7~ 0:1@5 1:2@5; b 0:1@1; c!3; d!29; e!17"));
-        w.broker = 2;
-        w.reason = NULL;
-        CHECK(!cw_say(&w, "b 0:1@2"));
-        aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, AW_ALL,
+CACHE_TEST(test_topics_have_their_state_source_reason_and_age) {
+        w->api_version = 10;
+        w->reason      = "start\xff";
+        CHECK(!cw_all(w, "a#a^7~ 0:1@5 1:2@5; b 0:1@1; c!3; d!29; e!17"));
+        w->broker = 2;
+        w->reason = NULL;
+        CHECK(!cw_say(w, "b 0:1@2"));
+        aw_check(w, w->reader, RDMETA_ARROW_TOPICS, AW_ALL,
                  "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|valid|1|" START
                  "|0.000000\n"
                  "b|-|0|1|0|-|2|valid|2|-|0.000000\n"
                  "c|-|0|0|3|-|1|unknown_topic|1|" START "|-\n"
                  "d|-|0|0|29|-|1|denied|1|" START "|-\n"
                  "e|-|0|0|17|-|1|invalid|1|" START "|-\n");
-        cw_pass(&w, 901 * CW_S);
-        aw_check(&w, w.reader, RDMETA_ARROW_TOPICS,
+        cw_pass(w, 901 * CW_S);
+        aw_check(w, w->reader, RDMETA_ARROW_TOPICS,
                  RDMETA_WALK_STALE | RDMETA_WALK_VALID,
                  "a|YWFhYWFhYWFhYWFhYWFhYQ|1|2|0|7|1|stale|1|" START
                  "|901.000000\n"
                  "b|-|0|1|0|-|2|stale|2|-|901.000000\n");
-        aw_check(&w, w.reader, RDMETA_ARROW_TOPICS, RDMETA_WALK_VALID, "");
-        cw_destroy(&w);
+        aw_check(w, w->reader, RDMETA_ARROW_TOPICS, RDMETA_WALK_VALID, "");
 }
 
-TEST(test_only_the_topics_table_has_negative_topics) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:1@5"));
-        CHECK(!cw_say(&w, "a!3"));
-        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, AW_ALL, "");
-        aw_check(&w, w.reader, RDMETA_ARROW_REPLICAS, AW_ALL, "");
-        cw_destroy(&w);
+CACHE_TEST(test_only_the_topics_table_has_negative_topics) {
+        CHECK(!cw_say(w, "a 0:1@5"));
+        CHECK(!cw_say(w, "a!3"));
+        aw_check(w, w->reader, RDMETA_ARROW_PARTITIONS, AW_ALL, "");
+        aw_check(w, w->reader, RDMETA_ARROW_REPLICAS, AW_ALL, "");
 }
 
-TEST(test_brokers_have_racks_and_a_controller) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        w.brokers = "2=h2:9092=r2,7=h7:1";
-        w.controller = 7;
-        CHECK(!cw_say(&w, ""));
-        aw_check(&w, w.reader, RDMETA_ARROW_BROKERS, 0,
+CACHE_TEST(test_brokers_have_racks_and_a_controller) {
+        w->brokers = "2=h2:9092=r2,7=h7:1";
+        w->controller = 7;
+        CHECK(!cw_say(w, ""));
+        aw_check(w, w->reader, RDMETA_ARROW_BROKERS, 0,
                  "2|h2|9092|r2|0|c\n7|h7|1|-|1|c\n");
-        cw_destroy(&w);
 }
 
-TEST(test_a_stale_reader_has_last_leaders_and_stale_topics) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:1@5/r1,2 1:2@5/r1,2"));
-        CHECK(!cw_say(&w, "a 0:-1@6/r1,2/e5 1:2@5/r1,2"));
-        aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
+CACHE_TEST(test_a_stale_reader_has_last_leaders_and_stale_topics) {
+        CHECK(!cw_say(w, "a 0:1@5/r1,2 1:2@5/r1,2"));
+        CHECK(!cw_say(w, "a 0:-1@6/r1,2/e5 1:2@5/r1,2"));
+        aw_check(w, w->stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
                  "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|0\n"
                  "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|0\n");
-        check_all_as_read(&w);
-        cw_pass(&w, 901 * CW_S);
-        aw_check(&w, w.stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
+        check_all_as_read(w);
+        cw_pass(w, 901 * CW_S);
+        aw_check(w, w->stale, RDMETA_ARROW_PARTITIONS, AW_ALL,
                  "a|-|0|1|6|[1,2]|[1,2]|[]|5|0|1|1\n"
                  "a|-|1|2|5|[1,2]|[1,2]|[]|0|0|0|1\n");
-        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
-                    "");
-        check_all_as_read(&w);
-        cw_destroy(&w);
+        aw_check(w, w->reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID, "");
+        check_all_as_read(w);
 }
 
 TEST(test_bytes_that_are_not_utf8_are_replaced) {
@@ -201,16 +170,12 @@ TEST(test_bytes_that_are_not_utf8_are_replaced) {
         }
 }
 
-TEST(test_a_name_that_is_not_utf8_is_replaced_on_each_row) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a\xff" "b 0:1@1 1:1@1 2:1@1"));
-        aw_check(&w, w.reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
+CACHE_TEST(test_a_name_that_is_not_utf8_is_replaced_on_each_row) {
+        CHECK(!cw_say(w, "a\xff" "b 0:1@1 1:1@1 2:1@1"));
+        aw_check(w, w->reader, RDMETA_ARROW_PARTITIONS, RDMETA_WALK_VALID,
                  "a\xef\xbf\xbd" "b|-|0|1|1|[1]|[1]|[]|0|0|0|0\n"
                  "a\xef\xbf\xbd" "b|-|1|1|1|[1]|[1]|[]|0|0|0|0\n"
                  "a\xef\xbf\xbd" "b|-|2|1|1|[1]|[1]|[]|0|0|0|0\n");
-        cw_destroy(&w);
 }
 
 /* Gives some partitions unusual leaders, epochs, errors and lists. */

@@ -71,99 +71,89 @@ TEST(test_pieces_are_aligned_and_never_overlap) {
 
 /* ---- reuse --------------------------------------------------------------- */
 
-TEST(test_a_freed_piece_is_used_again_for_its_size) {
+FIXTURE_TEST_WITH(test_a_freed_piece_is_used_again_for_its_size,
+                64, RDMETA_TOPIC_HEADER_SIZE, 8) {
         piece_t a, b, c;
-        fixture_t w;
         uint8_t *was;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 8);
-        piece_make(&w, &a, 200, 1);
-        piece_make(&w, &b, 300, 2);
+        piece_make(w, &a, 200, 1);
+        piece_make(w, &b, 300, 2);
         was = a.p;
-        piece_end(&w, &a);
-        piece_make(&w, &c, 300, 3); /* five lines, so not the one of four */
+        piece_end(w, &a);
+        piece_make(w, &c, 300, 3); /* five lines, so not the one of four */
         CHECK(c.p != was);
-        piece_make(&w, &a, 256, 4); /* four lines, as 200 were */
+        piece_make(w, &a, 256, 4); /* four lines, as 200 were */
         CHECK(a.p == was);
         piece_check(&b);
         piece_check(&c);
-        fixture_destroy(&w);
 }
 
-TEST(test_large_pieces_are_the_allocators) {
+FIXTURE_TEST_WITH(test_large_pieces_are_the_allocators,
+                64, RDMETA_TOPIC_HEADER_SIZE, 40) {
         static const size_t sizes[] = {64 * 64 + 1, 5000, 100000, 1 << 20};
         piece_t x[4];
-        fixture_t w;
         size_t i;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 40);
         for (i = 0; i < 4; i++)
-                piece_make(&w, &x[i], sizes[i], (uint8_t)(i + 1));
-        CHECK(w.heap.blocks == 4);
-        fixture_check(&w);
+                piece_make(w, &x[i], sizes[i], (uint8_t)(i + 1));
+        CHECK(w->heap.blocks == 4);
+        fixture_check(w);
         for (i = 0; i < 4; i++)
-                piece_end(&w, &x[i]);
-        CHECK(w.heap.blocks == 0 && w.slab.bytes == 0);
-        piece_make(&w, &x[0], 64 * 64, 9); /* the largest in a chunk */
-        CHECK(w.heap.blocks == 1);
-        piece_end(&w, &x[0]);
-        CHECK(w.heap.blocks == 1);
-        fixture_destroy(&w);
+                piece_end(w, &x[i]);
+        CHECK(w->heap.blocks == 0 && w->slab.bytes == 0);
+        piece_make(w, &x[0], 64 * 64, 9); /* the largest in a chunk */
+        CHECK(w->heap.blocks == 1);
+        piece_end(w, &x[0]);
+        CHECK(w->heap.blocks == 1);
 }
 
-TEST(test_the_rest_of_a_chunk_is_not_lost) {
+FIXTURE_TEST_WITH(test_the_rest_of_a_chunk_is_not_lost,
+                64, RDMETA_TOPIC_HEADER_SIZE, 0) {
         const char *rest = NULL;
         size_t calls, units = 0;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
-        CHECK(rdmeta_slab_alloc(&w.slab, 64));
-        calls = w.heap.calls;
-        while (w.heap.calls == calls) {
-                rest  = w.slab.cur;
-                units = (size_t)(w.slab.end - w.slab.cur) / 64;
-                CHECK(rdmeta_slab_alloc(&w.slab, 37 * 64));
+        CHECK(rdmeta_slab_alloc(&w->slab, 64));
+        calls = w->heap.calls;
+        while (w->heap.calls == calls) {
+                rest  = w->slab.cur;
+                units = (size_t)(w->slab.end - w->slab.cur) / 64;
+                CHECK(rdmeta_slab_alloc(&w->slab, 37 * 64));
         }
         CHECK(units > 0 && units < 37);
-        CHECK(rdmeta_slab_alloc(&w.slab, units * 64) == rest);
-        CHECK(w.heap.calls == calls + 1);
-        fixture_destroy(&w);
+        CHECK(rdmeta_slab_alloc(&w->slab, units * 64) == rest);
+        CHECK(w->heap.calls == calls + 1);
 }
 
 /* ---- chunks -------------------------------------------------------------- */
 
-TEST(test_chunks_grow_with_the_slab) {
+FIXTURE_TEST_WITH(test_chunks_grow_with_the_slab,
+                64, RDMETA_TOPIC_HEADER_SIZE, 16) {
         const size_t size = 3 * 64, most = (size_t)24 << 20;
         size_t used = 0, slack;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 16);
         while (used < most) {
-                CHECK(rdmeta_slab_alloc(&w.slab, size));
+                CHECK(rdmeta_slab_alloc(&w->slab, size));
                 used += size;
                 /* A sixteenth, and one more page, large or small. */
-                slack = w.slab.bytes < (5 << 20) ? 32 << 10 : 3 << 20;
-                CHECK(w.slab.bytes <= used + used / 16 + slack);
+                slack = w->slab.bytes < (5 << 20) ? 32 << 10 : 3 << 20;
+                CHECK(w->slab.bytes <= used + used / 16 + slack);
         }
-        CHECK(w.heap.calls < most / (16 << 10) / 4);
-        fixture_destroy(&w);
+        CHECK(w->heap.calls < most / (16 << 10) / 4);
 }
 
-TEST(test_reserved_memory_needs_no_allocator) {
+FIXTURE_TEST_WITH(test_reserved_memory_needs_no_allocator,
+                64, RDMETA_TOPIC_HEADER_SIZE, 24) {
         enum { N = 3000 };
         const size_t size = 3 * 64;
         size_t calls, i;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 24);
-        CHECK(rdmeta_slab_alloc(&w.slab, size));
-        rdmeta_slab_reserve(&w.slab, N * size);
-        calls = w.heap.calls;
+        CHECK(rdmeta_slab_alloc(&w->slab, size));
+        rdmeta_slab_reserve(&w->slab, N * size);
+        calls = w->heap.calls;
         for (i = 0; i < N; i++)
-                CHECK(rdmeta_slab_alloc(&w.slab, size));
-        rdmeta_slab_reserve(&w.slab, 0);
-        CHECK(w.heap.calls == calls); /* the reserved memory was enough */
-        fixture_destroy(&w);
+                CHECK(rdmeta_slab_alloc(&w->slab, size));
+        rdmeta_slab_reserve(&w->slab, 0);
+        CHECK(w->heap.calls == calls); /* the reserved memory was enough */
 }
 
 TEST(test_no_memory_changes_nothing) {
@@ -207,21 +197,19 @@ TEST(test_the_c_librarys_memory_works_as_well) {
 
 /* Without colours, pieces of a multiple of 256 bytes would all begin at the
  * same place modulo 256. */
-TEST(test_strides_of_256_use_all_sets_of_the_cache) {
+FIXTURE_TEST_WITH(test_strides_of_256_use_all_sets_of_the_cache,
+                64, RDMETA_TOPIC_HEADER_SIZE, 0) {
         enum { N = 1024 };
         size_t counts[4] = {0}, i;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
-        rdmeta_slab_reserve(&w.slab, (N + N / 16) * 256);
+        rdmeta_slab_reserve(&w->slab, (N + N / 16) * 256);
         for (i = 0; i < N; i++) {
-                const char *p = rdmeta_slab_alloc(&w.slab, 256);
+                const char *p = rdmeta_slab_alloc(&w->slab, 256);
                 CHECK(p);
                 counts[(uintptr_t)p / 64 % 4]++;
         }
         for (i = 0; i < 4; i++)
                 CHECK(counts[i] > N / 8);
-        fixture_destroy(&w);
 }
 
 /* A colour at a chunk's end must not reach beyond it. */

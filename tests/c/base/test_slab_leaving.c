@@ -59,78 +59,72 @@ TEST(test_chunks_mostly_free_are_freed) {
         }
 }
 
-TEST(test_no_piece_comes_from_a_leaving_chunk) {
+FIXTURE_TEST_WITH(test_no_piece_comes_from_a_leaving_chunk,
+                64, RDMETA_TOPIC_HEADER_SIZE, 0) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
         size_t bytes, i;
-        fixture_t w;
         piece_t x;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
-        many_make(&w, all, &r, 3);
-        CHECK(rdmeta_slab_plan(&w.slab, 8));
+        many_make(w, all, &r, 3);
+        CHECK(rdmeta_slab_plan(&w->slab, 8));
         for (i = 0; i < MANY; i++)
                 if (!all[i].p) {
-                        piece_make(&w, &x, 100 + test_below(&r, 300), 1);
-                        CHECK(!piece_leaves(&w, &x));
+                        piece_make(w, &x, 100 + test_below(&r, 300), 1);
+                        CHECK(!piece_leaves(w, &x));
                         all[i] = x;
                 }
-        bytes = w.slab.bytes;
-        many_move(&w, all);
-        CHECK(!w.slab.n_leaving && w.slab.bytes < bytes);
-        many_end(&w, all);
-        fixture_destroy(&w);
+        bytes = w->slab.bytes;
+        many_move(w, all);
+        CHECK(!w->slab.n_leaving && w->slab.bytes < bytes);
+        many_end(w, all);
 }
 
-TEST(test_more_chunks_leave_until_they_have_too_much_free) {
+FIXTURE_TEST_WITH(test_more_chunks_leave_until_they_have_too_much_free,
+                64, RDMETA_TOPIC_HEADER_SIZE, 0) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(1);
         size_t plans, leaving, leaving_free;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
-        many_make(&w, all, &r, 2);
+        many_make(w, all, &r, 2);
         for (plans = 0;; plans++) {
-                leaving      = w.slab.n_leaving;
-                leaving_free = w.slab.leaving_free;
-                if (!rdmeta_slab_plan(&w.slab, 8))
+                leaving      = w->slab.n_leaving;
+                leaving_free = w->slab.leaving_free;
+                if (!rdmeta_slab_plan(&w->slab, 8))
                         break;
-                CHECK(w.slab.n_leaving > leaving);
-                CHECK(w.slab.leaving_free > leaving_free);
-                CHECK(leaving_free <= w.slab.bytes / 8);
-                fixture_check(&w);
+                CHECK(w->slab.n_leaving > leaving);
+                CHECK(w->slab.leaving_free > leaving_free);
+                CHECK(leaving_free <= w->slab.bytes / 8);
+                fixture_check(w);
         }
-        CHECK(plans > 1 && leaving_free > w.slab.bytes / 8);
-        many_move(&w, all);
-        CHECK(!w.slab.n_leaving && !w.slab.leaving_free);
-        many_end(&w, all);
-        fixture_destroy(&w);
+        CHECK(plans > 1 && leaving_free > w->slab.bytes / 8);
+        many_move(w, all);
+        CHECK(!w->slab.n_leaving && !w->slab.leaving_free);
+        many_end(w, all);
 }
 
-TEST(test_a_chunk_is_freed_with_its_last_live_piece) {
+FIXTURE_TEST_WITH(test_a_chunk_is_freed_with_its_last_live_piece,
+                64, RDMETA_TOPIC_HEADER_SIZE, 8) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(2);
         size_t blocks, leaving, i;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 8);
-        many_make(&w, all, &r, 4);
-        leaving = rdmeta_slab_plan(&w.slab, 8);
-        CHECK(leaving > 0 && leaving == w.slab.n_leaving);
-        for (i = 0; i < MANY && w.slab.n_leaving; i++) {
-                if (!all[i].p || !piece_leaves(&w, &all[i]))
+        many_make(w, all, &r, 4);
+        leaving = rdmeta_slab_plan(&w->slab, 8);
+        CHECK(leaving > 0 && leaving == w->slab.n_leaving);
+        for (i = 0; i < MANY && w->slab.n_leaving; i++) {
+                if (!all[i].p || !piece_leaves(w, &all[i]))
                         continue;
-                blocks  = w.heap.blocks;
-                leaving = w.slab.n_leaving;
-                piece_end(&w, &all[i]);
+                blocks  = w->heap.blocks;
+                leaving = w->slab.n_leaving;
+                piece_end(w, &all[i]);
                 /* The array of leaving chunks goes with the last of them. */
-                CHECK(blocks - w.heap.blocks ==
-                      leaving - w.slab.n_leaving + !w.slab.n_leaving);
-                fixture_check(&w);
+                CHECK(blocks - w->heap.blocks ==
+                      leaving - w->slab.n_leaving + !w->slab.n_leaving);
+                fixture_check(w);
         }
-        CHECK(!w.slab.n_leaving);
-        many_end(&w, all);
-        fixture_destroy(&w);
+        CHECK(!w->slab.n_leaving);
+        many_end(w, all);
 }
 
 TEST(test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most) {
@@ -153,57 +147,53 @@ TEST(test_the_emptiest_chunks_leave_and_an_eighth_of_all_at_most) {
         fixture_destroy(&w); /* while they leave */
 }
 
-TEST(test_no_chunk_leaves_for_a_little_or_without_memory) {
+FIXTURE_TEST_WITH(test_no_chunk_leaves_for_a_little_or_without_memory,
+                64, RDMETA_TOPIC_HEADER_SIZE, 0) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(4);
         size_t bytes, i;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
-        many_make(&w, all, &r, 1);
-        CHECK(!rdmeta_slab_plan(&w.slab, 8));
+        many_make(w, all, &r, 1);
+        CHECK(!rdmeta_slab_plan(&w->slab, 8));
         for (i = 0; i < MANY; i++)
                 if (test_below(&r, 10) == 0)
-                        piece_end(&w, &all[i]);
-        CHECK(w.slab.free > w.slab.least);
-        CHECK(!rdmeta_slab_plan(&w.slab, 8)); /* a tenth is free */
-        bytes          = w.slab.bytes;
-        w.heap.fail_at = w.heap.calls + 1;
-        CHECK(!rdmeta_slab_plan(&w.slab, 16));
-        CHECK(w.slab.bytes == bytes && !w.slab.n_leaving);
-        CHECK(rdmeta_slab_plan(&w.slab, 16));
-        many_move(&w, all);
-        CHECK(!w.slab.n_leaving);
-        many_end(&w, all);
-        fixture_destroy(&w);
+                        piece_end(w, &all[i]);
+        CHECK(w->slab.free > w->slab.least);
+        CHECK(!rdmeta_slab_plan(&w->slab, 8)); /* a tenth is free */
+        bytes          = w->slab.bytes;
+        w->heap.fail_at = w->heap.calls + 1;
+        CHECK(!rdmeta_slab_plan(&w->slab, 16));
+        CHECK(w->slab.bytes == bytes && !w->slab.n_leaving);
+        CHECK(rdmeta_slab_plan(&w->slab, 16));
+        many_move(w, all);
+        CHECK(!w->slab.n_leaving);
+        many_end(w, all);
 }
 
-TEST(test_spare_bytes_are_counted) {
+FIXTURE_TEST_WITH(test_spare_bytes_are_counted,
+                64, RDMETA_TOPIC_HEADER_SIZE, 0) {
         static piece_t all[MANY];
         test_rng_t r = test_rng(5);
         size_t spare, used, i;
-        fixture_t w;
 
-        fixture_init(&w, 64, RDMETA_TOPIC_HEADER_SIZE, 0);
-        CHECK(rdmeta_slab_spare(&w.slab) == 0);
-        rdmeta_slab_reserve(&w.slab, 100000);
-        CHECK(rdmeta_slab_spare(&w.slab) >= 100000);
-        many_make(&w, all, &r, 2);
+        CHECK(rdmeta_slab_spare(&w->slab) == 0);
+        rdmeta_slab_reserve(&w->slab, 100000);
+        CHECK(rdmeta_slab_spare(&w->slab) >= 100000);
+        many_make(w, all, &r, 2);
         for (i = 0; i < MANY; i++) {
-                spare = rdmeta_slab_spare(&w.slab);
+                spare = rdmeta_slab_spare(&w->slab);
                 if (i == 0)
-                        CHECK(rdmeta_slab_plan(&w.slab, 8));
-                CHECK(rdmeta_slab_spare(&w.slab) == spare);
-                if (!all[i].p || piece_leaves(&w, &all[i]))
+                        CHECK(rdmeta_slab_plan(&w->slab, 8));
+                CHECK(rdmeta_slab_spare(&w->slab) == spare);
+                if (!all[i].p || piece_leaves(w, &all[i]))
                         continue;
-                piece_end(&w, &all[i]);
-                CHECK(rdmeta_slab_spare(&w.slab) ==
-                      spare + rdmeta_slab_bytes(&w.slab, all[i].size));
+                piece_end(w, &all[i]);
+                CHECK(rdmeta_slab_spare(&w->slab) ==
+                      spare + rdmeta_slab_bytes(&w->slab, all[i].size));
         }
-        CHECK(!rdmeta_slab_check(&w.slab, &used));
-        CHECK(used == pieces_bytes(&w, all, MANY));
-        many_end(&w, all);
-        fixture_destroy(&w);
+        CHECK(!rdmeta_slab_check(&w->slab, &used));
+        CHECK(used == pieces_bytes(w, all, MANY));
+        many_end(w, all);
 }
 
 TEST_MAIN()

@@ -245,10 +245,9 @@ TEST(test_heavy_corruption_is_survived) {
                               (int32_t)test_below(&rng, 2), before);
                 free(before);
                 free(cluster);
-                if (i % 16 == 0) {
-                        cw_pass(&w, (int64_t)test_below(&rng, 1000) * CW_S);
-                        cw_sweep(&w);
-                }
+                if (i % 16 == 0)
+                        cw_sweep_after(&w,
+                                       (int64_t)test_below(&rng, 1000) * CW_S);
         }
         CHECK(taken);
         gen_bytes_free(&body);

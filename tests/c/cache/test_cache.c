@@ -116,17 +116,14 @@ TEST(test_names_that_differ_in_one_byte_are_two) {
         }
 }
 
-TEST(test_names_may_be_any_bytes) {
+CACHE_TEST(test_names_may_be_any_bytes) {
         const rdmeta_str_t names[] = {{"\xff\xfe", 2}, {"\0", 1}, {"\0\0", 2},
                                       {"a\0b", 3},     {"a\0c", 3}, {" ", 1},
                                       {"\xc3\xa9", 2}, {"../..", 5}};
-        cw_t w;
 
-        cw_init(&w, NULL);
-        named(&w, names, 8);
-        are_found(&w, names, 8);
-        CHECK(cw_stats(&w).topics == 8);
-        cw_destroy(&w);
+        named(w, names, 8);
+        are_found(w, names, 8);
+        CHECK(cw_stats(w).topics == 8);
 }
 
 TEST(test_a_name_longer_than_the_limit_is_refused) {
@@ -148,7 +145,7 @@ TEST(test_a_name_longer_than_the_limit_is_refused) {
 }
 
 /* Other names in the batch do not matter. */
-TEST(test_leaders_of_a_batch_are_those_of_single_lookups) {
+CACHE_TEST(test_leaders_of_a_batch_are_those_of_single_lookups) {
         enum { N = 100 };
         static const char *const known[] = {"a", "a.rather.long.name.of.one",
                                             "stale", "gone", "nobody", "odd",
@@ -157,12 +154,10 @@ TEST(test_leaders_of_a_batch_are_those_of_single_lookups) {
         int32_t partitions[N], leaders[N + 1];
         test_rng_t rng = test_rng(5);
         size_t i, n;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "stale 0:1 1:2"));
-        cw_pass(&w, 901 * CW_S);
-        CHECK(!cw_say(&w, "a 0:1 1:-1; a.rather.long.name.of.one 0:3 1:2; "
+        CHECK(!cw_say(w, "stale 0:1 1:2"));
+        cw_pass(w, 901 * CW_S);
+        CHECK(!cw_say(w, "a 0:1 1:-1; a.rather.long.name.of.one 0:3 1:2; "
                           "gone!3; odd 1:2 5:1; sixteen-letters. 0:2"));
         for (n = 0; n <= N; n++) {
                 for (i = 0; i < n; i++) {
@@ -170,16 +165,15 @@ TEST(test_leaders_of_a_batch_are_those_of_single_lookups) {
                         partitions[i] = (int32_t)test_below(&rng, 4) - 1;
                 }
                 leaders[n] = -77;
-                rdmeta_leaders(w.reader, names, partitions, n, w.now.mono_us,
+                rdmeta_leaders(w->reader, names, partitions, n, w->now.mono_us,
                                leaders);
                 CHECK(leaders[n] == -77);
                 for (i = 0; i < n; i++)
                         CHECK(leaders[i] ==
-                              rdmeta_leader(w.reader, names[i].data,
+                              rdmeta_leader(w->reader, names[i].data,
                                             names[i].len, partitions[i],
-                                            w.now.mono_us));
+                                            w->now.mono_us));
         }
-        cw_destroy(&w);
 }
 
 /* ---- ids --------------------------------------------------------------- */
@@ -187,54 +181,45 @@ TEST(test_leaders_of_a_batch_are_those_of_single_lookups) {
 /* Brokers may wrongly give two topics one id. Then names find both topics, and
  * the id finds the last one. When the last one gets another id, the id finds
  * the other topic once that changes. */
-TEST(test_two_topics_of_one_id_are_found_by_name) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#x 0:1@1; b#x 0:2@1; c#c 0:3@1"));
-        CHECK(cw_leader(&w, "a", 0) == 1 && cw_leader(&w, "b", 0) == 2);
-        CHECK(cw_state_id(&w, 'x') == 0);
-        CHECK(!cw_all(&w, "a#x 0:1@1; b#y 0:2@1; c#c 0:3@1"));
-        CHECK(cw_state_id(&w, 'y') == 0);
-        CHECK(!cw_all(&w, "a#x 0:2@2; b#y 0:2@1; c#c 0:3@1"));
-        CHECK(cw_state_id(&w, 'x') == 0);
-        CHECK(!cw_all(&w, "a#z 0:1@1; b#z 0:2@1; c#c 0:3@1"));
-        CHECK(!cw_all(&w, "a#z 0:1@2; c#z 0:2@1"));
-        CHECK(cw_state_id(&w, 'z') == 0);
-        w.broker = 2;
-        CHECK(!cw_all(&w, "a#z 0:1@1; c#y 0:2@1"));
-        cw_pass(&w, 2000 * CW_S);
-        cw_sweep(&w); /* erases b */
-        cw_sweep(&w);
-        CHECK(cw_leader_stale(&w, "a", 0) == 1);
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        CHECK(cw_state_id(&w, 'z') == RDMETA_NOT_CACHED);
-        cw_destroy(&w);
+CACHE_TEST(test_two_topics_of_one_id_are_found_by_name) {
+        CHECK(!cw_all(w, "a#x 0:1@1; b#x 0:2@1; c#c 0:3@1"));
+        CHECK(cw_leader(w, "a", 0) == 1 && cw_leader(w, "b", 0) == 2);
+        CHECK(cw_state_id(w, 'x') == 0);
+        CHECK(!cw_all(w, "a#x 0:1@1; b#y 0:2@1; c#c 0:3@1"));
+        CHECK(cw_state_id(w, 'y') == 0);
+        CHECK(!cw_all(w, "a#x 0:2@2; b#y 0:2@1; c#c 0:3@1"));
+        CHECK(cw_state_id(w, 'x') == 0);
+        CHECK(!cw_all(w, "a#z 0:1@1; b#z 0:2@1; c#c 0:3@1"));
+        CHECK(!cw_all(w, "a#z 0:1@2; c#z 0:2@1"));
+        CHECK(cw_state_id(w, 'z') == 0);
+        w->broker = 2;
+        CHECK(!cw_all(w, "a#z 0:1@1; c#y 0:2@1"));
+        cw_pass(w, 2000 * CW_S);
+        cw_sweep(w); /* erases b */
+        cw_sweep(w);
+        CHECK(cw_leader_stale(w, "a", 0) == 1);
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        CHECK(cw_state_id(w, 'z') == RDMETA_NOT_CACHED);
 }
 
 /* ---- order ------------------------------------------------------------- */
 
-TEST(test_walks_are_in_the_order_of_bytes_and_by_prefix) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK_TEXT(cw_walk(&w, "", 7), "");
-        CHECK(!cw_all(&w, "b 0:1; a.b 0:1; a 0:1; ab 0:1; a.c 0:1; c!3; "
-                          "B 0:1"));
-        CHECK_TEXT(cw_walk(&w, "", 7), "-B -a -a.b -a.c -ab -b -c ");
-        CHECK_TEXT(cw_walk(&w, "", RDMETA_WALK_VALID),
+CACHE_TEST(test_walks_are_in_the_order_of_bytes_and_by_prefix) {
+        CHECK_TEXT(cw_walk(w, "", 7), "");
+        CHECK(!cw_all(w, "b 0:1; a.b 0:1; a 0:1; ab 0:1; a.c 0:1; c!3; B 0:1"));
+        CHECK_TEXT(cw_walk(w, "", 7), "-B -a -a.b -a.c -ab -b -c ");
+        CHECK_TEXT(cw_walk(w, "", RDMETA_WALK_VALID),
                    "-B -a -a.b -a.c -ab -b ");
-        CHECK_TEXT(cw_walk(&w, "a.", 7), "-a.b -a.c ");
-        CHECK_TEXT(cw_walk(&w, "a.c", 7), "-a.c ");
-        CHECK_TEXT(cw_walk(&w, "a.cc", 7), "");
-        CHECK_TEXT(cw_walk(&w, "z", 7), "");
-        CHECK_TEXT(cw_walk(&w, "", RDMETA_WALK_NEGATIVE), "-c ");
-        CHECK(!cw_say(&w, "aa 0:1; c 0:1")); /* the tree is made already */
-        cw_hint(&w, "a.a", 0);
-        CHECK_TEXT(cw_walk(&w, "", 7), "-B -a -a.b -a.c -aa -ab -b -c ");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        CHECK_TEXT(cw_walk(&w, "", 7), "");
-        cw_destroy(&w);
+        CHECK_TEXT(cw_walk(w, "a.", 7), "-a.b -a.c ");
+        CHECK_TEXT(cw_walk(w, "a.c", 7), "-a.c ");
+        CHECK_TEXT(cw_walk(w, "a.cc", 7), "");
+        CHECK_TEXT(cw_walk(w, "z", 7), "");
+        CHECK_TEXT(cw_walk(w, "", RDMETA_WALK_NEGATIVE), "-c ");
+        CHECK(!cw_say(w, "aa 0:1; c 0:1")); /* the tree is made already */
+        cw_hint(w, "a.a", 0);
+        CHECK_TEXT(cw_walk(w, "", 7), "-B -a -a.b -a.c -aa -ab -b -c ");
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        CHECK_TEXT(cw_walk(w, "", 7), "");
 }
 
 /* ---- large and odd topics ---------------------------------------------- */
@@ -307,37 +292,30 @@ TEST(test_100_000_partitions_are_found_whatever_their_ids) {
 }
 
 /* Equal facts make equal blocks, in any order. */
-TEST(test_partitions_in_another_order_are_not_a_change) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "t#a 0:1@1/r1,2 1:2@1/r2,3 2:3@1/r1,2 9:1@1/o3"));
-        CHECK(!cw_say(&w, "t#a 9:1@1/o3 2:3@1/r1,2 0:1@1/r1,2 1:2@1/r2,3"));
-        CHECK(w.applied.unchanged == 1 && cw_version(&w) == 1);
-        cw_destroy(&w);
+CACHE_TEST(test_partitions_in_another_order_are_not_a_change) {
+        CHECK(!cw_say(w, "t#a 0:1@1/r1,2 1:2@1/r2,3 2:3@1/r1,2 9:1@1/o3"));
+        CHECK(!cw_say(w, "t#a 9:1@1/o3 2:3@1/r1,2 0:1@1/r1,2 1:2@1/r2,3"));
+        CHECK(w->applied.unchanged == 1 && cw_version(w) == 1);
 }
 
-TEST(test_columns_are_as_wide_as_values_need) {
+CACHE_TEST(test_columns_are_as_wide_as_values_need) {
         static const int32_t values[] = {0,     1,     127,   128,  255,
                                          256,   32767, 32768, 65535, 65536,
                                          INT32_MAX};
         char text[200];
         size_t i, k;
-        cw_t w;
 
-        cw_init(&w, NULL);
         for (i = 0; i < sizeof(values) / sizeof(*values); i++)
                 for (k = 0; k < sizeof(values) / sizeof(*values); k++) {
-                        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+                        CHECK(!rdmeta_cache_purge(w->cache, w->now));
                         snprintf(text, sizeof(text),
                                  "t#a 0:%d@%d/r%d,%d/i%d/o%d 1:-1@3/r%d,7",
                                  values[i], values[k], values[i], values[k],
                                  values[k], values[i], values[k]);
-                        CHECK(!cw_say(&w, text));
-                        CHECK_TEXT(cw_topic(&w, "t"), text);
-                        CHECK(cw_leader(&w, "t", 0) == values[i]);
+                        CHECK(!cw_say(w, text));
+                        CHECK_TEXT(cw_topic(w, "t"), text);
+                        CHECK(cw_leader(w, "t", 0) == values[i]);
                 }
-        cw_destroy(&w);
 }
 
 /* The counts make references to lists that need one, two and four bytes. */
@@ -385,24 +363,21 @@ TEST(test_lists_of_all_numbers_and_lengths_are_kept) {
         free(ids);
 }
 
-TEST(test_a_list_longer_than_the_callers_room_is_counted) {
+CACHE_TEST(test_a_list_longer_than_the_callers_room_is_counted) {
         rdmeta_partition_t p;
         int32_t ids[2] = {-7, -7};
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "t#a 0:1@1/r1,2,3,4,5"));
+        CHECK(!cw_say(w, "t#a 0:1@1/r1,2,3,4,5"));
         memset(&p, 0, sizeof(p));
         p.replicas.ids      = ids;
         p.replicas.capacity = 1;
-        CHECK(!rdmeta_partition(w.reader, "t", 1, 0, w.now.mono_us, &p));
+        CHECK(!rdmeta_partition(w->reader, "t", 1, 0, w->now.mono_us, &p));
         CHECK(p.replicas.count == 5 && p.isr.count == 5);
         CHECK(ids[0] == 1 && ids[1] == -7);
-        CHECK(rdmeta_partition(w.reader, "t", 1, 1, w.now.mono_us, &p) ==
+        CHECK(rdmeta_partition(w->reader, "t", 1, 1, w->now.mono_us, &p) ==
               RDMETA_NO_PARTITION);
-        CHECK(rdmeta_partition(w.reader, "u", 1, 0, w.now.mono_us, &p) ==
+        CHECK(rdmeta_partition(w->reader, "u", 1, 0, w->now.mono_us, &p) ==
               RDMETA_NOT_CACHED);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

@@ -10,23 +10,19 @@ static void longest(rdmeta_conf_t *conf) {
                 conf->hint_ttl_us = conf->absent_grace_us = INT64_MAX;
 }
 
-TEST(test_lifetimes_without_end_do_not_overflow) {
-        cw_t w;
-
-        cw_init(&w, longest);
-        w.now.mono_us = INT64_MAX - 10;
-        CHECK(!cw_all(&w, "t#a 0:1@1; n!3; d!29; m#m 0:1@1"));
-        CHECK(!cw_say(&w, "s#s 0:1@1"));
-        CHECK(!cw_all(&w, "t#a 0:1@1; n!3; d!29; s#s 0:1@1"));
-        cw_hint(&w, "h", 0);
-        w.now.mono_us = INT64_MAX - 1;
-        CHECK(cw_sweep(&w) >= INT64_MAX - 1);
-        CHECK(cw_leader(&w, "t", 0) == 1 && cw_leader(&w, "s", 0) == 1);
-        CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC);
-        CHECK(cw_state(&w, "m") == RDMETA_UNKNOWN_TOPIC);
-        CHECK(cw_state(&w, "d") == RDMETA_DENIED);
-        CHECK(cw_state(&w, "h") == RDMETA_WAITING);
-        cw_destroy(&w);
+CACHE_TEST_WITH(test_lifetimes_without_end_do_not_overflow, longest) {
+        w->now.mono_us = INT64_MAX - 10;
+        CHECK(!cw_all(w, "t#a 0:1@1; n!3; d!29; m#m 0:1@1"));
+        CHECK(!cw_say(w, "s#s 0:1@1"));
+        CHECK(!cw_all(w, "t#a 0:1@1; n!3; d!29; s#s 0:1@1"));
+        cw_hint(w, "h", 0);
+        w->now.mono_us = INT64_MAX - 1;
+        CHECK(cw_sweep(w) >= INT64_MAX - 1);
+        CHECK(cw_leader(w, "t", 0) == 1 && cw_leader(w, "s", 0) == 1);
+        CHECK(cw_state(w, "n") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(w, "m") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(w, "d") == RDMETA_DENIED);
+        CHECK(cw_state(w, "h") == RDMETA_WAITING);
 }
 
 TEST(test_clocks_may_begin_anywhere) {
@@ -43,8 +39,7 @@ TEST(test_clocks_may_begin_anywhere) {
                 CHECK(cw_leader(&w, "t", 0) == 1);
                 CHECK(cw_state(&w, "n") == RDMETA_UNKNOWN_TOPIC);
                 cw_hint(&w, "h", 0);
-                cw_pass(&w, 901 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 901 * CW_S);
                 CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
                 CHECK(cw_leader(&w, "s", 0) == RDMETA_STALE);
                 CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);
@@ -53,22 +48,19 @@ TEST(test_clocks_may_begin_anywhere) {
 }
 
 /* An all-topics answer moves one deadline for all topics. */
-TEST(test_a_full_refresh_is_valid_for_max_age_from_then_on) {
-        cw_t w;
+CACHE_TEST(test_a_full_refresh_is_valid_for_max_age_from_then_on) {
         int i;
 
-        cw_init(&w, NULL);
         for (i = 0; i < 5; i++) {
-                CHECK(!cw_all(&w, "t#a 0:1@1; u#b 0:1@1"));
-                CHECK(cw_info(&w, "t").deadline_us ==
-                      w.now.mono_us + 900 * CW_S);
-                cw_pass(&w, 899 * CW_S);
-                CHECK(cw_leader(&w, "t", 0) == 1);
-                CHECK(cw_sweep(&w) == w.now.mono_us + CW_S + 1);
+                CHECK(!cw_all(w, "t#a 0:1@1; u#b 0:1@1"));
+                CHECK(cw_info(w, "t").deadline_us ==
+                      w->now.mono_us + 900 * CW_S);
+                cw_pass(w, 899 * CW_S);
+                CHECK(cw_leader(w, "t", 0) == 1);
+                CHECK(cw_sweep(w) == w->now.mono_us + CW_S + 1);
         }
-        cw_pass(&w, CW_S + 1);
-        CHECK(cw_leader(&w, "u", 0) == RDMETA_STALE);
-        cw_destroy(&w);
+        cw_pass(w, CW_S + 1);
+        CHECK(cw_leader(w, "u", 0) == RDMETA_STALE);
 }
 
 /* ---- life -------------------------------------------------------------- */
@@ -104,30 +96,28 @@ TEST(test_references_are_counted) {
 
 /* A second enter must not let the blocks go that the first one protects, though
  * the epoch has moved on. Tests overwrite freed blocks. */
-TEST(test_a_nested_enter_keeps_topics_of_the_outer_one) {
+CACHE_TEST_WITH(test_a_nested_enter_keeps_topics_of_the_outer_one,
+                cw_no_changelog) {
         const rdmeta_topic_t *t;
         rdmeta_topic_info_t info;
         char topics[64];
-        cw_t w;
         int i;
 
-        cw_init(&w, cw_no_changelog);
-        CHECK(!cw_say(&w, "kept#a 0:1@1"));
-        rdmeta_reader_enter(w.reader);
-        CHECK(!rdmeta_topic_find(w.reader, "kept", 4, w.now.mono_us, &t));
+        CHECK(!cw_say(w, "kept#a 0:1@1"));
+        rdmeta_reader_enter(w->reader);
+        CHECK(!rdmeta_topic_find(w->reader, "kept", 4, w->now.mono_us, &t));
         for (i = 2; i < 20000; i++) {
                 snprintf(topics, sizeof(topics), "kept#a 0:%d@%d", 1 + i % 3,
                          i);
-                CHECK(!cw_say(&w, topics));
-                rdmeta_reader_enter(w.reader);
-                rdmeta_reader_leave(w.reader);
+                CHECK(!cw_say(w, topics));
+                rdmeta_reader_enter(w->reader);
+                rdmeta_reader_leave(w->reader);
         }
-        CHECK(cw_stats(&w).bytes_limbo > 0);
-        rdmeta_topic_info(w.reader, t, w.now.mono_us, &info);
+        CHECK(cw_stats(w).bytes_limbo > 0);
+        rdmeta_topic_info(w->reader, t, w->now.mono_us, &info);
         CHECK(info.name.len == 4 && !memcmp(info.name.data, "kept", 4));
         CHECK(info.version == 1 && info.partitions == 1);
-        rdmeta_reader_leave(w.reader);
-        cw_destroy(&w);
+        rdmeta_reader_leave(w->reader);
 }
 
 TEST_MAIN()

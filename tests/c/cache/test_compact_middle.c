@@ -71,15 +71,13 @@ static void image_drop(live_t *h) {
 
 /* Chunks leave however little is free. Some wait for images, and meanwhile
  * others leave. */
-TEST(test_images_kept_for_long_do_not_change) {
+CACHE_TEST_WITH(test_images_kept_for_long_do_not_change, small_changelog) {
         enum { SOME = 800, IMAGES = 4, STEPS = 60 };
         test_rng_t rng      = test_rng(10);
         live_t live[IMAGES] = {{NULL, NULL, 0}};
         size_t k, waited = 0;
-        cw_t w;
 
-        cw_init(&w, small_changelog);
-        cw_least(&w, 1);
+        cw_least(w, 1);
         for (k = 0; k < STEPS || !waited; k++) {
                 const uint32_t first = (uint32_t)test_below(&rng, SOME);
                 const shape_t like   = {
@@ -88,20 +86,19 @@ TEST(test_images_kept_for_long_do_not_change) {
                         (char)('a' + test_below(&rng, 2))};
                 live_t *h = &live[test_below(&rng, IMAGES)];
 
-                set_shape(&w, &like, first, SOME,
+                set_shape(w, &like, first, SOME,
                           1 + (uint32_t)test_below(&rng, 4));
-                waited += cw_leaving(&w) &&
-                          w.cache->compact_at == UINT32_MAX;
-                cw_sweep(&w);
+                waited += cw_leaving(w) &&
+                          w->cache->compact_at == UINT32_MAX;
+                cw_sweep(w);
                 if (h->image && test_below(&rng, 4))
                         continue;
                 image_drop(h);
-                image_take(&w, h);
+                image_take(w, h);
         }
         for (k = 0; k < IMAGES; k++)
                 image_drop(&live[k]);
-        sweep_until_gone(&w);
-        cw_destroy(&w);
+        sweep_until_gone(w);
 }
 
 /* Answers change and remove topics that have moved, and topics that have not.
@@ -154,57 +151,48 @@ TEST(test_writes_while_topics_move_are_kept) {
         cw_destroy(&plain);
 }
 
-TEST(test_a_purge_while_topics_move_frees_all_memory) {
-        cw_t w;
+CACHE_TEST_WITH(test_a_purge_while_topics_move_frees_all_memory,
+                cw_no_changelog) {
         int k;
 
-        cw_init(&w, cw_no_changelog);
-        make_churn(&w);
-        CHECK(plan(&w));
-        rdmeta_notify_lock(&w.cache->notify);
-        rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
-        rdmeta_entry_collect(w.cache);
-        rdmeta_notify_unlock(&w.cache->notify);
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        set_shape(&w, &small, 0, 1, 1);
+        make_churn(w);
+        CHECK(plan(w));
+        rdmeta_notify_lock(&w->cache->notify);
+        rdmeta_compact(w->cache, TOPICS / 2, TOPICS);
+        rdmeta_entry_collect(w->cache);
+        rdmeta_notify_unlock(&w->cache->notify);
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        set_shape(w, &small, 0, 1, 1);
         for (k = 0; k < ALL; k++)
-                cw_sweep(&w);
-        CHECK(cw_bytes(&w) < 256 << 10);
-        cw_destroy(&w);
+                cw_sweep(w);
+        CHECK(cw_bytes(w) < 256 << 10);
 }
 
-TEST(test_a_cache_can_end_while_topics_move) {
-        cw_t w;
-
-        cw_init(&w, cw_no_changelog);
-        make_churn(&w);
-        CHECK(plan(&w));
-        rdmeta_notify_lock(&w.cache->notify);
-        rdmeta_compact(w.cache, TOPICS / 2, TOPICS);
-        rdmeta_notify_unlock(&w.cache->notify);
-        CHECK(cw_leaving(&w));
-        cw_destroy(&w);
+CACHE_TEST_WITH(test_a_cache_can_end_while_topics_move, cw_no_changelog) {
+        make_churn(w);
+        CHECK(plan(w));
+        rdmeta_notify_lock(&w->cache->notify);
+        rdmeta_compact(w->cache, TOPICS / 2, TOPICS);
+        rdmeta_notify_unlock(&w->cache->notify);
+        CHECK(cw_leaving(w));
 }
 
-TEST(test_blocks_that_the_changelog_drops_meanwhile_move_too) {
-        cw_t w;
-
-        cw_init(&w, cw_no_changelog);
-        make_churn(&w);
-        w.cache->changelog.limit = 4 << 20;
-        set_shape(&w, &wide, 0, TOPICS, 2);
-        set_shape(&w, &wider, 1, TOPICS, 4);
-        set_shape(&w, &small, 0, TOPICS, 5);
-        CHECK(plan(&w));
-        rdmeta_notify_lock(&w.cache->notify);
-        rdmeta_compact(w.cache, w.cache->order.count - 1, TOPICS);
-        rdmeta_notify_unlock(&w.cache->notify);
-        CHECK(w.cache->compact_at == w.cache->order.count - 1);
-        w.cache->changelog.limit = 0;
-        set_shape(&w, &thin, 0, 1, 1);
-        CHECK(cw_stats(&w).ring_records == 0);
-        sweep_until_gone(&w);
-        cw_destroy(&w);
+CACHE_TEST_WITH(test_blocks_that_the_changelog_drops_meanwhile_move_too,
+                cw_no_changelog) {
+        make_churn(w);
+        w->cache->changelog.limit = 4 << 20;
+        set_shape(w, &wide, 0, TOPICS, 2);
+        set_shape(w, &wider, 1, TOPICS, 4);
+        set_shape(w, &small, 0, TOPICS, 5);
+        CHECK(plan(w));
+        rdmeta_notify_lock(&w->cache->notify);
+        rdmeta_compact(w->cache, w->cache->order.count - 1, TOPICS);
+        rdmeta_notify_unlock(&w->cache->notify);
+        CHECK(w->cache->compact_at == w->cache->order.count - 1);
+        w->cache->changelog.limit = 0;
+        set_shape(w, &thin, 0, 1, 1);
+        CHECK(cw_stats(w).ring_records == 0);
+        sweep_until_gone(w);
 }
 
 TEST_MAIN()

@@ -87,170 +87,143 @@ TEST(test_the_same_again_is_not_parsed) {
         gen_cluster_free(cluster);
 }
 
-TEST(test_the_same_again_rotated_or_shuffled_is_not_parsed) {
+CACHE_TEST(test_the_same_again_rotated_or_shuffled_is_not_parsed) {
         gen_cluster_t *cluster = cluster_new(200);
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        CHECK(!all_of(&w, cluster));
+        CHECK(!all_of(w, cluster));
         for (i = 0; i < 20; i++) {
                 if (i % 2)
                         rotate(cluster, 1 + (uint32_t)i * 9);
                 else
                         gen_cluster_shuffle(cluster, test_seed + (uint64_t)i);
-                again(&w, cluster);
+                again(w, cluster);
         }
         gen_cluster_free(cluster);
-        cw_destroy(&w);
 }
 
-TEST(test_topics_that_differ_are_parsed_and_the_rest_is_not) {
+CACHE_TEST(test_topics_that_differ_are_parsed_and_the_rest_is_not) {
         gen_cluster_t *cluster = cluster_new(200);
         test_rng_t rng         = test_rng(4);
         uint64_t before;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        CHECK(!all_of(&w, cluster));
+        CHECK(!all_of(w, cluster));
         for (i = 0; i < 50; i++) {
                 const size_t t = test_below(&rng, 200);
 
                 gen_move_leader(&cluster->topics[t],
                                 (uint32_t)test_below(&rng, 4));
-                before = hits(&w);
-                CHECK(!all_of(&w, cluster));
-                CHECK(w.applied.changed == 1 && w.applied.unchanged == 199);
-                CHECK(hits(&w) - before == 199);
-                check_leaders(&w, cluster);
-                again(&w, cluster);
+                before = hits(w);
+                CHECK(!all_of(w, cluster));
+                CHECK(w->applied.changed == 1 && w->applied.unchanged == 199);
+                CHECK(hits(w) - before == 199);
+                check_leaders(w, cluster);
+                again(w, cluster);
         }
         gen_cluster_free(cluster);
-        cw_destroy(&w);
 }
 
 /* After a topic more or less, the others still have their digests. */
-TEST(test_topics_that_come_and_go_do_not_disturb_the_rest) {
+CACHE_TEST(test_topics_that_come_and_go_do_not_disturb_the_rest) {
         gen_cluster_t *cluster = cluster_new(100);
         uint64_t before;
-        cw_t w;
 
-        cw_init(&w, NULL);
         cluster->topic_count = 99;
-        CHECK(!all_of(&w, cluster));
+        CHECK(!all_of(w, cluster));
         cluster->topic_count = 100;
         rotate(cluster, 50);
-        before = hits(&w);
-        CHECK(!all_of(&w, cluster));
-        CHECK(w.applied.changed == 1 && hits(&w) - before == 99);
-        again(&w, cluster);
+        before = hits(w);
+        CHECK(!all_of(w, cluster));
+        CHECK(w->applied.changed == 1 && hits(w) - before == 99);
+        again(w, cluster);
         cluster->topic_count = 90;
-        before               = hits(&w);
-        CHECK(!all_of(&w, cluster));
-        CHECK(w.applied.absent == 10 && hits(&w) - before == 90);
-        again(&w, cluster);
+        before               = hits(w);
+        CHECK(!all_of(w, cluster));
+        CHECK(w->applied.absent == 10 && hits(w) - before == 90);
+        again(w, cluster);
         cluster->topic_count = 100; /* ten come back from "missing" */
-        before               = hits(&w);
-        CHECK(!all_of(&w, cluster));
-        CHECK(w.applied.changed == 10 && hits(&w) - before == 90);
-        again(&w, cluster);
+        before               = hits(w);
+        CHECK(!all_of(w, cluster));
+        CHECK(w->applied.changed == 10 && hits(w) - before == 90);
+        again(w, cluster);
         gen_cluster_free(cluster);
-        cw_destroy(&w);
 }
 
-TEST(test_another_api_version_is_read_anew) {
+CACHE_TEST(test_another_api_version_is_read_anew) {
         gen_cluster_t *cluster = cluster_new(50);
         uint64_t before;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        w.api_version = 13;
-        CHECK(!all_of(&w, cluster));
-        again(&w, cluster);
-        w.api_version = 12;
-        before        = hits(&w);
-        CHECK(!all_of(&w, cluster));
-        CHECK(hits(&w) == before && w.applied.unchanged == 50);
-        again(&w, cluster);
+        w->api_version = 13;
+        CHECK(!all_of(w, cluster));
+        again(w, cluster);
+        w->api_version = 12;
+        before        = hits(w);
+        CHECK(!all_of(w, cluster));
+        CHECK(hits(w) == before && w->applied.unchanged == 50);
+        again(w, cluster);
         gen_cluster_free(cluster);
-        cw_destroy(&w);
 }
 
 /* Digests stay those of the all-topics answer's API version. */
-TEST(test_a_partial_answer_of_another_version_is_read_each_time) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-        w.api_version = 11;
-        CHECK(!cw_say(&w, "a#a 0:1@1"));
-        CHECK(!cw_say(&w, "a#a 0:1@1"));
-        CHECK(hits(&w) == 0 && w.applied.unchanged == 1);
-        w.api_version = 12;
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-        CHECK(hits(&w) == 1 && cw_version(&w) == 1);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-        CHECK(hits(&w) == 3);
-        cw_destroy(&w);
+CACHE_TEST(test_a_partial_answer_of_another_version_is_read_each_time) {
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1"));
+        w->api_version = 11;
+        CHECK(!cw_say(w, "a#a 0:1@1"));
+        CHECK(!cw_say(w, "a#a 0:1@1"));
+        CHECK(hits(w) == 0 && w->applied.unchanged == 1);
+        w->api_version = 12;
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(hits(w) == 1 && cw_version(w) == 1);
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(hits(w) == 3);
 }
 
 /* Partial answers use digests, too. Their topics get deadlines of their own. */
-TEST(test_a_partial_answer_is_not_parsed_either) {
+CACHE_TEST(test_a_partial_answer_is_not_parsed_either) {
         int64_t shared;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
-        shared = cw_info(&w, "a").deadline_us;
-        cw_pass(&w, CW_S);
-        CHECK(!cw_asked(&w, "b", "b#b 0:1@1"));
-        CHECK(hits(&w) == 1 && w.applied.unchanged == 1);
-        CHECK(cw_info(&w, "a").deadline_us == shared);
-        CHECK(cw_info(&w, "b").deadline_us == shared + CW_S);
-        cw_pass(&w, CW_S);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
-        CHECK(hits(&w) == 4);
-        CHECK(cw_info(&w, "b").deadline_us == shared + 2 * CW_S);
-        CHECK(!cw_say(&w, "n#n 0:1@1")); /* new by a partial answer */
-        CHECK(!cw_say(&w, "n#n 0:1@1"));
-        CHECK(hits(&w) == 5);
-        cw_destroy(&w);
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        shared = cw_info(w, "a").deadline_us;
+        cw_pass(w, CW_S);
+        CHECK(!cw_asked(w, "b", "b#b 0:1@1"));
+        CHECK(hits(w) == 1 && w->applied.unchanged == 1);
+        CHECK(cw_info(w, "a").deadline_us == shared);
+        CHECK(cw_info(w, "b").deadline_us == shared + CW_S);
+        cw_pass(w, CW_S);
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        CHECK(hits(w) == 4);
+        CHECK(cw_info(w, "b").deadline_us == shared + 2 * CW_S);
+        CHECK(!cw_say(w, "n#n 0:1@1")); /* new by a partial answer */
+        CHECK(!cw_say(w, "n#n 0:1@1"));
+        CHECK(hits(w) == 5);
 }
 
 /* It does not matter whether the topic was parsed or skipped. */
-TEST(test_an_unchanged_topic_has_the_last_broker_as_source) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1; c#c 0:-1@1"));
-        w.broker = 2;
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1; c#c 0:-1@1"));
-        CHECK(cw_info(&w, "a").source_broker == 2);
-        CHECK(cw_info(&w, "c").source_broker == 2);
-        w.broker = 3; /* c is read each time, a is not */
-        CHECK(!cw_say(&w, "a#a 0:1@1; c#c 0:-1@1"));
-        CHECK(cw_info(&w, "a").source_broker == 3);
-        CHECK(cw_info(&w, "b").source_broker == 2);
-        CHECK(cw_info(&w, "c").source_broker == 3);
-        CHECK(cw_version(&w) == 1);
-        cw_destroy(&w);
+CACHE_TEST(test_an_unchanged_topic_has_the_last_broker_as_source) {
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1; c#c 0:-1@1"));
+        w->broker = 2;
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1; c#c 0:-1@1"));
+        CHECK(cw_info(w, "a").source_broker == 2);
+        CHECK(cw_info(w, "c").source_broker == 2);
+        w->broker = 3; /* c is read each time, a is not */
+        CHECK(!cw_say(w, "a#a 0:1@1; c#c 0:-1@1"));
+        CHECK(cw_info(w, "a").source_broker == 3);
+        CHECK(cw_info(w, "b").source_broker == 2);
+        CHECK(cw_info(w, "c").source_broker == 3);
+        CHECK(cw_version(w) == 1);
 }
 
 /* The answer without the topic is one to a request that left before the topic
  * was known. */
-TEST(test_a_topic_that_an_answer_could_not_name_keeps_its_digest) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#a 0:1@1"));
-        cw_sent(&w);
-        CHECK(!cw_all(&w, "a#a 0:1@1; n#n 0:1@1"));
-        CHECK(!cw_all(&w, "a#a 0:1@1"));
-        CHECK(hits(&w) == 2);
-        CHECK(!cw_all(&w, "a#a 0:1@1; n#n 0:1@1"));
-        CHECK(hits(&w) == 4);
-        cw_destroy(&w);
+CACHE_TEST(test_a_topic_that_an_answer_could_not_name_keeps_its_digest) {
+        CHECK(!cw_all(w, "a#a 0:1@1"));
+        cw_sent(w);
+        CHECK(!cw_all(w, "a#a 0:1@1; n#n 0:1@1"));
+        CHECK(!cw_all(w, "a#a 0:1@1"));
+        CHECK(hits(w) == 2);
+        CHECK(!cw_all(w, "a#a 0:1@1; n#n 0:1@1"));
+        CHECK(hits(w) == 4);
 }
 
 /* ---- never ------------------------------------------------------------- */
@@ -290,68 +263,54 @@ TEST(test_topics_without_a_reachable_leader_never_get_a_digest) {
 }
 
 /* Older answers are counted, although their bytes are the same each time. */
-TEST(test_older_answers_are_counted_each_time) {
-        cw_t w;
+CACHE_TEST(test_older_answers_are_counted_each_time) {
         int i;
 
-        cw_init(&w, NULL);
-        w.brokers = "1";
-        CHECK(!cw_all(&w, "t#a 0:1@5; u#u 0:1@1"));
-        for (i = 0; i < 5; i++, cw_pass(&w, 2 * CW_S))
-                CHECK(!cw_all(&w, "t#a 0:1@3; u#u 0:1@1"));
-        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:1@3");
-        CHECK(cw_stats(&w).topics_kept_back == 4);
-        cw_destroy(&w);
+        w->brokers = "1";
+        CHECK(!cw_all(w, "t#a 0:1@5; u#u 0:1@1"));
+        for (i = 0; i < 5; i++, cw_pass(w, 2 * CW_S))
+                CHECK(!cw_all(w, "t#a 0:1@3; u#u 0:1@1"));
+        CHECK_TEXT(cw_topic(w, "t"), "t#a 0:1@3");
+        CHECK(cw_stats(w).topics_kept_back == 4);
 }
 
-TEST(test_a_leader_hint_takes_the_digest_away) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@5; u#u 0:1@1"));
-        CHECK(cw_leader_hint(&w, "t", 0, 2, 6, NULL));
-        CHECK(!cw_all(&w, "t#a 0:1@5; u#u 0:1@1"));
-        CHECK(hits(&w) == 1 && w.applied.kept_back == 1);
-        CHECK(cw_leader(&w, "t", 0) == 2);
-        cw_destroy(&w);
+CACHE_TEST(test_a_leader_hint_takes_the_digest_away) {
+        CHECK(!cw_all(w, "t#a 0:1@5; u#u 0:1@1"));
+        CHECK(cw_leader_hint(w, "t", 0, 2, 6, NULL));
+        CHECK(!cw_all(w, "t#a 0:1@5; u#u 0:1@1"));
+        CHECK(hits(w) == 1 && w->applied.kept_back == 1);
+        CHECK(cw_leader(w, "t", 0) == 2);
 }
 
 /* The cache read part of an answer before it refused it. */
-TEST(test_an_answer_that_was_refused_counts_nothing) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-        CHECK(cw_all(&w, "a#a 0:1@1; b#b 0:1@1; a#a 0:1@1") != 0);
-        CHECK(hits(&w) == 0);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
-        CHECK(hits(&w) == 2);
-        cw_destroy(&w);
+CACHE_TEST(test_an_answer_that_was_refused_counts_nothing) {
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(cw_all(w, "a#a 0:1@1; b#b 0:1@1; a#a 0:1@1") != 0);
+        CHECK(hits(w) == 0);
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(hits(w) == 2);
 }
 
 /* Topics come and go in many answers. The order array must not grow with the
  * number of all names that ever came. */
-TEST(test_erased_names_leave_no_memory_behind) {
+CACHE_TEST(test_erased_names_leave_no_memory_behind) {
         char text[64];
         uint64_t bytes = 0;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#a 0:1@1; b#b 0:1@1"));
+        CHECK(!cw_all(w, "a#a 0:1@1; b#b 0:1@1"));
         for (i = 0; i < 4000; i++) {
                 snprintf(text, sizeof(text), "name-%d!3", i);
-                CHECK(!cw_say(&w, text));
-                cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w); /* past its deadline */
-                cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w); /* and no longer retained */
+                CHECK(!cw_say(w, text));
+                cw_pass(w, 1000 * CW_S);
+                cw_sweep(w); /* past its deadline */
+                cw_pass(w, 1000 * CW_S);
+                cw_sweep(w); /* and no longer retained */
                 if (i == 1000)
-                        bytes = cw_stats(&w).bytes - cw_stats(&w).bytes_ring;
+                        bytes = cw_stats(w).bytes - cw_stats(w).bytes_ring;
         }
-        CHECK(cw_stats(&w).topics == 2 && cw_stats(&w).negatives == 0);
-        CHECK(cw_stats(&w).bytes - cw_stats(&w).bytes_ring <= bytes + 65536);
-        cw_destroy(&w);
+        CHECK(cw_stats(w).topics == 2 && cw_stats(w).negatives == 0);
+        CHECK(cw_stats(w).bytes - cw_stats(w).bytes_ring <= bytes + 65536);
 }
 
 TEST_MAIN()

@@ -13,172 +13,133 @@ static void check_due(cw_t *w, const char *wanted) {
 
 /* ---- each reason ------------------------------------------------------- */
 
-TEST(test_a_leaderless_topic_is_due_until_it_has_a_leader) {
-        cw_t w;
+CACHE_TEST(test_a_leaderless_topic_is_due_until_it_has_a_leader) {
         int i;
 
-        cw_init(&w, NULL);
-        check_due(&w, "");
+        check_due(w, "");
         for (i = 0; i < 3; i++) { /* the same bytes again, which are read */
-                CHECK(!cw_all(&w, "a 0:1@5; b 0:1@5 1:-1@6/e5"));
-                check_due(&w, "b=N");
+                CHECK(!cw_all(w, "a 0:1@5; b 0:1@5 1:-1@6/e5"));
+                check_due(w, "b=N");
         }
-        CHECK(!cw_say(&w, "a 0:2@6")); /* says nothing of b */
-        check_due(&w, "b=N");
-        CHECK(!cw_say(&w, "b 0:-1@7 1:2@7"));
-        check_due(&w, "b=N");
-        CHECK(!cw_say(&w, "b 0:1@8 1:2@7"));
-        check_due(&w, "");
-        cw_destroy(&w);
+        CHECK(!cw_say(w, "a 0:2@6")); /* says nothing of b */
+        check_due(w, "b=N");
+        CHECK(!cw_say(w, "b 0:-1@7 1:2@7"));
+        check_due(w, "b=N");
+        CHECK(!cw_say(w, "b 0:1@8 1:2@7"));
+        check_due(w, "");
 }
 
-TEST(test_a_leader_hint_ends_the_lack_of_a_leader) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:-1@5 1:-1@5; b 0:9@5"));
-        check_due(&w, "a=N b=U");
-        CHECK(cw_leader_hint(&w, "a", 0, 2, 6, NULL));
-        check_due(&w, "a=N b=U");
-        CHECK(cw_leader_hint(&w, "a", 1, 2, 6, NULL));
-        check_due(&w, "b=U");
-        CHECK(cw_leader_hint(&w, "a", 1, 9, 7, "h9")); /* broker 9 is known */
-        check_due(&w, "");
-        cw_destroy(&w);
+CACHE_TEST(test_a_leader_hint_ends_the_lack_of_a_leader) {
+        CHECK(!cw_all(w, "a 0:-1@5 1:-1@5; b 0:9@5"));
+        check_due(w, "a=N b=U");
+        CHECK(cw_leader_hint(w, "a", 0, 2, 6, NULL));
+        check_due(w, "a=N b=U");
+        CHECK(cw_leader_hint(w, "a", 1, 2, 6, NULL));
+        check_due(w, "b=U");
+        CHECK(cw_leader_hint(w, "a", 1, 9, 7, "h9")); /* broker 9 is known */
+        check_due(w, "");
 }
 
-TEST(test_a_leader_that_is_no_broker_is_a_reason) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:9@5 1:1@5; c 0:9@5 1:-1@5"));
-        check_due(&w, "b=U c=NU");
-        w.brokers = "1,2,3,9";
-        CHECK(!cw_say(&w, ""));
-        check_due(&w, "c=N");
-        w.brokers = "2,3,9"; /* no answer touches a and b */
-        CHECK(!cw_say(&w, ""));
-        check_due(&w, "a=U b=U c=N");
-        w.brokers = "1,2,3"; /* 1 comes and 9 goes, between two calls */
-        CHECK(!cw_say(&w, ""));
-        CHECK(!cw_say(&w, "b 0:2@6 1:2@6"));
-        check_due(&w, "c=NU");
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:2@6 1:2@6; c 0:1@6 1:1@6"));
-        check_due(&w, "");
-        cw_destroy(&w);
+CACHE_TEST(test_a_leader_that_is_no_broker_is_a_reason) {
+        CHECK(!cw_all(w, "a 0:1@5; b 0:9@5 1:1@5; c 0:9@5 1:-1@5"));
+        check_due(w, "b=U c=NU");
+        w->brokers = "1,2,3,9";
+        CHECK(!cw_say(w, ""));
+        check_due(w, "c=N");
+        w->brokers = "2,3,9"; /* no answer touches a and b */
+        CHECK(!cw_say(w, ""));
+        check_due(w, "a=U b=U c=N");
+        w->brokers = "1,2,3"; /* 1 comes and 9 goes, between two calls */
+        CHECK(!cw_say(w, ""));
+        CHECK(!cw_say(w, "b 0:2@6 1:2@6"));
+        check_due(w, "c=NU");
+        CHECK(!cw_all(w, "a 0:1@5; b 0:2@6 1:2@6; c 0:1@6 1:1@6"));
+        check_due(w, "");
 }
 
-TEST(test_a_broker_that_goes_in_an_answer_to_all_is_noticed) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:2@5; c 0:1@5"));
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:2@5; c 0:1@5"));
-        w.brokers = "2,3";
-        CHECK(!cw_all(&w, "a 0:1@4; b 0:2@5; c 0:1@5"));
-        check_due(&w, "a=UK c=U");
-        cw_destroy(&w);
+CACHE_TEST(test_a_broker_that_goes_in_an_answer_to_all_is_noticed) {
+        CHECK(!cw_all(w, "a 0:1@5; b 0:2@5; c 0:1@5"));
+        CHECK(!cw_all(w, "a 0:1@5; b 0:2@5; c 0:1@5"));
+        w->brokers = "2,3";
+        CHECK(!cw_all(w, "a 0:1@4; b 0:2@5; c 0:1@5"));
+        check_due(w, "a=UK c=U");
 }
 
-TEST(test_an_answer_that_is_kept_back_is_a_reason) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "e#a 0:1@5; i#b 0:1@5; s#c 0:1@5 1:1@5; p#d 0:1@5 "
+CACHE_TEST(test_an_answer_that_is_kept_back_is_a_reason) {
+        CHECK(!cw_say(w, "e#a 0:1@5; i#b 0:1@5; s#c 0:1@5 1:1@5; p#d 0:1@5 "
                           "1:1@5; t#e 0:1@5"));
-        CHECK(!cw_say(&w, "i#f 0:1@5"));
-        check_due(&w, "");
-        CHECK(!cw_say(&w, "e#a 0:1@4; i#b 0:1@5; s#c 0:1@5; p#d 0:2@6 1:1@4; "
+        CHECK(!cw_say(w, "i#f 0:1@5"));
+        check_due(w, "");
+        CHECK(!cw_say(w, "e#a 0:1@4; i#b 0:1@5; s#c 0:1@5; p#d 0:2@6 1:1@4; "
                           "t#e!5"));
-        check_due(&w, "e=K i=K p=K s=K t=K");
-        CHECK(!cw_say(&w, "x 0:1@1")); /* says nothing of them */
-        check_due(&w, "e=K i=K p=K s=K t=K");
-        CHECK(!cw_say(&w, "e#a 0:1@5; i#f 0:1@5; s#c 0:1@5 1:1@5; p#d 0:2@6 "
+        check_due(w, "e=K i=K p=K s=K t=K");
+        CHECK(!cw_say(w, "x 0:1@1")); /* says nothing of them */
+        check_due(w, "e=K i=K p=K s=K t=K");
+        CHECK(!cw_say(w, "e#a 0:1@5; i#f 0:1@5; s#c 0:1@5 1:1@5; p#d 0:2@6 "
                           "1:1@5; t#e 0:1@5"));
-        check_due(&w, "");
-        cw_destroy(&w);
+        check_due(w, "");
 }
 
-TEST(test_what_is_kept_back_keeps_the_other_reasons) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:-1@5 1:9@5; d!29"));
-        CHECK(!cw_say(&w, "a 0:1@4 1:1@4; d!5"));
-        check_due(&w, "a=NUK d=K");
-        cw_pass(&w, 11 * CW_S);
-        check_due(&w, "a=NUK d=KD");
-        cw_destroy(&w);
+CACHE_TEST(test_what_is_kept_back_keeps_the_other_reasons) {
+        CHECK(!cw_say(w, "a 0:-1@5 1:9@5; d!29"));
+        CHECK(!cw_say(w, "a 0:1@4 1:1@4; d!5"));
+        check_due(w, "a=NUK d=K");
+        cw_pass(w, 11 * CW_S);
+        check_due(w, "a=NUK d=KD");
 }
 
-TEST(test_an_outdated_answer_is_a_reason) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        cw_sent(&w);
-        w.sent_known = 0;
-        CHECK(!cw_say(&w, "a 0:1@5; b 0:1@5"));
-        w.sent_known = 1;
-        CHECK(!cw_say(&w, "a!3; b!29"));
-        check_due(&w, "a=K b=K");
-        cw_destroy(&w);
+CACHE_TEST(test_an_outdated_answer_is_a_reason) {
+        cw_sent(w);
+        w->sent_known = 0;
+        CHECK(!cw_say(w, "a 0:1@5; b 0:1@5"));
+        w->sent_known = 1;
+        CHECK(!cw_say(w, "a!3; b!29"));
+        check_due(w, "a=K b=K");
 }
 
-TEST(test_an_unknown_id_is_to_be_asked_by_name) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a#a 0:1@5; b#b 0:-1@5; c#c 0:1@5"));
-        CHECK(!cw_say(&w, "?#a!100; b#z!103; ?#y!100"));
-        check_due(&w, "a=AS b=NA");
-        CHECK(!cw_say(&w, "b#b 0:1@6"));
-        check_due(&w, "a=AS");
-        cw_pass(&w, CW_S); /* past the TTL of unknown topics */
-        cw_sweep(&w);
-        check_due(&w, "a=AS");
-        CHECK(!cw_say(&w, "a!3"));
-        check_due(&w, "a=S");
-        w.broker = 2;
-        CHECK(!cw_say(&w, "a!3"));
-        check_due(&w, "");
-        cw_destroy(&w);
+CACHE_TEST(test_an_unknown_id_is_to_be_asked_by_name) {
+        CHECK(!cw_say(w, "a#a 0:1@5; b#b 0:-1@5; c#c 0:1@5"));
+        CHECK(!cw_say(w, "?#a!100; b#z!103; ?#y!100"));
+        check_due(w, "a=AS b=NA");
+        CHECK(!cw_say(w, "b#b 0:1@6"));
+        check_due(w, "a=AS");
+        cw_pass(w, CW_S); /* past the TTL of unknown topics */
+        cw_sweep(w);
+        check_due(w, "a=AS");
+        CHECK(!cw_say(w, "a!3"));
+        check_due(w, "a=S");
+        w->broker = 2;
+        CHECK(!cw_say(w, "a!3"));
+        check_due(w, "");
 }
 
-TEST(test_an_absent_topic_is_due_within_its_grace_time) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:1@5"));
-        CHECK(!cw_all(&w, "b 0:1@5"));
-        check_due(&w, "a=S");
-        cw_pass(&w, 15 * CW_S);
-        check_due(&w, "a=S");
-        cw_hint(&w, "a", RDMETA_HINT_FORCE);
-        check_due(&w, "a=S");
-        cw_pass(&w, 1);
-        check_due(&w, "");
-        CHECK_TEXT(cw_hint(&w, "a", RDMETA_HINT_REPLACE), "a");
-        check_due(&w, "");
-        cw_sweep(&w);
-        check_due(&w, "");
-        cw_destroy(&w);
+CACHE_TEST(test_an_absent_topic_is_due_within_its_grace_time) {
+        CHECK(!cw_all(w, "a 0:1@5; b 0:1@5"));
+        CHECK(!cw_all(w, "b 0:1@5"));
+        check_due(w, "a=S");
+        cw_pass(w, 15 * CW_S);
+        check_due(w, "a=S");
+        cw_hint(w, "a", RDMETA_HINT_FORCE);
+        check_due(w, "a=S");
+        cw_pass(w, 1);
+        check_due(w, "");
+        CHECK_TEXT(cw_hint(w, "a", RDMETA_HINT_REPLACE), "a");
+        check_due(w, "");
+        cw_sweep(w);
+        check_due(w, "");
 }
 
-TEST(test_an_absent_topic_that_returns_or_goes_is_not_due) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1@5; b 0:1@5; c 0:1@5"));
-        CHECK(!cw_all(&w, "c 0:1@5"));
-        check_due(&w, "a=S b=S");
-        CHECK(!cw_say(&w, "a 0:1@4"));
-        check_due(&w, "a=KS b=S");
-        CHECK(!cw_say(&w, "a 0:1@5"));
-        check_due(&w, "b=S");
-        w.broker = 2; /* a second broker, which does not name b either */
-        CHECK(!cw_all(&w, "a 0:1@5; c 0:1@5"));
-        check_due(&w, "");
-        cw_destroy(&w);
+CACHE_TEST(test_an_absent_topic_that_returns_or_goes_is_not_due) {
+        CHECK(!cw_all(w, "a 0:1@5; b 0:1@5; c 0:1@5"));
+        CHECK(!cw_all(w, "c 0:1@5"));
+        check_due(w, "a=S b=S");
+        CHECK(!cw_say(w, "a 0:1@4"));
+        check_due(w, "a=KS b=S");
+        CHECK(!cw_say(w, "a 0:1@5"));
+        check_due(w, "b=S");
+        w->broker = 2; /* a second broker, which does not name b either */
+        CHECK(!cw_all(w, "a 0:1@5; c 0:1@5"));
+        check_due(w, "");
 }
 
 TEST(test_a_denied_topic_is_due_after_its_ttl) {
@@ -203,10 +164,8 @@ TEST(test_a_denied_topic_is_due_after_its_ttl) {
                 check_due(&w, "");
                 cw_pass(&w, 11 * CW_S);
                 check_due(&w, "a=D");
-                cw_pass(&w, 2000 * CW_S);
-                cw_sweep(&w);
-                cw_pass(&w, 2000 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 2000 * CW_S);
+                cw_sweep_after(&w, 2000 * CW_S);
                 check_due(&w, "");
                 cw_destroy(&w);
         }
@@ -214,76 +173,60 @@ TEST(test_a_denied_topic_is_due_after_its_ttl) {
 
 /* ---- what has no part in it -------------------------------------------- */
 
-TEST(test_staleness_and_hints_are_no_reasons) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        cw_hint(&w, "unknown", 0);
-        CHECK(!cw_say(&w, "a 0:1@5; b 0:-1@5; x!3"));
-        check_due(&w, "b=N");
-        cw_pass(&w, 2000 * CW_S);
-        cw_sweep(&w);
-        check_due(&w, "b=N");
-        cw_hint(&w, "a b x", 0);
-        check_due(&w, "b=N");
-        CHECK(!cw_asked(&w, "unknown b", "unknown!5; b 0:-1@5"));
-        check_due(&w, "b=N");
-        cw_destroy(&w);
+CACHE_TEST(test_staleness_and_hints_are_no_reasons) {
+        cw_hint(w, "unknown", 0);
+        CHECK(!cw_say(w, "a 0:1@5; b 0:-1@5; x!3"));
+        check_due(w, "b=N");
+        cw_sweep_after(w, 2000 * CW_S);
+        check_due(w, "b=N");
+        cw_hint(w, "a b x", 0);
+        check_due(w, "b=N");
+        CHECK(!cw_asked(w, "unknown b", "unknown!5; b 0:-1@5"));
+        check_due(w, "b=N");
 }
 
 /* ---- the end of a topic ------------------------------------------------ */
 
-TEST(test_a_topic_that_goes_is_not_due) {
+CACHE_TEST(test_a_topic_that_goes_is_not_due) {
         const char *all = "a#a 0:-1@5; b#b 0:9@5; c#c 0:1@5; d!29; e 0:1@5";
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, all));
-        CHECK(!cw_say(&w, "c#c 0:1@4"));
-        cw_pass(&w, 11 * CW_S);
-        check_due(&w, "a=N b=U c=K d=D");
-        CHECK(!cw_say(&w, "c#z 0:1@1")); /* it was made again */
-        check_due(&w, "a=N b=U d=D");
-        w.candidates = 1;
-        CHECK(!cw_say(&w, "b!3")); /* deleted, as the only broker says */
-        check_due(&w, "a=N d=D");
-        CHECK(cw_forget(&w, "a d nowhere") == 2);
-        check_due(&w, "");
-        CHECK(!cw_all(&w, all));
-        CHECK(!cw_say(&w, "e 0:1@4"));
-        check_due(&w, "a=N b=U c=K e=K");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        check_due(&w, "");
-        cw_destroy(&w);
+        CHECK(!cw_all(w, all));
+        CHECK(!cw_say(w, "c#c 0:1@4"));
+        cw_pass(w, 11 * CW_S);
+        check_due(w, "a=N b=U c=K d=D");
+        CHECK(!cw_say(w, "c#z 0:1@1")); /* it was made again */
+        check_due(w, "a=N b=U d=D");
+        w->candidates = 1;
+        CHECK(!cw_say(w, "b!3")); /* deleted, as the only broker says */
+        check_due(w, "a=N d=D");
+        CHECK(cw_forget(w, "a d nowhere") == 2);
+        check_due(w, "");
+        CHECK(!cw_all(w, all));
+        CHECK(!cw_say(w, "e 0:1@4"));
+        check_due(w, "a=N b=U c=K e=K");
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        check_due(w, "");
 }
 
-TEST(test_a_removed_topic_is_due_while_answers_disagree) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a#a 0:1@5; b 0:1@5"));
-        CHECK(!cw_say(&w, "a!3"));
-        w.broker = 2;
-        CHECK(!cw_all(&w, "b 0:1@5")); /* a is removed */
-        CHECK(!cw_say(&w, "a#a 0:1@4"));
-        check_due(&w, "a=K");
-        CHECK(!cw_all(&w, "b 0:1@5"));
-        check_due(&w, "");
-        cw_destroy(&w);
+CACHE_TEST(test_a_removed_topic_is_due_while_answers_disagree) {
+        CHECK(!cw_all(w, "a#a 0:1@5; b 0:1@5"));
+        CHECK(!cw_say(w, "a!3"));
+        w->broker = 2;
+        CHECK(!cw_all(w, "b 0:1@5")); /* a is removed */
+        CHECK(!cw_say(w, "a#a 0:1@4"));
+        check_due(w, "a=K");
+        CHECK(!cw_all(w, "b 0:1@5"));
+        check_due(w, "");
 }
 
-TEST(test_another_cluster_leaves_no_reason) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:-1@5; b 0:9@5; c 0:1@5; d 0:1@5"));
-        CHECK(!cw_say(&w, "c 0:1@4; d 0:1@4"));
-        check_due(&w, "a=N b=U c=K d=K");
-        w.cluster_id = "other";
-        w.flags      = RDMETA_REQ_REBOOTSTRAPPED;
-        CHECK(!cw_say(&w, "d 0:1@1; e 0:-1"));
-        check_due(&w, "e=N");
-        cw_destroy(&w);
+CACHE_TEST(test_another_cluster_leaves_no_reason) {
+        CHECK(!cw_all(w, "a 0:-1@5; b 0:9@5; c 0:1@5; d 0:1@5"));
+        CHECK(!cw_say(w, "c 0:1@4; d 0:1@4"));
+        check_due(w, "a=N b=U c=K d=K");
+        w->cluster_id = "other";
+        w->flags      = RDMETA_REQ_REBOOTSTRAPPED;
+        CHECK(!cw_say(w, "d 0:1@1; e 0:-1"));
+        check_due(w, "e=N");
 }
 
 /* ---- a load ------------------------------------------------------------ */
@@ -345,24 +288,21 @@ static int32_t forget_it(void *opaque, const rdmeta_due_t *due) {
         return 0;
 }
 
-TEST(test_a_visit_may_end_the_call_and_write_to_the_cache) {
-        cw_t w;
+CACHE_TEST(test_a_visit_may_end_the_call_and_write_to_the_cache) {
         int left;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:-1; b 0:-1; c 0:-1; d 0:-1"));
+        CHECK(!cw_say(w, "a 0:-1; b 0:-1; c 0:-1; d 0:-1"));
         left = 2;
-        CHECK(rdmeta_cache_due(w.cache, w.now.mono_us, 0, count_to, &left) ==
+        CHECK(rdmeta_cache_due(w->cache, w->now.mono_us, 0, count_to, &left) ==
               77);
         left = 9;
-        CHECK(!rdmeta_cache_due(w.cache, w.now.mono_us, 3, count_to, &left));
+        CHECK(!rdmeta_cache_due(w->cache, w->now.mono_us, 3, count_to, &left));
         CHECK(left == 6);
         left = 9;
-        CHECK(!rdmeta_cache_due(w.cache, w.now.mono_us, 0, count_to, &left));
+        CHECK(!rdmeta_cache_due(w->cache, w->now.mono_us, 0, count_to, &left));
         CHECK(left == 5);
-        CHECK(!rdmeta_cache_due(w.cache, w.now.mono_us, 0, forget_it, &w));
-        check_due(&w, "");
-        cw_destroy(&w);
+        CHECK(!rdmeta_cache_due(w->cache, w->now.mono_us, 0, forget_it, w));
+        check_due(w, "");
 }
 
 /* Applies an answer in which each of n topics has this leader. */
@@ -385,24 +325,21 @@ static void say_many(cw_t *w, size_t n, int32_t leader, int32_t epoch) {
         gen_cluster_free(cluster);
 }
 
-TEST(test_the_memory_of_reasons_comes_back) {
+CACHE_TEST_WITH(test_the_memory_of_reasons_comes_back, cw_no_changelog) {
         enum { N = 20000 };
         uint64_t before, full;
-        cw_t w;
 
-        cw_init(&w, cw_no_changelog);
-        say_many(&w, N, 1, 1);
-        cw_sweep(&w);
-        before = cw_stats(&w).bytes;
-        say_many(&w, N, -1, 2);
-        CHECK(w.applied.leaderless == N);
-        full = cw_stats(&w).bytes;
+        say_many(w, N, 1, 1);
+        cw_sweep(w);
+        before = cw_stats(w).bytes;
+        say_many(w, N, -1, 2);
+        CHECK(w->applied.leaderless == N);
+        full = cw_stats(w).bytes;
         CHECK(full >= before + N * sizeof(rdmeta_note_t));
-        say_many(&w, N, 1, 3);
-        CHECK_TEXT(cw_due(&w), "");
-        cw_sweep(&w);
-        CHECK(w.cache->notes.capacity <= 16);
-        cw_destroy(&w);
+        say_many(w, N, 1, 3);
+        CHECK_TEXT(cw_due(w), "");
+        cw_sweep(w);
+        CHECK(w->cache->notes.capacity <= 16);
 }
 
 TEST(test_an_entry_has_room_for_no_more_than_the_place_of_a_note) {

@@ -27,147 +27,120 @@ static int64_t purge(cw_t *w, const char *name) {
 
 /* ---- lifetimes --------------------------------------------------------- */
 
-TEST(test_a_hint_lasts_as_long_as_configured) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK_TEXT(cw_hint(&w, "t", 0), "t");
-        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
-        CHECK(cw_sweep(&w) == w.now.mono_us + 60 * CW_S + 1);
-        cw_pass(&w, 60 * CW_S);
-        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
-        CHECK_TEXT(cw_hint(&w, "t", 0), "");
-        cw_pass(&w, 1);
-        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
-        CHECK(cw_sweep(&w) == INT64_MAX);
-        CHECK(cw_stats(&w).hints == 0 && cw_version(&w) == 0);
-        CHECK_TEXT(cw_hint(&w, "t", 0), "t");
-        cw_destroy(&w);
+CACHE_TEST(test_a_hint_lasts_as_long_as_configured) {
+        CHECK_TEXT(cw_hint(w, "t", 0), "t");
+        CHECK(cw_state(w, "t") == RDMETA_WAITING);
+        CHECK(cw_sweep(w) == w->now.mono_us + 60 * CW_S + 1);
+        cw_pass(w, 60 * CW_S);
+        CHECK(cw_state(w, "t") == RDMETA_WAITING);
+        CHECK_TEXT(cw_hint(w, "t", 0), "");
+        cw_pass(w, 1);
+        CHECK(cw_state(w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_sweep(w) == INT64_MAX);
+        CHECK(cw_stats(w).hints == 0 && cw_version(w) == 0);
+        CHECK_TEXT(cw_hint(w, "t", 0), "t");
 }
 
 /* A hint past its deadline has ended, also before a sweep. */
-TEST(test_a_hint_past_its_deadline_is_asked_for_again) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@1"));
-        CHECK_TEXT(cw_hint(&w, "t n", RDMETA_HINT_FORCE), "t n");
-        cw_pass(&w, 60 * CW_S);
-        CHECK_TEXT(cw_hint(&w, "t n", RDMETA_HINT_FORCE), "");
-        cw_pass(&w, 1);
-        CHECK_TEXT(cw_hint(&w, "n", 0), "n");
-        CHECK_TEXT(cw_hint(&w, "t", RDMETA_HINT_FORCE), "t");
-        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "");
-        CHECK(cw_state(&w, "n") == RDMETA_WAITING);
-        cw_destroy(&w);
+CACHE_TEST(test_a_hint_past_its_deadline_is_asked_for_again) {
+        CHECK(!cw_all(w, "t#a 0:1@1"));
+        CHECK_TEXT(cw_hint(w, "t n", RDMETA_HINT_FORCE), "t n");
+        cw_pass(w, 60 * CW_S);
+        CHECK_TEXT(cw_hint(w, "t n", RDMETA_HINT_FORCE), "");
+        cw_pass(w, 1);
+        CHECK_TEXT(cw_hint(w, "n", 0), "n");
+        CHECK_TEXT(cw_hint(w, "t", RDMETA_HINT_FORCE), "t");
+        CHECK_TEXT(cw_hint(w, "n t", RDMETA_HINT_FORCE), "");
+        CHECK(cw_state(w, "n") == RDMETA_WAITING);
 }
 
-TEST(test_hints_end_in_the_order_of_their_own_deadlines) {
+CACHE_TEST(test_hints_end_in_the_order_of_their_own_deadlines) {
         static const int64_t ttls[] = {30, 5, 900, 1, 60};
         char name[2] = "a";
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
         for (i = 0; i < 5; i++, name[0]++)
-                CHECK(hint_ttl(&w, name, ttls[i] * CW_S) == 1);
+                CHECK(hint_ttl(w, name, ttls[i] * CW_S) == 1);
         for (i = 5; i > 0; i--) {
-                const int64_t next = cw_sweep(&w);
+                const int64_t next = cw_sweep(w);
 
-                CHECK(cw_stats(&w).hints == (uint64_t)i);
-                CHECK(next > w.now.mono_us);
-                cw_pass(&w, next - w.now.mono_us);
+                CHECK(cw_stats(w).hints == (uint64_t)i);
+                CHECK(next > w->now.mono_us);
+                cw_pass(w, next - w->now.mono_us);
         }
-        CHECK(cw_sweep(&w) == INT64_MAX);
-        CHECK(w.now.mono_us == 1900 * CW_S + 1);
-        cw_destroy(&w);
+        CHECK(cw_sweep(w) == INT64_MAX);
+        CHECK(w->now.mono_us == 1900 * CW_S + 1);
 }
 
-TEST(test_a_hint_without_a_ttl_has_the_configured_one) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(hint_ttl(&w, "t", 0) == 1 && hint_ttl(&w, "u", -5) == 1);
-        CHECK(hint_ttl(&w, "v", INT64_MAX) == 1);
-        cw_pass(&w, 60 * CW_S);
-        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
-        CHECK(cw_state(&w, "u") == RDMETA_WAITING);
-        cw_pass(&w, INT64_MAX / 2);
-        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
-        CHECK(cw_state(&w, "v") == RDMETA_WAITING);
-        cw_destroy(&w);
+CACHE_TEST(test_a_hint_without_a_ttl_has_the_configured_one) {
+        CHECK(hint_ttl(w, "t", 0) == 1 && hint_ttl(w, "u", -5) == 1);
+        CHECK(hint_ttl(w, "v", INT64_MAX) == 1);
+        cw_pass(w, 60 * CW_S);
+        CHECK(cw_state(w, "t") == RDMETA_WAITING);
+        CHECK(cw_state(w, "u") == RDMETA_WAITING);
+        cw_pass(w, INT64_MAX / 2);
+        CHECK(cw_state(w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(w, "v") == RDMETA_WAITING);
 }
 
-TEST(test_a_replaced_hint_begins_anew) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@1"));
-        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "n t");
-        cw_pass(&w, 50 * CW_S);
-        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_REPLACE), "n t");
-        cw_pass(&w, 50 * CW_S);
-        CHECK(cw_sweep(&w) == w.now.mono_us + 10 * CW_S + 1);
-        CHECK(cw_state(&w, "n") == RDMETA_WAITING);
-        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "");
-        cw_pass(&w, 10 * CW_S + 1);
-        CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);
-        cw_destroy(&w);
+CACHE_TEST(test_a_replaced_hint_begins_anew) {
+        CHECK(!cw_all(w, "t#a 0:1@1"));
+        CHECK_TEXT(cw_hint(w, "n t", RDMETA_HINT_FORCE), "n t");
+        cw_pass(w, 50 * CW_S);
+        CHECK_TEXT(cw_hint(w, "n t", RDMETA_HINT_REPLACE), "n t");
+        cw_pass(w, 50 * CW_S);
+        CHECK(cw_sweep(w) == w->now.mono_us + 10 * CW_S + 1);
+        CHECK(cw_state(w, "n") == RDMETA_WAITING);
+        CHECK_TEXT(cw_hint(w, "n t", RDMETA_HINT_FORCE), "");
+        cw_pass(w, 10 * CW_S + 1);
+        CHECK(cw_state(w, "n") == RDMETA_NOT_CACHED);
 }
 
 /* ---- hints of known topics --------------------------------------------- */
 
-TEST(test_a_hint_never_hides_a_known_topic) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "v#a 0:1@1; s#b 0:2@1"));
-        cw_pass(&w, 901 * CW_S);
-        CHECK(!cw_say(&w, "v#a 0:1@1; u!3; d!29; b!17"));
-        CHECK_TEXT(cw_hint(&w, "v s u d b", RDMETA_HINT_FORCE), "v s u d b");
-        CHECK(cw_leader(&w, "v", 0) == 1);
-        CHECK(cw_leader(&w, "s", 0) == RDMETA_STALE);
-        CHECK(cw_leader_stale(&w, "s", 0) == 2);
-        CHECK(cw_state(&w, "u") == RDMETA_UNKNOWN_TOPIC);
-        CHECK(cw_state(&w, "d") == RDMETA_DENIED);
-        CHECK(cw_state(&w, "b") == RDMETA_INVALID);
-        CHECK(cw_stats(&w).hints == 5);
-        CHECK(purge(&w, NULL) == 5);
-        CHECK(cw_leader(&w, "v", 0) == 1);
-        CHECK(cw_leader_stale(&w, "s", 0) == 2);
-        CHECK(cw_state(&w, "u") == RDMETA_UNKNOWN_TOPIC);
-        CHECK(cw_state(&w, "d") == RDMETA_DENIED);
-        CHECK(cw_state(&w, "b") == RDMETA_INVALID);
-        cw_destroy(&w);
+CACHE_TEST(test_a_hint_never_hides_a_known_topic) {
+        CHECK(!cw_all(w, "v#a 0:1@1; s#b 0:2@1"));
+        cw_pass(w, 901 * CW_S);
+        CHECK(!cw_say(w, "v#a 0:1@1; u!3; d!29; b!17"));
+        CHECK_TEXT(cw_hint(w, "v s u d b", RDMETA_HINT_FORCE), "v s u d b");
+        CHECK(cw_leader(w, "v", 0) == 1);
+        CHECK(cw_leader(w, "s", 0) == RDMETA_STALE);
+        CHECK(cw_leader_stale(w, "s", 0) == 2);
+        CHECK(cw_state(w, "u") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(w, "d") == RDMETA_DENIED);
+        CHECK(cw_state(w, "b") == RDMETA_INVALID);
+        CHECK(cw_stats(w).hints == 5);
+        CHECK(purge(w, NULL) == 5);
+        CHECK(cw_leader(w, "v", 0) == 1);
+        CHECK(cw_leader_stale(w, "s", 0) == 2);
+        CHECK(cw_state(w, "u") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(cw_state(w, "d") == RDMETA_DENIED);
+        CHECK(cw_state(w, "b") == RDMETA_INVALID);
 }
 
 /* A negative past its deadline, or a removed topic, is waiting like a new name;
  * the cache still keeps its id and epochs. */
-TEST(test_a_hint_of_a_topic_past_its_deadline_is_waiting) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@5; g#g 0:1@5"));
-        CHECK(!cw_all(&w, "t!3"));
-        w.broker = 2;
-        CHECK(!cw_all(&w, "t!3")); /* g: absent from both */
-        cw_pass(&w, CW_S);
-        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
-        CHECK_TEXT(cw_hint(&w, "t g", 0), "t g");
-        CHECK(cw_state(&w, "t") == RDMETA_WAITING);
-        CHECK(cw_state(&w, "g") == RDMETA_WAITING);
-        CHECK(purge(&w, NULL) == 2);
-        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
-        CHECK(cw_state(&w, "g") == RDMETA_NOT_CACHED);
-        CHECK_TEXT(cw_hint(&w, "t g", 0), "t g");
-        CHECK(!cw_asked(&w, "t g", "t#a 0:2@4; g#g 0:2@4"));
-        CHECK(w.applied.kept_back == 2); /* still older than the kept epochs */
-        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
-        CHECK(cw_state(&w, "g") == RDMETA_NOT_CACHED);
-        w.broker = 3; /* the second broker that gives g */
-        CHECK(!cw_asked(&w, "t g", "t#a 0:2@5; g#g 0:2@5"));
-        CHECK(cw_leader(&w, "t", 0) == 2 && cw_leader(&w, "g", 0) == 2);
-        cw_destroy(&w);
+CACHE_TEST(test_a_hint_of_a_topic_past_its_deadline_is_waiting) {
+        CHECK(!cw_all(w, "t#a 0:1@5; g#g 0:1@5"));
+        CHECK(!cw_all(w, "t!3"));
+        w->broker = 2;
+        CHECK(!cw_all(w, "t!3")); /* g: absent from both */
+        cw_pass(w, CW_S);
+        CHECK(cw_state(w, "t") == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_hint(w, "t g", 0), "t g");
+        CHECK(cw_state(w, "t") == RDMETA_WAITING);
+        CHECK(cw_state(w, "g") == RDMETA_WAITING);
+        CHECK(purge(w, NULL) == 2);
+        CHECK(cw_state(w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(w, "g") == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_hint(w, "t g", 0), "t g");
+        CHECK(!cw_asked(w, "t g", "t#a 0:2@4; g#g 0:2@4"));
+        CHECK(w->applied.kept_back == 2); /* still older than the kept epochs */
+        CHECK(cw_state(w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(w, "g") == RDMETA_NOT_CACHED);
+        w->broker = 3; /* the second broker that gives g */
+        CHECK(!cw_asked(w, "t g", "t#a 0:2@5; g#g 0:2@5"));
+        CHECK(cw_leader(w, "t", 0) == 2 && cw_leader(w, "g", 0) == 2);
 }
 
 /* Makes topics that are unknown, denied, absent and removed; their deadlines
@@ -264,118 +237,90 @@ TEST(test_the_end_of_a_hint_is_not_a_deadline_of_a_topic) {
 
 /* The topic was removed and is asked for again. A broker answers that lags in
  * one partition; the cache takes the other one from it. */
-TEST(test_a_removed_topic_that_comes_back_in_part_is_valid) {
+CACHE_TEST(test_a_removed_topic_that_comes_back_in_part_is_valid) {
         int64_t deadline;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@5 1:1@5; u#b 0:1@1"));
-        CHECK(!cw_all(&w, "u#b 0:1@1"));
-        cw_pass(&w, 20 * CW_S);
-        cw_sweep(&w);
-        cw_pass(&w, 16 * CW_S); /* past the grace time */
-        CHECK_TEXT(cw_hint(&w, "t", 0), "t");
-        CHECK(!cw_asked(&w, "t", "t#a 0:1@4 1:2@6"));
-        CHECK(cw_leader(&w, "t", 0) == 1 && cw_leader(&w, "t", 1) == 2);
-        deadline = deadline_of(w.reader, "t", w.now.mono_us);
-        CHECK(deadline > w.now.mono_us && rdmeta_deadline_plain(deadline));
-        cw_destroy(&w);
+        CHECK(!cw_all(w, "t#a 0:1@5 1:1@5; u#b 0:1@1"));
+        CHECK(!cw_all(w, "u#b 0:1@1"));
+        cw_sweep_after(w, 20 * CW_S);
+        cw_pass(w, 16 * CW_S); /* past the grace time */
+        CHECK_TEXT(cw_hint(w, "t", 0), "t");
+        CHECK(!cw_asked(w, "t", "t#a 0:1@4 1:2@6"));
+        CHECK(cw_leader(w, "t", 0) == 1 && cw_leader(w, "t", 1) == 2);
+        deadline = deadline_of(w->reader, "t", w->now.mono_us);
+        CHECK(deadline > w->now.mono_us && rdmeta_deadline_plain(deadline));
 }
 
 /* No time is later than INT64_MAX, and the shared deadline is not a time. */
-TEST(test_deadlines_end_at_the_end_of_time_too) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:1@1"));
-        CHECK(!cw_all(&w, "u#b 0:1@1"));
-        w.now.mono_us = INT64_MAX;
-        cw_sweep(&w);
-        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
-        CHECK(cw_stats(&w).retained == 0 && cw_stats(&w).topics == 1);
-        cw_destroy(&w);
+CACHE_TEST(test_deadlines_end_at_the_end_of_time_too) {
+        CHECK(!cw_all(w, "t#a 0:1@5; u#b 0:1@1"));
+        CHECK(!cw_all(w, "u#b 0:1@1"));
+        w->now.mono_us = INT64_MAX;
+        cw_sweep(w);
+        CHECK(cw_state(w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_stats(w).retained == 0 && cw_stats(w).topics == 1);
 }
 
 /* A hint does not keep an absent topic for ever. */
-TEST(test_a_hint_of_an_absent_topic_only_postpones_its_removal) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@5; u#b 0:1@1"));
-        CHECK(!cw_all(&w, "u#b 0:1@1"));
-        CHECK_TEXT(cw_hint(&w, "t", RDMETA_HINT_FORCE), "t");
-        cw_pass(&w, 20 * CW_S);
-        cw_sweep(&w);
-        CHECK(purge(&w, "t") == 1);
-        cw_pass(&w, 1);
-        cw_sweep(&w);
-        CHECK_TEXT(cw_changes(&w, 2), "v3 topic_removed(expiry) t#a");
-        cw_destroy(&w);
+CACHE_TEST(test_a_hint_of_an_absent_topic_only_postpones_its_removal) {
+        CHECK(!cw_all(w, "t#a 0:1@5; u#b 0:1@1"));
+        CHECK(!cw_all(w, "u#b 0:1@1"));
+        CHECK_TEXT(cw_hint(w, "t", RDMETA_HINT_FORCE), "t");
+        cw_sweep_after(w, 20 * CW_S);
+        CHECK(purge(w, "t") == 1);
+        cw_sweep_after(w, 1);
+        CHECK_TEXT(cw_changes(w, 2), "v3 topic_removed(expiry) t#a");
 }
 
 /* An error that leaves the topic as it was is an answer all the same. */
-TEST(test_an_answer_that_changes_nothing_ends_the_hint) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@5"));
-        CHECK_TEXT(cw_hint(&w, "n t", RDMETA_HINT_FORCE), "n t");
-        CHECK(!cw_asked(&w, "n t", "n!5; t!5"));
-        CHECK(cw_stats(&w).hints == 0);
-        CHECK(cw_state(&w, "n") == RDMETA_NOT_CACHED);
-        CHECK(cw_leader(&w, "t", 0) == 1);
-        CHECK_TEXT(cw_hint(&w, "n", 0), "n");
-        cw_pass(&w, 61 * CW_S); /* past the hint's deadline, before a sweep */
-        CHECK(!cw_say(&w, "n!5"));
-        cw_sweep(&w);
-        CHECK(cw_sweep(&w) == cw_info(&w, "t").deadline_us + 1);
-        CHECK(cw_stats(&w).hints == 0 && cw_stats(&w).retained == 0);
-        cw_destroy(&w);
+CACHE_TEST(test_an_answer_that_changes_nothing_ends_the_hint) {
+        CHECK(!cw_all(w, "t#a 0:1@5"));
+        CHECK_TEXT(cw_hint(w, "n t", RDMETA_HINT_FORCE), "n t");
+        CHECK(!cw_asked(w, "n t", "n!5; t!5"));
+        CHECK(cw_stats(w).hints == 0);
+        CHECK(cw_state(w, "n") == RDMETA_NOT_CACHED);
+        CHECK(cw_leader(w, "t", 0) == 1);
+        CHECK_TEXT(cw_hint(w, "n", 0), "n");
+        cw_pass(w, 61 * CW_S); /* past the hint's deadline, before a sweep */
+        CHECK(!cw_say(w, "n!5"));
+        cw_sweep(w);
+        CHECK(cw_sweep(w) == cw_info(w, "t").deadline_us + 1);
+        CHECK(cw_stats(w).hints == 0 && cw_stats(w).retained == 0);
 }
 
 /* ---- many, and none ---------------------------------------------------- */
 
-TEST(test_a_hint_of_no_names_does_nothing) {
+CACHE_TEST(test_a_hint_of_no_names_does_nothing) {
         size_t n = 7;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!rdmeta_cache_hint(w.cache, NULL, 0, 0, 0, w.now, NULL, &n));
+        CHECK(!rdmeta_cache_hint(w->cache, NULL, 0, 0, 0, w->now, NULL, &n));
         CHECK(n == 0);
-        CHECK(purge(&w, NULL) == 0 && purge(&w, "t") == 0);
-        cw_destroy(&w);
+        CHECK(purge(w, NULL) == 0 && purge(w, "t") == 0);
 }
 
-TEST(test_an_answer_to_a_hint_is_recorded_as_a_new_topic) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a#a 0:1@1"));
-        cw_hint(&w, "t", 0);
-        CHECK(!cw_asked(&w, "t", "t#b 0:1@1"));
-        CHECK_TEXT(cw_changes(&w, 1), "v2 topic_added t#b");
-        cw_hint(&w, "u", 0);
-        CHECK(!cw_asked(&w, "u", "u!29"));
-        CHECK_TEXT(cw_changes(&w, 2),
+CACHE_TEST(test_an_answer_to_a_hint_is_recorded_as_a_new_topic) {
+        CHECK(!cw_say(w, "a#a 0:1@1"));
+        cw_hint(w, "t", 0);
+        CHECK(!cw_asked(w, "t", "t#b 0:1@1"));
+        CHECK_TEXT(cw_changes(w, 1), "v2 topic_added t#b");
+        cw_hint(w, "u", 0);
+        CHECK(!cw_asked(w, "u", "u!29"));
+        CHECK_TEXT(cw_changes(w, 2),
                    "v3 topic_error u TOPIC_AUTHORIZATION_FAILED");
-        cw_destroy(&w);
 }
 
-TEST(test_one_wrong_name_refuses_the_whole_hint) {
+CACHE_TEST(test_one_wrong_name_refuses_the_whole_hint) {
         const rdmeta_str_t names[] = {{"a", 1}, {"", 0}, {"b", 1}};
         const rdmeta_str_t nulls[] = {{"a", 1}, {NULL, 0}};
         rdmeta_str_t ask[3];
         size_t n;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(rdmeta_cache_hint(w.cache, names, 3, 0, 0, w.now, ask, &n) ==
+        CHECK(rdmeta_cache_hint(w->cache, names, 3, 0, 0, w->now, ask, &n) ==
               RDMETA_ERR_ARGUMENT);
-        CHECK(rdmeta_cache_hint(w.cache, nulls, 2, 0, 0, w.now, ask, &n) ==
+        CHECK(rdmeta_cache_hint(w->cache, nulls, 2, 0, 0, w->now, ask, &n) ==
               RDMETA_ERR_ARGUMENT);
-        CHECK(n == 0 && cw_stats(&w).hints == 0);
-        CHECK(cw_state(&w, "a") == RDMETA_NOT_CACHED);
-        cw_destroy(&w);
+        CHECK(n == 0 && cw_stats(w).hints == 0);
+        CHECK(cw_state(w, "a") == RDMETA_NOT_CACHED);
 }
 
 /* Twice as many names as topics: each is asked for once. */
@@ -431,45 +376,39 @@ TEST(test_a_hint_that_fails_leaves_no_name_in_flight) {
 }
 
 /* Walks, changes and counts of topics leave out names in flight. */
-TEST(test_a_name_in_flight_is_not_a_topic) {
+CACHE_TEST(test_a_name_in_flight_is_not_a_topic) {
         const rdmeta_topic_t *t;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@1"));
-        cw_hint(&w, "n", 0);
-        CHECK_TEXT(cw_walk(&w, "", 7), "-t ");
-        CHECK(cw_stats(&w).topics == 1 && cw_stats(&w).negatives == 0);
-        rdmeta_reader_enter(w.reader);
-        CHECK(rdmeta_topic_find(w.reader, "n", 1, w.now.mono_us, &t) ==
+        CHECK(!cw_all(w, "t#a 0:1@1"));
+        cw_hint(w, "n", 0);
+        CHECK_TEXT(cw_walk(w, "", 7), "-t ");
+        CHECK(cw_stats(w).topics == 1 && cw_stats(w).negatives == 0);
+        rdmeta_reader_enter(w->reader);
+        CHECK(rdmeta_topic_find(w->reader, "n", 1, w->now.mono_us, &t) ==
               RDMETA_WAITING);
         CHECK(!t);
-        rdmeta_reader_leave(w.reader);
-        CHECK_TEXT(cw_changes(&w, 1), "");
-        CHECK(!cw_all(&w, "t#a 0:1@1")); /* n is not absent */
-        CHECK(w.applied.absent == 0 && cw_version(&w) == 1);
-        CHECK(cw_stats(&w).hints == 0);
-        cw_destroy(&w);
+        rdmeta_reader_leave(w->reader);
+        CHECK_TEXT(cw_changes(w, 1), "");
+        CHECK(!cw_all(w, "t#a 0:1@1")); /* n is not absent */
+        CHECK(w->applied.absent == 0 && cw_version(w) == 1);
+        CHECK(cw_stats(w).hints == 0);
 }
 
 /* A hint does not change a topic's deadline. */
-TEST(test_a_stale_topic_that_is_asked_for_keeps_its_age) {
+CACHE_TEST(test_a_stale_topic_that_is_asked_for_keeps_its_age) {
         int64_t deadline[2];
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@5"));
-        CHECK(!cw_asked(&w, "u", "u#u 0:2@5"));
-        deadline[0] = cw_info(&w, "t").deadline_us;
-        deadline[1] = cw_info(&w, "u").deadline_us;
-        cw_pass(&w, 2000 * CW_S);
-        CHECK_TEXT(cw_hint(&w, "t u", 0), "t u");
-        CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
-        CHECK(cw_leader(&w, "u", 0) == RDMETA_STALE);
-        CHECK(cw_leader_stale(&w, "t", 0) == 1);
-        CHECK(cw_info(&w, "t").deadline_us == deadline[0]);
-        CHECK(cw_info(&w, "u").deadline_us == deadline[1]);
-        cw_destroy(&w);
+        CHECK(!cw_all(w, "t#a 0:1@5"));
+        CHECK(!cw_asked(w, "u", "u#u 0:2@5"));
+        deadline[0] = cw_info(w, "t").deadline_us;
+        deadline[1] = cw_info(w, "u").deadline_us;
+        cw_pass(w, 2000 * CW_S);
+        CHECK_TEXT(cw_hint(w, "t u", 0), "t u");
+        CHECK(cw_leader(w, "t", 0) == RDMETA_STALE);
+        CHECK(cw_leader(w, "u", 0) == RDMETA_STALE);
+        CHECK(cw_leader_stale(w, "t", 0) == 1);
+        CHECK(cw_info(w, "t").deadline_us == deadline[0]);
+        CHECK(cw_info(w, "u").deadline_us == deadline[1]);
 }
 
 TEST_MAIN()

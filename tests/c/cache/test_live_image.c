@@ -50,35 +50,34 @@ static void many_topics(cw_t *w, int32_t epoch, uint32_t first, uint32_t n) {
         gen_bytes_free(&body);
 }
 
-TEST(test_an_old_image_costs_only_the_blocks_that_changed_since) {
+CACHE_TEST_WITH(test_an_old_image_costs_only_the_blocks_that_changed_since,
+                cw_no_changelog) {
         size_t taken, after_one, page, block, k;
         rdmeta_image_t *image;
-        cw_t w;
 
-        cw_init(&w, cw_no_changelog);
-        many_topics(&w, 1, 0, 20000);
-        CHECK(bytes_images(&w) == 0);
-        image = rdmeta_cache_image(w.cache, w.now);
+        many_topics(w, 1, 0, 20000);
+        CHECK(bytes_images(w) == 0);
+        image = rdmeta_cache_image(w->cache, w->now);
         CHECK(image);
-        taken = bytes_images(&w);
+        taken = bytes_images(w);
         CHECK(taken < 20000); /* under a byte per topic: nothing is copied */
-        page  = w.cache->live_images.names.size + w.cache->live_images.ids.size;
+        page  = w->cache->live_images.names.size;
+        page += w->cache->live_images.ids.size;
         block = 256;
-        many_topics(&w, 2, 5000, 20);
-        after_one = bytes_images(&w);
+        many_topics(w, 2, 5000, 20);
+        after_one = bytes_images(w);
         CHECK(after_one > taken + 20 * 64);
         CHECK(after_one <= taken + 20 * (page + block));
         /* The image keeps no block that came and went since. */
         for (k = 3; k < 200; k++)
-                many_topics(&w, (int32_t)k, 5000, 20);
-        CHECK(bytes_images(&w) == after_one);
+                many_topics(w, (int32_t)k, 5000, 20);
+        CHECK(bytes_images(w) == after_one);
         /* Now all pages are copied, and all old blocks are kept. */
-        many_topics(&w, 200, 0, 20000);
-        CHECK(bytes_images(&w) > 20000 * 64);
-        CHECK(bytes_images(&w) <= 20000 * (block + 2 * 2 * 20));
+        many_topics(w, 200, 0, 20000);
+        CHECK(bytes_images(w) > 20000 * 64);
+        CHECK(bytes_images(w) <= 20000 * (block + 2 * 2 * 20));
         rdmeta_image_unref(image);
-        CHECK(bytes_images(&w) == 0);
-        cw_destroy(&w);
+        CHECK(bytes_images(w) == 0);
 }
 
 /* Frees an image while a reader is inside; after that no topic changes any
@@ -119,146 +118,131 @@ TEST(test_blocks_of_a_freed_image_are_freed_without_changes) {
 
 /* Blocks that were replaced before an image was taken leave the changelog while
  * the image lives. They do not belong to the image, so they are freed. */
-TEST(test_a_younger_image_keeps_no_block_of_the_changelog) {
+CACHE_TEST(test_a_younger_image_keeps_no_block_of_the_changelog) {
         rdmeta_image_t *image;
         size_t taken;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        many_topics(&w, 1, 0, 20000);
-        many_topics(&w, 2, 0, 5000);
-        CHECK(cw_stats(&w).ring_records == 25000);
-        image = rdmeta_cache_image(w.cache, w.now);
+        many_topics(w, 1, 0, 20000);
+        many_topics(w, 2, 0, 5000);
+        CHECK(cw_stats(w).ring_records == 25000);
+        image = rdmeta_cache_image(w->cache, w->now);
         CHECK(image);
-        taken                    = bytes_images(&w);
-        w.cache->changelog.limit = 0;
-        many_topics(&w, 3, 0, 1);
-        CHECK(cw_stats(&w).ring_records == 0);
-        CHECK(bytes_images(&w) <= taken + 4096);
+        taken                    = bytes_images(w);
+        w->cache->changelog.limit = 0;
+        many_topics(w, 3, 0, 1);
+        CHECK(cw_stats(w).ring_records == 0);
+        CHECK(bytes_images(w) <= taken + 4096);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_names_in_flight_use_no_more_memory_beside_an_image) {
+CACHE_TEST(test_names_in_flight_use_no_more_memory_beside_an_image) {
         rdmeta_image_t *image;
         size_t bytes = 0;
         char name[32];
-        cw_t w;
         int k;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a#a 0:1@1; b!3"));
-        cw_hint(&w, "before", 0);
-        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(!cw_say(w, "a#a 0:1@1; b!3"));
+        cw_hint(w, "before", 0);
+        image = rdmeta_cache_image(w->cache, w->now);
         CHECK(image);
         for (k = 0; k < 1000; k++) {
                 snprintf(name, sizeof(name), "flight-%04d", k % 100);
-                cw_pass(&w, CW_S);
-                cw_hint(&w, name, 0);
-                cw_hint(&w, "b", 0);
-                CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) > 0);
-                cw_check(&w);
+                cw_pass(w, CW_S);
+                cw_hint(w, name, 0);
+                cw_hint(w, "b", 0);
+                CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) > 0);
+                cw_check(w);
                 if (k == 100)
-                        bytes = bytes_images(&w);
-                CHECK(k < 100 || bytes_images(&w) == bytes);
+                        bytes = bytes_images(w);
+                CHECK(k < 100 || bytes_images(w) == bytes);
         }
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* The memory of a freed block in flight becomes another block of the same name.
  * An image must not take the new block for the old one. */
-TEST(test_a_name_in_flight_does_not_become_a_topic_of_an_image) {
+CACHE_TEST_WITH(test_a_name_in_flight_does_not_become_a_topic_of_an_image,
+                cw_no_changelog) {
         /* A long name: both blocks have the same size class. */
         static const char stem[] =
                 "a-name-that-is-longer-than-all-that-a-block-has-besides-it";
         char name[80], topics[100];
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
-        cw_t w;
         int k;
 
-        cw_init(&w, cw_no_changelog);
-        rdmeta_reader_destroy(w.reader);
-        rdmeta_reader_destroy(w.stale);
+        rdmeta_reader_destroy(w->reader);
+        rdmeta_reader_destroy(w->stale);
         for (k = 0; k < 50; k++) {
                 const void *waits;
 
                 snprintf(name, sizeof(name), "%s-%d", stem, k);
                 snprintf(topics, sizeof(topics), "%s 0:1@1", name);
-                cw_hint(&w, name, 0);
-                waits = rdmeta_entry_find(w.cache, name, strlen(name))->topic;
-                image = rdmeta_cache_image(w.cache, w.now);
+                cw_hint(w, name, 0);
+                waits = rdmeta_entry_find(w->cache, name, strlen(name))->topic;
+                image = rdmeta_cache_image(w->cache, w->now);
                 CHECK(image);
-                CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1);
-                CHECK(!cw_say(&w, topics));
-                CHECK(rdmeta_entry_find(w.cache, name, strlen(name))->topic !=
+                CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) == 1);
+                CHECK(!cw_say(w, topics));
+                CHECK(rdmeta_entry_find(w->cache, name, strlen(name))->topic !=
                       waits);
                 r = rdmeta_image_reader(image, 0);
                 CHECK(r);
                 CHECK(rdmeta_leader(r, name, strlen(name), 0,
-                                    w.now.mono_us) == RDMETA_NOT_CACHED);
+                                    w->now.mono_us) == RDMETA_NOT_CACHED);
                 rdmeta_reader_destroy(r);
                 rdmeta_image_unref(image);
         }
-        w.reader = w.stale = NULL;
-        cw_destroy(&w);
+        w->reader = w->stale = NULL;
 }
 
 /* The cache has another table than the image, but still the same blocks. */
-TEST(test_deadlines_of_an_image_stay_after_a_change_of_table) {
+CACHE_TEST(test_deadlines_of_an_image_stay_after_a_change_of_table) {
         static const char name[] = "a.topic.number-000017";
         const rdmeta_topic_t *t, *now;
         rdmeta_topic_info_t before, after;
         const rdmeta_table_t *table;
         rdmeta_image_t *image, *younger;
         rdmeta_reader_t *r;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        many_topics(&w, 1, 0, 1000);
-        image = rdmeta_cache_image(w.cache, w.now);
+        many_topics(w, 1, 0, 1000);
+        image = rdmeta_cache_image(w->cache, w->now);
         r     = rdmeta_image_reader(image, 0);
         CHECK(image && r);
-        table = rdmeta_names(w.cache);
-        CHECK(!rdmeta_topic_find(r, name, 21, w.now.mono_us, &t));
-        rdmeta_topic_info(r, t, w.now.mono_us, &before);
-        many_topics(&w, 1, 1000, 19000);
-        CHECK(rdmeta_names(w.cache) != table);
-        younger = rdmeta_cache_image(w.cache, w.now);
+        table = rdmeta_names(w->cache);
+        CHECK(!rdmeta_topic_find(r, name, 21, w->now.mono_us, &t));
+        rdmeta_topic_info(r, t, w->now.mono_us, &before);
+        many_topics(w, 1, 1000, 19000);
+        CHECK(rdmeta_names(w->cache) != table);
+        younger = rdmeta_cache_image(w->cache, w->now);
         CHECK(younger);
-        cw_pass(&w, CW_S);
-        w.broker = 3;
-        many_topics(&w, 1, 0, 100); /* the same facts again */
-        CHECK(!rdmeta_topic_find(r, name, 21, w.now.mono_us, &now));
+        cw_pass(w, CW_S);
+        w->broker = 3;
+        many_topics(w, 1, 0, 100); /* the same facts again */
+        CHECK(!rdmeta_topic_find(r, name, 21, w->now.mono_us, &now));
         CHECK(now == t);
-        rdmeta_topic_info(r, t, w.now.mono_us, &after);
+        rdmeta_topic_info(r, t, w->now.mono_us, &after);
         CHECK(after.deadline_us == before.deadline_us);
         CHECK(after.source_broker == before.source_broker);
-        after = cw_info(&w, name);
+        after = cw_info(w, name);
         CHECK(after.deadline_us == before.deadline_us + CW_S);
         CHECK(after.source_broker == 3 && before.source_broker == 1);
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(younger);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* A clock of nanoseconds since 1970: no deadline in microseconds is so late. */
-TEST(test_a_stale_topic_is_swept_beside_an_image_by_any_clock) {
+CACHE_TEST(test_a_stale_topic_is_swept_beside_an_image_by_any_clock) {
         rdmeta_image_t *image;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        w.now.mono_us = INT64_C(1800000000) * 1000000000;
-        CHECK(!cw_say(&w, "a 0:1@1; b!3"));
-        image = iw_image(&w);
-        cw_pass(&w, 1000 * CW_S);
-        cw_sweep(&w);
-        CHECK(cw_leader(&w, "a", 0) == RDMETA_STALE);
-        cw_sweep(&w);
+        w->now.mono_us = INT64_C(1800000000) * 1000000000;
+        CHECK(!cw_say(w, "a 0:1@1; b!3"));
+        image = iw_image(w);
+        cw_sweep_after(w, 1000 * CW_S);
+        CHECK(cw_leader(w, "a", 0) == RDMETA_STALE);
+        cw_sweep(w);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 TEST(test_an_image_outlives_every_other_reference) {
@@ -305,40 +289,37 @@ TEST(test_each_cache_has_a_session_of_its_own) {
 
 /* ---- fork ---------------------------------------------------------------- */
 
-TEST(test_the_child_of_a_fork_can_read_take_and_free_images) {
+CACHE_TEST(test_the_child_of_a_fork_can_read_take_and_free_images) {
         rdmeta_image_t *image, *other;
         rdmeta_reader_t *r;
         int status;
         pid_t pid;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a#a 0:1@1 1:2@1"));
-        image = rdmeta_cache_image(w.cache, w.now);
+        CHECK(!cw_say(w, "a#a 0:1@1 1:2@1"));
+        image = rdmeta_cache_image(w->cache, w->now);
         CHECK(image);
-        CHECK(!cw_say(&w, "a#a 0:3@2 1:2@1"));
+        CHECK(!cw_say(w, "a#a 0:3@2 1:2@1"));
         pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-                other = rdmeta_cache_image(w.cache, w.now);
+                other = rdmeta_cache_image(w->cache, w->now);
                 r     = rdmeta_image_reader(image, 0);
                 CHECK(other && r);
-                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 1);
+                CHECK(rdmeta_leader(r, "a", 1, 0, w->now.mono_us) == 1);
                 rdmeta_reader_destroy(r);
                 rdmeta_image_unref(image);
                 r = rdmeta_image_reader(other, 0);
-                CHECK(rdmeta_leader(r, "a", 1, 0, w.now.mono_us) == 3);
+                CHECK(rdmeta_leader(r, "a", 1, 0, w->now.mono_us) == 3);
                 rdmeta_reader_destroy(r);
                 rdmeta_image_unref(other);
-                rdmeta_reader_destroy(w.reader);
-                rdmeta_reader_destroy(w.stale);
-                rdmeta_cache_unref(w.cache);
-                CHECK(!w.heap.blocks && !w.heap.bytes);
+                rdmeta_reader_destroy(w->reader);
+                rdmeta_reader_destroy(w->stale);
+                rdmeta_cache_unref(w->cache);
+                CHECK(!w->heap.blocks && !w->heap.bytes);
                 _Exit(0);
         }
         CHECK(waitpid(pid, &status, 0) == pid && status == 0);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

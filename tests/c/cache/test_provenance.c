@@ -48,178 +48,147 @@ static void all_for(cw_t *w, int32_t broker, const char *reason,
 
 /* ---- a cache ------------------------------------------------------------- */
 
-TEST(test_the_reason_is_that_of_the_last_answer_with_the_topic) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        all_for(&w, 1, "start", "a 0:1@5; b 0:1@5; c 0:1@5");
-        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
-        say_for(&w, 2, "not the leader", "a 0:2@6"); /* a new block */
-        say_for(&w, 3, "", "b 0:1@5");               /* the same block */
-        CHECK_PROVENANCE(&w, w.reader, "a", "2 not the leader");
-        CHECK_PROVENANCE(&w, w.reader, "b", "3 ");
-        CHECK_PROVENANCE(&w, w.reader, "c", "1 start");
-        say_for(&w, 3, NULL, "a 0:2@6");
-        CHECK_PROVENANCE(&w, w.reader, "a", "3");
-        all_for(&w, 2, "age", "a 0:2@6; b 0:1@5; c 0:1@5");
-        CHECK_PROVENANCE(&w, w.reader, "a", "2 age");
-        CHECK_PROVENANCE(&w, w.reader, "b", "2 age");
-        all_for(&w, 1, NULL, "a 0:2@6; b 0:1@5; c 0:1@5");
-        CHECK_PROVENANCE(&w, w.reader, "c", "1");
-        CHECK(cw_stats(&w).reasons == 4);
-        CHECK(cw_stats(&w).reasons_dropped == 0);
-        cw_destroy(&w);
+CACHE_TEST(test_the_reason_is_that_of_the_last_answer_with_the_topic) {
+        all_for(w, 1, "start", "a 0:1@5; b 0:1@5; c 0:1@5");
+        CHECK_PROVENANCE(w, w->reader, "a", "1 start");
+        say_for(w, 2, "not the leader", "a 0:2@6"); /* a new block */
+        say_for(w, 3, "", "b 0:1@5");               /* the same block */
+        CHECK_PROVENANCE(w, w->reader, "a", "2 not the leader");
+        CHECK_PROVENANCE(w, w->reader, "b", "3 ");
+        CHECK_PROVENANCE(w, w->reader, "c", "1 start");
+        say_for(w, 3, NULL, "a 0:2@6");
+        CHECK_PROVENANCE(w, w->reader, "a", "3");
+        all_for(w, 2, "age", "a 0:2@6; b 0:1@5; c 0:1@5");
+        CHECK_PROVENANCE(w, w->reader, "a", "2 age");
+        CHECK_PROVENANCE(w, w->reader, "b", "2 age");
+        all_for(w, 1, NULL, "a 0:2@6; b 0:1@5; c 0:1@5");
+        CHECK_PROVENANCE(w, w->reader, "c", "1");
+        CHECK(cw_stats(w).reasons == 4);
+        CHECK(cw_stats(w).reasons_dropped == 0);
 }
 
 /* The answer is older than the block, or its error leaves the block. */
-TEST(test_an_answer_that_is_not_taken_leaves_the_reason) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        all_for(&w, 1, "start", "a#a 0:1@5; b 0:1@5");
-        say_for(&w, 2, "late", "a#a 0:2@4; b!5");
-        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
-        CHECK_PROVENANCE(&w, w.reader, "b", "1 start");
-        all_for(&w, 3, "age", "a#a 0:2@4; b 0:1@5"); /* a stays */
-        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
-        CHECK_PROVENANCE(&w, w.reader, "b", "3 age");
-        all_for(&w, 2, "age", "a#a 0:1@5; b 0:1@5");
-        all_for(&w, 1, "again", "a#a 0:1@5; b 0:1@5"); /* all at once */
-        say_for(&w, 3, "late", "b!5");
-        all_for(&w, 3, "late", "a#a 0:2@4; b!5");
-        CHECK_PROVENANCE(&w, w.reader, "a", "1 again");
-        CHECK_PROVENANCE(&w, w.reader, "b", "1 again");
-        cw_destroy(&w);
+CACHE_TEST(test_an_answer_that_is_not_taken_leaves_the_reason) {
+        all_for(w, 1, "start", "a#a 0:1@5; b 0:1@5");
+        say_for(w, 2, "late", "a#a 0:2@4; b!5");
+        CHECK_PROVENANCE(w, w->reader, "a", "1 start");
+        CHECK_PROVENANCE(w, w->reader, "b", "1 start");
+        all_for(w, 3, "age", "a#a 0:2@4; b 0:1@5"); /* a stays */
+        CHECK_PROVENANCE(w, w->reader, "a", "1 start");
+        CHECK_PROVENANCE(w, w->reader, "b", "3 age");
+        all_for(w, 2, "age", "a#a 0:1@5; b 0:1@5");
+        all_for(w, 1, "again", "a#a 0:1@5; b 0:1@5"); /* all at once */
+        say_for(w, 3, "late", "b!5");
+        all_for(w, 3, "late", "a#a 0:2@4; b!5");
+        CHECK_PROVENANCE(w, w->reader, "a", "1 again");
+        CHECK_PROVENANCE(w, w->reader, "b", "1 again");
 }
 
-TEST(test_denied_absent_and_removed_have_the_answers_reason) {
+CACHE_TEST(test_denied_absent_and_removed_have_the_answers_reason) {
         rdmeta_image_t *image;
         rdmeta_seen_t seen;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        all_for(&w, 1, "start", "a#a 0:1@5; b#b 0:1@5; c#c 0:1@5");
-        say_for(&w, 2, "wanted", "a!29; c!3");
-        CHECK_PROVENANCE(&w, w.reader, "a", "2 wanted");
-        CHECK_PROVENANCE(&w, w.reader, "c", "2 wanted");
-        all_for(&w, 3, "age", "a!29; c!3"); /* "b" is absent */
-        CHECK_PROVENANCE(&w, w.reader, "b", "3 age");
-        cw_pass(&w, 16 * CW_S);
-        cw_sweep(&w); /* and removed */
-        image = iw_image(&w);
+        all_for(w, 1, "start", "a#a 0:1@5; b#b 0:1@5; c#c 0:1@5");
+        say_for(w, 2, "wanted", "a!29; c!3");
+        CHECK_PROVENANCE(w, w->reader, "a", "2 wanted");
+        CHECK_PROVENANCE(w, w->reader, "c", "2 wanted");
+        all_for(w, 3, "age", "a!29; c!3"); /* "b" is absent */
+        CHECK_PROVENANCE(w, w->reader, "b", "3 age");
+        cw_pass(w, 16 * CW_S);
+        cw_sweep(w); /* and removed */
+        image = iw_image(w);
         CHECK(!image->ops->find(image, "b", 1, &seen));
         CHECK(seen.topic->state == RDMETA_TOPIC_GONE);
         CHECK(seen.provenance.broker == 3);
         CHECK(image->ops->reason(image, seen.provenance.reason).len == 3);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_a_leader_hint_leaves_the_reason) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        all_for(&w, 1, "start", "a 0:1@5; b 0:1@5");
-        say_for(&w, 2, "wanted", "b 0:1@5");
-        CHECK(cw_leader_hint(&w, "a", 0, 2, 6, NULL));
-        CHECK(cw_leader_hint(&w, "b", 0, 2, 6, NULL));
-        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
-        CHECK_PROVENANCE(&w, w.reader, "b", "2 wanted");
-        cw_destroy(&w);
+CACHE_TEST(test_a_leader_hint_leaves_the_reason) {
+        all_for(w, 1, "start", "a 0:1@5; b 0:1@5");
+        say_for(w, 2, "wanted", "b 0:1@5");
+        CHECK(cw_leader_hint(w, "a", 0, 2, 6, NULL));
+        CHECK(cw_leader_hint(w, "b", 0, 2, 6, NULL));
+        CHECK_PROVENANCE(w, w->reader, "a", "1 start");
+        CHECK_PROVENANCE(w, w->reader, "b", "2 wanted");
 }
 
-TEST(test_a_failed_answer_leaves_reasons_and_bytes) {
+CACHE_TEST(test_a_failed_answer_leaves_reasons_and_bytes) {
         uint64_t bytes;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        all_for(&w, 1, "start", "a 0:1@5; b 0:1@5");
-        CHECK(!cw_say(&w, "a 0:1@5")); /* allocates the scratch memory */
-        bytes     = cw_stats(&w).bytes;
-        w.reason  = "another";
-        w.brokers = "";
-        CHECK(cw_all(&w, "a 0:2@6") == RDMETA_ERR_NO_BROKERS);
-        w.brokers    = "1,2,3";
-        w.cluster_id = "d";
-        CHECK(cw_all(&w, "a 0:2@6") == RDMETA_ERR_WRONG_CLUSTER);
-        CHECK_PROVENANCE(&w, w.reader, "a", "1 start");
-        CHECK(cw_stats(&w).reasons == 1);
-        CHECK(cw_stats(&w).bytes == bytes);
-        cw_destroy(&w);
+        all_for(w, 1, "start", "a 0:1@5; b 0:1@5");
+        CHECK(!cw_say(w, "a 0:1@5")); /* allocates the scratch memory */
+        bytes     = cw_stats(w).bytes;
+        w->reason  = "another";
+        w->brokers = "";
+        CHECK(cw_all(w, "a 0:2@6") == RDMETA_ERR_NO_BROKERS);
+        w->brokers    = "1,2,3";
+        w->cluster_id = "d";
+        CHECK(cw_all(w, "a 0:2@6") == RDMETA_ERR_WRONG_CLUSTER);
+        CHECK_PROVENANCE(w, w->reader, "a", "1 start");
+        CHECK(cw_stats(w).reasons == 1);
+        CHECK(cw_stats(w).bytes == bytes);
 }
 
 /* The first answer, which allocates the memory of reasons. */
-TEST(test_a_failed_first_answer_leaves_no_reason) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        w.reason  = "start";
-        w.brokers = "";
-        CHECK(cw_all(&w, "a 0:2@6") == RDMETA_ERR_NO_BROKERS);
-        CHECK(cw_stats(&w).reasons == 0 && !w.cache->reasons.bytes);
-        cw_destroy(&w);
+CACHE_TEST(test_a_failed_first_answer_leaves_no_reason) {
+        w->reason  = "start";
+        w->brokers = "";
+        CHECK(cw_all(w, "a 0:2@6") == RDMETA_ERR_NO_BROKERS);
+        CHECK(cw_stats(w).reasons == 0 && !w->cache->reasons.bytes);
 }
 
-TEST(test_a_purge_leaves_the_memory_of_reasons) {
+CACHE_TEST(test_a_purge_leaves_the_memory_of_reasons) {
         rdmeta_topic_info_t info;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        all_for(&w, 1, "start", "a 0:1@5");
-        info = cw_info(&w, "a");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        cw_check(&w);
+        all_for(w, 1, "start", "a 0:1@5");
+        info = cw_info(w, "a");
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        cw_check(w);
         CHECK(!memcmp(info.reason.data, "start", 5));
-        all_for(&w, 2, "start", "a 0:1@5");
-        CHECK(cw_info(&w, "a").reason.data == info.reason.data);
-        CHECK(cw_stats(&w).reasons == 1);
-        cw_destroy(&w);
+        all_for(w, 2, "start", "a 0:1@5");
+        CHECK(cw_info(w, "a").reason.data == info.reason.data);
+        CHECK(cw_stats(w).reasons == 1);
 }
 
-TEST(test_reasons_beyond_the_limit_are_dropped_and_counted) {
+CACHE_TEST(test_reasons_beyond_the_limit_are_dropped_and_counted) {
         char reason[16];
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
         for (i = 0; i < RDMETA_REASONS_MAX + 3; i++) {
                 sprintf(reason, "%d", i);
-                say_for(&w, 1, reason, "a 0:1@5");
+                say_for(w, 1, reason, "a 0:1@5");
         }
-        CHECK_PROVENANCE(&w, w.reader, "a", "1");
-        CHECK(cw_stats(&w).reasons == RDMETA_REASONS_MAX);
-        CHECK(cw_stats(&w).reasons_dropped == 3);
-        say_for(&w, 2, "7", "a 0:1@5");
-        CHECK_PROVENANCE(&w, w.reader, "a", "2 7");
-        CHECK(cw_stats(&w).reasons_dropped == 3);
-        cw_destroy(&w);
+        CHECK_PROVENANCE(w, w->reader, "a", "1");
+        CHECK(cw_stats(w).reasons == RDMETA_REASONS_MAX);
+        CHECK(cw_stats(w).reasons_dropped == 3);
+        say_for(w, 2, "7", "a 0:1@5");
+        CHECK_PROVENANCE(w, w->reader, "a", "2 7");
+        CHECK(cw_stats(w).reasons_dropped == 3);
 }
 
 /* ---- images, files, followers, warm starts ------------------ */
 
-TEST(test_an_image_keeps_provenance_while_the_cache_changes) {
+CACHE_TEST(test_an_image_keeps_provenance_while_the_cache_changes) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        all_for(&w, 1, "start", "a 0:1@5; b 0:1@5; c 0:1@5; d 0:1@5");
-        say_for(&w, 2, "wanted", "b 0:1@5; c 0:1@5");
-        image = iw_image(&w);
+        all_for(w, 1, "start", "a 0:1@5; b 0:1@5; c 0:1@5; d 0:1@5");
+        say_for(w, 2, "wanted", "b 0:1@5; c 0:1@5");
+        image = iw_image(w);
         r     = rdmeta_image_reader(image, 0);
         CHECK(r);
-        say_for(&w, 3, "again", "a 0:1@5; b 0:1@5; c 0:2@6");
-        all_for(&w, 3, "age", "a 0:1@5; b 0:1@5; c 0:2@6; d 0:1@5");
-        CHECK_PROVENANCE(&w, w.reader, "b", "3 age");
-        CHECK_PROVENANCE(&w, r, "a", "1 start");
-        CHECK_PROVENANCE(&w, r, "b", "2 wanted");
-        CHECK_PROVENANCE(&w, r, "c", "2 wanted");
-        CHECK_PROVENANCE(&w, r, "d", "1 start");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        CHECK_PROVENANCE(&w, r, "d", "1 start");
+        say_for(w, 3, "again", "a 0:1@5; b 0:1@5; c 0:2@6");
+        all_for(w, 3, "age", "a 0:1@5; b 0:1@5; c 0:2@6; d 0:1@5");
+        CHECK_PROVENANCE(w, w->reader, "b", "3 age");
+        CHECK_PROVENANCE(w, r, "a", "1 start");
+        CHECK_PROVENANCE(w, r, "b", "2 wanted");
+        CHECK_PROVENANCE(w, r, "c", "2 wanted");
+        CHECK_PROVENANCE(w, r, "d", "1 start");
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        CHECK_PROVENANCE(w, r, "d", "1 start");
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* Saves an image. Its file has only the reasons that its topics have. */
@@ -244,58 +213,52 @@ static void saved_check(cw_t *w, rdmeta_reader_t *r) {
         CHECK_PROVENANCE(w, r, "nope", "-");
 }
 
-TEST(test_a_file_has_the_provenance_of_its_image) {
+CACHE_TEST(test_a_file_has_the_provenance_of_its_image) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         const char *path      = iw_path("provenance");
         rdmeta_image_t *image, *file;
         rdmeta_reader_t *r;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        image = saved(&w, path);
+        image = saved(w, path);
         r     = rdmeta_image_reader(image, 0);
         CHECK(r);
-        saved_check(&w, r);
+        saved_check(w, r);
         rdmeta_reader_destroy(r);
         for (i = 0; i < 2; i++) {
-                file = iw_open(path, flags[i], w.now);
+                file = iw_open(path, flags[i], w->now);
                 CHECK(!rdmeta_image_verify(file));
                 CHECK(((rdmeta_file_t *)(void *)file)->head.reasons == 3);
                 r = rdmeta_image_reader(file, 0);
                 CHECK(r);
-                saved_check(&w, r);
+                saved_check(w, r);
                 rdmeta_reader_destroy(r);
-                iw_same(image, file, w.now.mono_us);
+                iw_same(image, file, w->now.mono_us);
                 rdmeta_image_unref(file);
         }
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_an_attached_reader_sees_the_provenance_of_each_state) {
+CACHE_TEST(test_an_attached_reader_sees_the_provenance_of_each_state) {
         const char *path = iw_path("followed");
         rdmeta_image_t *image;
         rdmeta_attach_t *attach;
         rdmeta_reader_t *r;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        rdmeta_image_unref(saved(&w, path));
-        CHECK(!rdmeta_attach_new(path, 0, 1000, w.now, &attach));
+        rdmeta_image_unref(saved(w, path));
+        CHECK(!rdmeta_attach_new(path, 0, 1000, w->now, &attach));
         r = rdmeta_attach_reader(attach, 0);
         CHECK(r);
-        saved_check(&w, r);
-        say_for(&w, 1, "news", "a 0:1@5");
-        image = iw_image(&w);
+        saved_check(w, r);
+        say_for(w, 1, "news", "a 0:1@5");
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
         rdmeta_image_unref(image);
-        cw_pass(&w, CW_S);
-        CHECK_PROVENANCE(&w, r, "a", "1 news");
-        CHECK_PROVENANCE(&w, r, "b", "2 wanted");
+        cw_pass(w, CW_S);
+        CHECK_PROVENANCE(w, r, "a", "1 news");
+        CHECK_PROVENANCE(w, r, "b", "2 wanted");
         rdmeta_reader_destroy(r);
         rdmeta_attach_destroy(attach);
-        cw_destroy(&w);
 }
 
 TEST(test_a_warm_start_has_the_reasons_of_the_file) {

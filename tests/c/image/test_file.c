@@ -8,57 +8,49 @@
 
 /* ---- contents and info ------------------------------------------------- */
 
-TEST(test_a_file_reads_as_the_image_that_was_saved) {
+CACHE_TEST(test_a_file_reads_as_the_image_that_was_saved) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         rdmeta_image_t *image, *file;
         const char *path = iw_path("same");
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
         for (i = 0; i < 2; i++) {
-                file = iw_open(path, flags[i], w.now);
+                file = iw_open(path, flags[i], w->now);
                 CHECK(!rdmeta_image_verify(file));
-                iw_same(file, image, w.now.mono_us);
-                iw_same(file, image, w.now.mono_us + 30 * CW_S);
-                iw_same(file, image, w.now.mono_us + 2000 * CW_S);
+                iw_same(file, image, w->now.mono_us);
+                iw_same(file, image, w->now.mono_us + 30 * CW_S);
+                iw_same(file, image, w->now.mono_us + 2000 * CW_S);
                 rdmeta_image_unref(file);
         }
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_an_empty_cache_can_be_saved_and_opened) {
+CACHE_TEST(test_an_empty_cache_can_be_saved_and_opened) {
         const char *path = iw_path("empty");
         rdmeta_image_t *image, *file;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        image = iw_image(&w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, RDMETA_IMAGE_SYNC));
-        file = iw_open(path, 0, w.now);
+        file = iw_open(path, 0, w->now);
         CHECK(!rdmeta_image_verify(file));
-        iw_same(file, image, w.now.mono_us);
+        iw_same(file, image, w->now.mono_us);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_an_opened_file_can_be_saved_again_unchanged) {
+CACHE_TEST(test_an_opened_file_can_be_saved_again_unchanged) {
         const char *one = iw_path("one"), *two = iw_path("two");
         rdmeta_image_t *image, *file, *again;
         rdmeta_image_info_t a, b;
         rdmeta_time_t later;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, one, 0));
-        later = w.now;
+        later = w->now;
         later.mono_us += 7 * CW_S; /* another process's clock */
         later.wall_us += 3 * CW_S;
         file = iw_open(one, 0, later);
@@ -72,40 +64,36 @@ TEST(test_an_opened_file_can_be_saved_again_unchanged) {
         rdmeta_image_unref(again);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_an_images_info_matches_its_cache) {
+CACHE_TEST(test_an_images_info_matches_its_cache) {
         const char *path = iw_path("info");
         rdmeta_image_info_t wanted, info;
         rdmeta_image_t *image, *file;
         struct stat st;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
         rdmeta_image_info(image, &wanted);
-        file = iw_open(path, 0, w.now);
+        file = iw_open(path, 0, w->now);
         rdmeta_image_info(file, &info);
         CHECK(!stat(path, &st) && info.bytes == (uint64_t)st.st_size);
-        CHECK(info.mapped && info.version == cw_version(&w));
-        CHECK(info.topics == cw_stats(&w).topics && info.topics);
-        CHECK(info.partitions == cw_stats(&w).partitions);
-        CHECK(info.negatives == cw_stats(&w).negatives && info.negatives);
-        CHECK(info.max_age_us == w.conf.max_age_us);
-        CHECK(info.taken_mono_us == w.now.mono_us);
-        CHECK(info.taken_wall_us == w.now.wall_us);
-        CHECK(info.shared_deadline_us == cw_stats(&w).shared_deadline_us);
+        CHECK(info.mapped && info.version == cw_version(w));
+        CHECK(info.topics == cw_stats(w).topics && info.topics);
+        CHECK(info.partitions == cw_stats(w).partitions);
+        CHECK(info.negatives == cw_stats(w).negatives && info.negatives);
+        CHECK(info.max_age_us == w->conf.max_age_us);
+        CHECK(info.taken_mono_us == w->now.mono_us);
+        CHECK(info.taken_wall_us == w->now.wall_us);
+        CHECK(info.shared_deadline_us == cw_stats(w).shared_deadline_us);
         CHECK(!memcmp(info.session, wanted.session, 16));
         rdmeta_image_unref(file);
-        file = iw_open(path, RDMETA_IMAGE_COPY, w.now);
+        file = iw_open(path, RDMETA_IMAGE_COPY, w->now);
         rdmeta_image_info(file, &info);
         CHECK(!info.mapped);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* ---- time -------------------------------------------------------------- */
@@ -121,16 +109,14 @@ static int64_t taken_at(const char *path, int64_t mono_us, int64_t wall_us) {
         return info.taken_mono_us;
 }
 
-TEST(test_age_comes_from_the_wall_clock_and_is_never_negative) {
+CACHE_TEST(test_age_comes_from_the_wall_clock_and_is_never_negative) {
         const char *path = iw_path("age");
         rdmeta_image_t *image;
         int64_t wall;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1"));
-        image = iw_image(&w);
-        wall  = w.now.wall_us;
+        CHECK(!cw_all(w, "a 0:1"));
+        image = iw_image(w);
+        wall  = w->now.wall_us;
         CHECK(!rdmeta_image_save(image, path, 0));
         CHECK(taken_at(path, 50, wall) == 50);
         CHECK(taken_at(path, 50, wall + 20) == 30);
@@ -140,24 +126,21 @@ TEST(test_age_comes_from_the_wall_clock_and_is_never_negative) {
         CHECK(taken_at(path, INT64_MIN, INT64_MAX) < 0);
         CHECK(taken_at(path, INT64_MAX, wall) == INT64_MAX);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_deadlines_continue_in_another_process) {
+CACHE_TEST(test_deadlines_continue_in_another_process) {
         const char *path = iw_path("ttl");
         rdmeta_image_t *image, *file;
         rdmeta_time_t there;
         rdmeta_reader_t *r;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1"));
-        cw_pass(&w, 800 * CW_S); /* of 900 */
-        CHECK(!cw_say(&w, "b 0:2; n!3; v!29"));
-        image = iw_image(&w);
+        CHECK(!cw_all(w, "a 0:1"));
+        cw_pass(w, 800 * CW_S); /* of 900 */
+        CHECK(!cw_say(w, "b 0:2; n!3; v!29"));
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
         there.mono_us = -5;
-        there.wall_us = w.now.wall_us + 10 * CW_S;
+        there.wall_us = w->now.wall_us + 10 * CW_S;
         file          = iw_open(path, 0, there);
         r             = rdmeta_image_reader(file, 0);
         CHECK(r);
@@ -174,23 +157,20 @@ TEST(test_deadlines_continue_in_another_process) {
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* ---- blocks, ids, names ------------------------------------------------ */
 
-TEST(test_blocks_are_the_same_bytes_as_in_memory) {
+CACHE_TEST(test_blocks_are_the_same_bytes_as_in_memory) {
         const char *path = iw_path("bytes");
         rdmeta_image_t *image, *file;
         rdmeta_seen_t a, b;
         size_t i, n, m;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
-        file = iw_open(path, 0, w.now);
+        file = iw_open(path, 0, w->now);
         CHECK(!image->ops->order(image, &n) && !file->ops->order(file, &m));
         CHECK(n == m && n > 50);
         for (i = 0; i < n; i++) {
@@ -211,22 +191,19 @@ TEST(test_blocks_are_the_same_bytes_as_in_memory) {
         }
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* A lookup of a removed topic returns NOT_CACHED, but the file still has it. A
  * name in flight is not in the file. */
-TEST(test_a_file_has_removed_topics_but_no_names_in_flight) {
+CACHE_TEST(test_a_file_has_removed_topics_but_no_names_in_flight) {
         const char *path = iw_path("gone");
         rdmeta_image_t *image, *file;
         rdmeta_seen_t seen;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
-        file = iw_open(path, 0, w.now);
+        file = iw_open(path, 0, w->now);
         CHECK(!file->ops->find(file, "gone", 4, &seen));
         CHECK(seen.topic->state == RDMETA_TOPIC_GONE);
         CHECK(rdmeta_cold(seen.topic)->id[0] == 'g');
@@ -238,7 +215,6 @@ TEST(test_a_file_has_removed_topics_but_no_names_in_flight) {
               RDMETA_NOT_CACHED);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* Two topics may have one id, if brokers say so. A lookup by it finds the same

@@ -7,17 +7,15 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-TEST(test_a_failed_save_leaves_the_old_file_and_no_other) {
+CACHE_TEST(test_a_failed_save_leaves_the_old_file_and_no_other) {
         const char *path = iw_path("kept"), *dir = iw_path("dir");
         rdmeta_image_t *image;
         uint8_t *before, *after;
         size_t n, m;
         int files;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1"));
-        image = iw_image(&w);
+        CHECK(!cw_all(w, "a 0:1"));
+        image = iw_image(w);
         CHECK(rdmeta_image_save(image, iw_path("no/such/dir"), 0) ==
               RDMETA_ERR_IO);
         CHECK(errno == ENOENT);
@@ -29,9 +27,9 @@ TEST(test_a_failed_save_leaves_the_old_file_and_no_other) {
         CHECK(errno == EISDIR);
         CHECK(rdmeta_image_save(image, path, RDMETA_IMAGE_COPY) ==
               RDMETA_ERR_ARGUMENT);
-        w.heap.fail_at = w.heap.calls + 1;
+        w->heap.fail_at = w->heap.calls + 1;
         CHECK(rdmeta_image_save(image, path, 0) == RDMETA_ERR_NO_MEMORY);
-        w.heap.fail_at = 0;
+        w->heap.fail_at = 0;
         after = iw_read(path, &m);
         CHECK(n == m && !memcmp(before, after, n));
         CHECK(iw_files() == files);
@@ -39,21 +37,18 @@ TEST(test_a_failed_save_leaves_the_old_file_and_no_other) {
         free(after);
         CHECK(!rmdir(dir));
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* Kills a process at any moment of a save. test_file_temporary.c tests the file
  * that it may leave. */
-TEST(test_a_process_killed_while_saving_leaves_a_complete_file) {
+CACHE_TEST(test_a_process_killed_while_saving_leaves_a_complete_file) {
         const char *path = iw_path("killed");
         rdmeta_image_t *image, *file;
         int i, status;
         pid_t pid;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
         for (i = 0; i < 100; i++) {
                 pid = fork();
@@ -64,23 +59,20 @@ TEST(test_a_process_killed_while_saving_leaves_a_complete_file) {
                 CHECK(!kill(pid, SIGKILL));
                 CHECK(waitpid(pid, &status, 0) == pid);
                 CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-                file = iw_open(path, 0, w.now);
+                file = iw_open(path, 0, w->now);
                 CHECK(!rdmeta_image_verify(file));
                 rdmeta_image_unref(file);
         }
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_the_umask_sets_the_mode_whatever_lies_at_the_path) {
+CACHE_TEST(test_the_umask_sets_the_mode_whatever_lies_at_the_path) {
         const char *path = iw_path("mode"), *link = iw_path("link");
         const mode_t old = umask(027);
         rdmeta_image_t *image;
         struct stat st;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        image = iw_image(&w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
         CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0640);
         CHECK(!chmod(path, 0666) && !symlink(path, link));
@@ -92,10 +84,9 @@ TEST(test_the_umask_sets_the_mode_whatever_lies_at_the_path) {
         CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0640);
         CHECK(!unlink(link));
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_a_mode_of_the_flags_wins_over_the_umask) {
+CACHE_TEST(test_a_mode_of_the_flags_wins_over_the_umask) {
         static const int wrong[] = {01000, 07777, -1};
         const char *path  = iw_path("given");
         const mode_t old  = umask(077);
@@ -103,10 +94,8 @@ TEST(test_a_mode_of_the_flags_wins_over_the_umask) {
         rdmeta_image_t *image;
         struct stat st;
         size_t i;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        image = iw_image(&w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0664 * bit | RDMETA_IMAGE_SYNC));
         CHECK(!stat(path, &st) && (st.st_mode & 0777) == 0664);
         CHECK(!rdmeta_image_save(image, path, 0440 * bit));
@@ -116,7 +105,6 @@ TEST(test_a_mode_of_the_flags_wins_over_the_umask) {
                       RDMETA_ERR_ARGUMENT);
         umask(old);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* Saves to a directory that the process may write to but not read. SYNC fails,
@@ -173,74 +161,69 @@ TEST(test_a_directory_that_cannot_be_synced_keeps_its_file) {
         cw_destroy(&w);
 }
 
-TEST(test_any_allocation_of_open_and_save_may_fail) {
+CACHE_TEST(test_any_allocation_of_open_and_save_may_fail) {
         const int32_t flags[] = {0, RDMETA_IMAGE_COPY};
         const char *path = iw_path("memory");
         rdmeta_allocator_t allocator;
         rdmeta_image_t *image, *file;
         test_heap_t heap;
         size_t nth;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         for (nth = 1;; nth++) {
-                w.heap.fail_at = w.heap.calls + nth;
+                w->heap.fail_at = w->heap.calls + nth;
                 if (!rdmeta_image_save(image, path, 0))
                         break;
         }
-        w.heap.fail_at = 0;
+        w->heap.fail_at = 0;
         CHECK(nth > 2);
         for (i = 0; i < 2; i++) {
                 for (file = NULL, nth = 1; !file; nth++) {
                         allocator    = test_allocator(&heap);
                         heap.fail_at = nth;
                         if (rdmeta_file_open(&allocator, path, flags[i],
-                                             w.now, &file)) {
+                                             w->now, &file)) {
                                 CHECK(!file && heap.blocks == 0);
                                 continue;
                         }
                         heap.fail_at = 0;
-                        iw_same(file, image, w.now.mono_us);
+                        iw_same(file, image, w->now.mono_us);
                 }
                 CHECK(nth > 4);
                 rdmeta_image_unref(file);
                 CHECK(heap.blocks == 0 && heap.bytes == 0);
         }
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 /* ---- files that change, processes that fork ---------------------------- */
 
-TEST(test_a_replaced_file_reads_as_before) {
+CACHE_TEST(test_a_replaced_file_reads_as_before) {
         const char *path = iw_path("replaced");
         rdmeta_image_t *image, *old, *copy, *file;
         char *before, *after;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "a 0:1; b 0:2"));
-        image = iw_image(&w);
+        CHECK(!cw_all(w, "a 0:1; b 0:2"));
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
         rdmeta_image_unref(image);
-        old    = iw_open(path, 0, w.now);
-        copy   = iw_open(path, RDMETA_IMAGE_COPY, w.now);
-        before = iw_text(old, w.now.mono_us);
-        CHECK(!cw_all(&w, "a 0:3; c 0:2; d 0:1; e 0:1"));
-        image = iw_image(&w);
+        old    = iw_open(path, 0, w->now);
+        copy   = iw_open(path, RDMETA_IMAGE_COPY, w->now);
+        before = iw_text(old, w->now.mono_us);
+        CHECK(!cw_all(w, "a 0:3; c 0:2; d 0:1; e 0:1"));
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
-        after = iw_text(old, w.now.mono_us);
+        after = iw_text(old, w->now.mono_us);
         CHECK_TEXT(after, before);
         CHECK(!rdmeta_image_verify(old));
-        file = iw_open(path, 0, w.now);
-        iw_same(file, image, w.now.mono_us);
+        file = iw_open(path, 0, w->now);
+        iw_same(file, image, w->now.mono_us);
         /* A copy does not change when the file is overwritten and cut. */
         iw_write(path, "x", 1);
         free(after);
-        after = iw_text(copy, w.now.mono_us);
+        after = iw_text(copy, w->now.mono_us);
         CHECK_TEXT(after, before);
         CHECK(!rdmeta_image_verify(copy));
         free(before);
@@ -249,27 +232,24 @@ TEST(test_a_replaced_file_reads_as_before) {
         rdmeta_image_unref(copy);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_a_forked_child_reads_saves_and_releases_a_file) {
+CACHE_TEST(test_a_forked_child_reads_saves_and_releases_a_file) {
         const char *path = iw_path("forked"), *other = iw_path("by-child");
         rdmeta_image_t *image, *file;
         char *text;
         int status;
         pid_t pid;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
-        file = iw_open(path, 0, w.now);
-        text = iw_text(file, w.now.mono_us);
+        file = iw_open(path, 0, w->now);
+        text = iw_text(file, w->now.mono_us);
         pid  = fork();
         CHECK(pid >= 0);
         if (!pid) {
-                char *child = iw_text(file, w.now.mono_us);
+                char *child = iw_text(file, w->now.mono_us);
 
                 CHECK_TEXT(child, text);
                 CHECK(!rdmeta_image_save(file, other, 0));
@@ -278,12 +258,11 @@ TEST(test_a_forked_child_reads_saves_and_releases_a_file) {
         }
         CHECK(waitpid(pid, &status, 0) == pid && !status);
         rdmeta_image_unref(file);
-        file = iw_open(other, 0, w.now);
-        iw_same(file, image, w.now.mono_us);
+        file = iw_open(other, 0, w->now);
+        iw_same(file, image, w->now.mono_us);
         free(text);
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

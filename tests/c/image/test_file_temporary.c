@@ -56,20 +56,17 @@ static void die(const char *from) {
         raise(SIGKILL);
 }
 
-TEST(test_a_temporary_file_has_the_paths_name_and_is_locked) {
+CACHE_TEST(test_a_temporary_file_has_the_paths_name_and_is_locked) {
         const char *path = iw_path("locked");
         rdmeta_image_t *image;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        image     = iw_image(&w);
+        image     = iw_image(w);
         on_rename = check_named_and_locked;
         CHECK(!rdmeta_image_save(image, path, 0));
         CHECK(!rdmeta_image_save(image, path, 0));
         on_rename = NULL;
         CHECK(is_unlocked(path) && iw_files() == 1);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 static int files, complete;
@@ -85,14 +82,12 @@ static void check_alone_and_complete(const char *file) {
 }
 
 /* So a process that is killed while it writes leaves nothing. */
-TEST(test_a_temporary_file_has_no_name_until_it_is_complete) {
+CACHE_TEST(test_a_temporary_file_has_no_name_until_it_is_complete) {
         const char *path = iw_path("unnamed");
         rdmeta_image_t *image;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image   = iw_image(&w);
+        iw_fill(w);
+        image   = iw_image(w);
         files   = iw_files();
         on_link = check_alone_and_complete;
         CHECK(!rdmeta_image_save(image, path, 0));
@@ -102,10 +97,9 @@ TEST(test_a_temporary_file_has_no_name_until_it_is_complete) {
                                 "here\n");
         CHECK(iw_files() == files + 1);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_a_killed_save_leaves_an_unlocked_temporary_file) {
+CACHE_TEST(test_a_killed_save_leaves_an_unlocked_temporary_file) {
         const char *path = iw_path("killed");
         char directory[256], leftover[600] = "";
         rdmeta_image_t *image, *file;
@@ -113,11 +107,9 @@ TEST(test_a_killed_save_leaves_an_unlocked_temporary_file) {
         int status;
         pid_t pid;
         DIR *dir;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         pid   = fork();
         CHECK(pid >= 0);
         on_rename = die;
@@ -134,23 +126,20 @@ TEST(test_a_killed_save_leaves_an_unlocked_temporary_file) {
                                  directory, entry->d_name);
         closedir(dir);
         CHECK(leftover[0] && is_unlocked(leftover));
-        file = iw_open(leftover, 0, w.now); /* it is complete */
+        file = iw_open(leftover, 0, w->now); /* it is complete */
         CHECK(!rdmeta_image_verify(file));
         rdmeta_image_unref(file);
         CHECK(!unlink(leftover));
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
-TEST(test_a_file_with_the_longest_name_can_be_saved) {
+CACHE_TEST(test_a_file_with_the_longest_name_can_be_saved) {
         const char *other = iw_path("a");
         char name[256], path[512];
         rdmeta_image_t *image;
         struct stat st;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        image = iw_image(&w);
+        image = iw_image(w);
         memset(name, 'n', 255);
         name[255] = 0;
         snprintf(path, sizeof(path), "%.*s/%s",
@@ -158,7 +147,6 @@ TEST(test_a_file_with_the_longest_name_can_be_saved) {
         CHECK(!rdmeta_image_save(image, path, 0) && !stat(path, &st));
         CHECK(!unlink(path));
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

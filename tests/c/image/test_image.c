@@ -296,24 +296,21 @@ static int32_t add_length(void *opaque, const rdmeta_change_t *c) {
 }
 
 /* Room for a short list does not do for a longer one, in a later topic. */
-TEST(test_a_diff_has_lists_of_any_length) {
+CACHE_TEST(test_a_diff_has_lists_of_any_length) {
         rdmeta_image_t *before, *after;
         size_t ids = 0;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a#a 0:1@1/r1,2/i1,2; b#b 0:1@1/r1,2/i1"));
-        before = iw_image(&w);
-        CHECK(!cw_say(&w, "a#a 0:1@1/r1,2/i1; b#b 0:1@1/r1,2,3,4,5,6,7,8,9,10,"
+        CHECK(!cw_say(w, "a#a 0:1@1/r1,2/i1,2; b#b 0:1@1/r1,2/i1"));
+        before = iw_image(w);
+        CHECK(!cw_say(w, "a#a 0:1@1/r1,2/i1; b#b 0:1@1/r1,2,3,4,5,6,7,8,9,10,"
                           "11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,"
                           "28,29,30/i1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,"
                           "17,18,19,20,21,22,23,24,25,26,27,28,29,30"));
-        after = iw_image(&w);
+        after = iw_image(w);
         CHECK(!rdmeta_image_diff(before, after, add_length, &ids));
         CHECK(ids == 1 + 30);
         rdmeta_image_unref(before);
         rdmeta_image_unref(after);
-        cw_destroy(&w);
 }
 
 /* Checks rdmeta_image_changed() of an image and of its file: it agrees with a

@@ -30,16 +30,13 @@ TEST(test_a_topic_has_one_record_whatever_its_partitions) {
         diff("t#a 0:1@1", "t#a 0:1@1", "");
 }
 
-TEST(test_whole_records_tell_the_partitions_of_topics_that_came) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "t#a 0:1@1/r1,2"));
-        CHECK(!cw_say(&w, "b#b 0:1@1 1:2@3/r2,3/i2/o3; c 0:1"));
-        CHECK(!cw_say(&w, "b#b 0:2@2"));
-        CHECK(!cw_say(&w, "t#b 0:2@0 1:-1@0/r3"));
-        CHECK(!cw_say(&w, "t!3"));
-        CHECK_TEXT(cw_whole_changes(&w, 1),
+CACHE_TEST(test_whole_records_tell_the_partitions_of_topics_that_came) {
+        CHECK(!cw_say(w, "t#a 0:1@1/r1,2"));
+        CHECK(!cw_say(w, "b#b 0:1@1 1:2@3/r2,3/i2/o3; c 0:1"));
+        CHECK(!cw_say(w, "b#b 0:2@2"));
+        CHECK(!cw_say(w, "t#b 0:2@0 1:-1@0/r3"));
+        CHECK(!cw_say(w, "t!3"));
+        CHECK_TEXT(cw_whole_changes(w, 1),
                    "v2 topic_added b#b; v2 topic_added b#b/0>1@1>1>1; "
                    "v2 topic_added b#b/1>2@3>2>2,3 offline 3; "
                    "v2 topic_added c; v2 topic_added c/0>1>1>1; "
@@ -50,28 +47,24 @@ TEST(test_whole_records_tell_the_partitions_of_topics_that_came) {
                    "v4 topic_recreated t#b/0>2@0>2>2; "
                    "v4 topic_recreated t#b/1>-1@0>3>3; "
                    "v5 topic_absent t#b");
-        CHECK_TEXT(cw_whole_changes(&w, cw_version(&w)), "");
-        cw_destroy(&w);
+        CHECK_TEXT(cw_whole_changes(w, cw_version(w)), "");
 }
 
-TEST(test_the_records_of_an_image_tell_its_state) {
+CACHE_TEST(test_the_records_of_an_image_tell_its_state) {
         rdmeta_image_t *image;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        w.brokers = "1,4=h4:1=rack";
-        CHECK(!cw_say(&w, "t#a 0:1@1/r1,2/i1; bad!3; e#e 0:1@1"));
-        CHECK(!cw_all(&w, "c 0:1; t#a 0:2@2/r1,2/i2/o1")); /* no e */
-        image = rdmeta_cache_image(w.cache, w.now);
+        w->brokers = "1,4=h4:1=rack";
+        CHECK(!cw_say(w, "t#a 0:1@1/r1,2/i1; bad!3; e#e 0:1@1"));
+        CHECK(!cw_all(w, "c 0:1; t#a 0:2@2/r1,2/i2/o1")); /* no e */
+        image = rdmeta_cache_image(w->cache, w->now);
         CHECK(image);
-        CHECK(!cw_say(&w, "t#a 0:1@3/r1,2/i1"));
-        CHECK_TEXT(cw_image_changes(&w, image),
+        CHECK(!cw_say(w, "t#a 0:1@3/r1,2/i1"));
+        CHECK_TEXT(cw_image_changes(w, image),
                    "v2 broker_added 1 h1:9001; v2 broker_added 4 h4:1 "
                    "rack=rack; v2 topic_added c; v2 topic_added c/0>1>1>1; "
                    "v2 topic_added t#a; "
                    "v2 topic_added t#a/0>2@2>2>1,2 offline 1");
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 TEST(test_each_partition_has_records_of_its_own) {
@@ -134,49 +127,36 @@ TEST(test_an_id_that_becomes_known_has_a_kind_of_its_own) {
         diff("t#a 0:1@1", "t 0:1@1", "");
 }
 
-TEST(test_a_cluster_id_that_becomes_known_has_a_record) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        w.cluster_id = NULL;
-        CHECK(!cw_say(&w, "t#a 0:1@1"));
-        w.cluster_id = "c";
-        CHECK(!cw_say(&w, "t#a 0:1@1"));
-        CHECK_TEXT(cw_changes(&w, 1), "v2 cluster_id_learned c");
-        CHECK(!cw_say(&w, "t#a 0:1@1"));
-        CHECK(cw_version(&w) == 2);
-        cw_destroy(&w);
+CACHE_TEST(test_a_cluster_id_that_becomes_known_has_a_record) {
+        w->cluster_id = NULL;
+        CHECK(!cw_say(w, "t#a 0:1@1"));
+        w->cluster_id = "c";
+        CHECK(!cw_say(w, "t#a 0:1@1"));
+        CHECK_TEXT(cw_changes(w, 1), "v2 cluster_id_learned c");
+        CHECK(!cw_say(w, "t#a 0:1@1"));
+        CHECK(cw_version(w) == 2);
 }
 
 /* A test below checks that such a write wakes no waiter either. */
-TEST(test_a_write_without_a_change_makes_no_version) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@1/r1,2,3/i1,2/o2,3"));
-        CHECK(!cw_all(&w, "t#a 0:1@1/r1,2,3/i2,1/o3,2"));
-        CHECK(cw_version(&w) == 1 && w.applied.changed == 0);
-        CHECK(w.applied.unchanged == 1);
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        CHECK(cw_version(&w) == 2);
-        CHECK_TEXT(cw_hint(&w, "h", 0), "h");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now)); /* no topic is known */
-        cw_check(&w);
-        CHECK(cw_version(&w) == 2 && cw_stats(&w).hints == 0);
-        cw_destroy(&w);
+CACHE_TEST(test_a_write_without_a_change_makes_no_version) {
+        CHECK(!cw_all(w, "t#a 0:1@1/r1,2,3/i1,2/o2,3"));
+        CHECK(!cw_all(w, "t#a 0:1@1/r1,2,3/i2,1/o3,2"));
+        CHECK(cw_version(w) == 1 && w->applied.changed == 0);
+        CHECK(w->applied.unchanged == 1);
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        CHECK(cw_version(w) == 2);
+        CHECK_TEXT(cw_hint(w, "h", 0), "h");
+        CHECK(!rdmeta_cache_purge(w->cache, w->now)); /* no topic is known */
+        cw_check(w);
+        CHECK(cw_version(w) == 2 && cw_stats(w).hints == 0);
 }
 
-TEST(test_a_topic_of_no_partitions_has_a_record_when_it_goes) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a; u 0:1@1"));
-        CHECK(!cw_all(&w, "u 0:1@1"));
-        cw_pass(&w, 20 * CW_S);
-        cw_sweep(&w);
-        CHECK_TEXT(cw_changes(&w, 1),
+CACHE_TEST(test_a_topic_of_no_partitions_has_a_record_when_it_goes) {
+        CHECK(!cw_all(w, "t#a; u 0:1@1"));
+        CHECK(!cw_all(w, "u 0:1@1"));
+        cw_sweep_after(w, 20 * CW_S);
+        CHECK_TEXT(cw_changes(w, 1),
                    "v2 topic_absent t#a; v3 topic_removed(expiry) t#a");
-        cw_destroy(&w);
 }
 
 static int32_t is_from(void *opaque, const rdmeta_change_t *c) {
@@ -188,18 +168,14 @@ static int32_t is_from(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-TEST(test_records_have_the_time_and_the_source) {
+CACHE_TEST(test_records_have_the_time_and_the_source) {
         uint64_t until;
         int32_t resync;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        w.broker = 7;
-        CHECK(!cw_say(&w, "t#a 0:1@1; u!3"));
-        CHECK(!rdmeta_cache_changes(w.cache, 0, is_from, &w, &until,
-                                    &resync));
+        w->broker = 7;
+        CHECK(!cw_say(w, "t#a 0:1@1; u!3"));
+        CHECK(!rdmeta_cache_changes(w->cache, 0, is_from, w, &until, &resync));
         CHECK(until == 1 && !resync);
-        cw_destroy(&w);
 }
 
 static int32_t stop_at_second(void *opaque, const rdmeta_change_t *c) {
@@ -207,42 +183,35 @@ static int32_t stop_at_second(void *opaque, const rdmeta_change_t *c) {
         return ++*(int *)opaque == 2 ? 77 : 0;
 }
 
-TEST(test_a_visit_may_end_the_visits) {
+CACHE_TEST(test_a_visit_may_end_the_visits) {
         uint64_t until;
         int32_t resync;
         int n = 0;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:1; b 0:1; c 0:1"));
-        CHECK(rdmeta_cache_changes(w.cache, 0, stop_at_second, &n, &until,
+        CHECK(!cw_say(w, "a 0:1; b 0:1; c 0:1"));
+        CHECK(rdmeta_cache_changes(w->cache, 0, stop_at_second, &n, &until,
                                    &resync) == 77);
         CHECK(n == 2);
-        cw_destroy(&w);
 }
 
-TEST(test_a_purge_has_a_record_of_all_that_it_removes) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        w.brokers = "1";
-        CHECK(!cw_say(&w, "t#a 0:1@1; n!3; o#o 0:1@1"));
-        CHECK(!cw_say(&w, "o!17"));
-        CHECK_TEXT(cw_hint(&w, "h", 0), "h");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        cw_check(&w);
-        CHECK(cw_version(&w) == 3 && cw_stats(&w).topics == 0);
-        CHECK(cw_state(&w, "t") == RDMETA_NOT_CACHED);
-        CHECK(cw_state(&w, "h") == RDMETA_NOT_CACHED);
-        CHECK_TEXT(cw_brokers(&w), "| -");
-        CHECK(strstr(cw_changes(&w, 2), "topic_removed(purge) t#a"));
-        CHECK(strstr(cw_changes(&w, 2), "topic_removed(purge) o#o"));
-        CHECK(!strstr(cw_changes(&w, 2), "topic_removed(purge) n"));
-        CHECK(strstr(cw_changes(&w, 2), "broker_removed(purge) 1 h1:9001"));
-        w.cluster_id = "another"; /* it has no other to differ from */
-        CHECK(!cw_all(&w, "t#a 0:2@0"));
-        CHECK_TEXT(cw_topic(&w, "t"), "t#a 0:2@0");
-        cw_destroy(&w);
+CACHE_TEST(test_a_purge_has_a_record_of_all_that_it_removes) {
+        w->brokers = "1";
+        CHECK(!cw_say(w, "t#a 0:1@1; n!3; o#o 0:1@1"));
+        CHECK(!cw_say(w, "o!17"));
+        CHECK_TEXT(cw_hint(w, "h", 0), "h");
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        cw_check(w);
+        CHECK(cw_version(w) == 3 && cw_stats(w).topics == 0);
+        CHECK(cw_state(w, "t") == RDMETA_NOT_CACHED);
+        CHECK(cw_state(w, "h") == RDMETA_NOT_CACHED);
+        CHECK_TEXT(cw_brokers(w), "| -");
+        CHECK(strstr(cw_changes(w, 2), "topic_removed(purge) t#a"));
+        CHECK(strstr(cw_changes(w, 2), "topic_removed(purge) o#o"));
+        CHECK(!strstr(cw_changes(w, 2), "topic_removed(purge) n"));
+        CHECK(strstr(cw_changes(w, 2), "broker_removed(purge) 1 h1:9001"));
+        w->cluster_id = "another"; /* it has no other to differ from */
+        CHECK(!cw_all(w, "t#a 0:2@0"));
+        CHECK_TEXT(cw_topic(w, "t"), "t#a 0:2@0");
 }
 
 /* ---- how far back ------------------------------------------------------ */
@@ -251,48 +220,41 @@ static void small_changelog(rdmeta_conf_t *conf) {
         conf->ring_bytes = 4096;
 }
 
-TEST(test_a_reader_that_falls_behind_gets_a_resync) {
+CACHE_TEST_WITH(test_a_reader_that_falls_behind_gets_a_resync,
+                small_changelog) {
         char text[32];
         uint64_t floor;
-        cw_t w;
         int i;
 
-        cw_init(&w, small_changelog);
         for (i = 0; i < 100; i++) {
                 snprintf(text, sizeof(text), "t#a 0:1@%d", i);
-                CHECK(!cw_say(&w, text));
-                CHECK(cw_stats(&w).bytes_ring < 3 * 4096);
+                CHECK(!cw_say(w, text));
+                CHECK(cw_stats(w).bytes_ring < 3 * 4096);
         }
-        floor = cw_stats(&w).ring_floor;
+        floor = cw_stats(w).ring_floor;
         CHECK(floor > 1 && floor < 100);
-        CHECK_TEXT(cw_changes(&w, 0), "resync");
-        CHECK_TEXT(cw_changes(&w, floor - 1), "resync");
-        CHECK(strcmp(cw_changes(&w, floor), "resync") != 0);
-        CHECK_TEXT(cw_changes(&w, 99),
-                   "v100 leader_changed t#a/0 1@98>1@99");
-        CHECK_TEXT(cw_changes(&w, 100), "");
-        CHECK_TEXT(cw_changes(&w, 101), "resync"); /* another cache's */
-        cw_destroy(&w);
+        CHECK_TEXT(cw_changes(w, 0), "resync");
+        CHECK_TEXT(cw_changes(w, floor - 1), "resync");
+        CHECK(strcmp(cw_changes(w, floor), "resync") != 0);
+        CHECK_TEXT(cw_changes(w, 99), "v100 leader_changed t#a/0 1@98>1@99");
+        CHECK_TEXT(cw_changes(w, 100), "");
+        CHECK_TEXT(cw_changes(w, 101), "resync"); /* another cache's */
 }
 
-TEST(test_without_a_changelog_every_change_is_a_resync) {
-        cw_t w;
-
-        cw_init(&w, cw_no_changelog);
-        CHECK(!cw_say(&w, "t#a 0:1@1"));
-        CHECK(!cw_say(&w, "t#a 0:1@2; u!3"));
-        CHECK_TEXT(cw_changes(&w, 1), "resync");
-        CHECK_TEXT(cw_changes(&w, 2), "");
-        CHECK(cw_leader_hint(&w, "t", 0, 9, 3, "h9")); /* other brokers */
-        w.brokers = "1,9";
-        CHECK(!cw_all(&w, ""));
-        cw_pass(&w, 20 * CW_S);
-        cw_sweep(&w);
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        CHECK_TEXT(cw_changes(&w, 5), "resync");
-        CHECK_TEXT(cw_changes(&w, 6), "");
-        CHECK(cw_version(&w) == 6);
-        cw_destroy(&w);
+CACHE_TEST_WITH(test_without_a_changelog_every_change_is_a_resync,
+                cw_no_changelog) {
+        CHECK(!cw_say(w, "t#a 0:1@1"));
+        CHECK(!cw_say(w, "t#a 0:1@2; u!3"));
+        CHECK_TEXT(cw_changes(w, 1), "resync");
+        CHECK_TEXT(cw_changes(w, 2), "");
+        CHECK(cw_leader_hint(w, "t", 0, 9, 3, "h9")); /* other brokers */
+        w->brokers = "1,9";
+        CHECK(!cw_all(w, ""));
+        cw_sweep_after(w, 20 * CW_S);
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        CHECK_TEXT(cw_changes(w, 5), "resync");
+        CHECK_TEXT(cw_changes(w, 6), "");
+        CHECK(cw_version(w) == 6);
 }
 
 /* The cache removes entries without records, such as unknown topics. That moves
@@ -305,10 +267,8 @@ static void check_silent_removals(void (*conf)(rdmeta_conf_t *conf)) {
         cw_init(&w, conf);
         for (i = 0; i < 100; i++) {
                 CHECK(!cw_say(&w, i % 2 ? "n!3" : "m!29; o!3"));
-                cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w);
-                cw_pass(&w, 1000 * CW_S);
-                cw_sweep(&w);
+                cw_sweep_after(&w, 1000 * CW_S);
+                cw_sweep_after(&w, 1000 * CW_S);
                 CHECK(cw_stats(&w).ring_floor <= cw_version(&w));
                 CHECK_TEXT(cw_changes(&w, cw_version(&w)), "");
         }
@@ -322,27 +282,25 @@ TEST(test_a_silent_removal_asks_for_no_resync) {
         check_silent_removals(cw_no_changelog);
 }
 
-TEST(test_more_than_the_changelog_holds_is_a_resync) {
+CACHE_TEST_WITH(test_more_than_the_changelog_holds_is_a_resync,
+                small_changelog) {
         gen_shape_t shape = {.seed = 1, .brokers = 3, .first_broker = 1,
                              .topics = 1000, .partitions = 2,
                              .replication = 2};
         gen_cluster_t *cluster = gen_cluster_new(&shape);
         gen_bytes_t body       = {0};
-        cw_t w;
 
-        cw_init(&w, small_changelog);
         cluster->cluster_id = test_str("c");
-        CHECK(!cw_say(&w, "t#a 0:1@1"));
+        CHECK(!cw_say(w, "t#a 0:1@1"));
         gen_response(cluster, 12, &body);
-        CHECK(!cw_apply(&w, body.data, body.len, NULL));
-        CHECK_TEXT(cw_changes(&w, 1), "resync");
-        CHECK_TEXT(cw_changes(&w, 2), "");
-        CHECK(!cw_say(&w, "t#a 0:1@2"));
-        CHECK(!strstr(cw_changes(&w, 2), "resync"));
-        CHECK_TEXT(cw_changes(&w, 1), "resync");
+        CHECK(!cw_apply(w, body.data, body.len, NULL));
+        CHECK_TEXT(cw_changes(w, 1), "resync");
+        CHECK_TEXT(cw_changes(w, 2), "");
+        CHECK(!cw_say(w, "t#a 0:1@2"));
+        CHECK(!strstr(cw_changes(w, 2), "resync"));
+        CHECK_TEXT(cw_changes(w, 1), "resync");
         gen_bytes_free(&body);
         gen_cluster_free(cluster);
-        cw_destroy(&w);
 }
 
 /* A visit runs without the lock, so it may write. */
@@ -361,17 +319,14 @@ static int32_t write_on_visit(void *opaque, const rdmeta_change_t *c) {
         return 0;
 }
 
-TEST(test_a_visit_may_write) {
+CACHE_TEST_WITH(test_a_visit_may_write, small_changelog) {
         uint64_t until;
         int32_t resync;
-        cw_t w;
 
-        cw_init(&w, small_changelog);
-        CHECK(!cw_say(&w, "t#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
-        CHECK(!rdmeta_cache_changes(w.cache, 0, write_on_visit, &w, &until,
+        CHECK(!cw_say(w, "t#a 0:1@1; b#b 0:1@1; c#c 0:1@1"));
+        CHECK(!rdmeta_cache_changes(w->cache, 0, write_on_visit, w, &until,
                                     &resync));
         CHECK(until == 1);
-        cw_destroy(&w);
 }
 
 /* ---- waiting ----------------------------------------------------------- */
@@ -383,61 +338,45 @@ static uint64_t wait_for(cw_t *w, uint64_t since, const char *topic) {
                                  topic != NULL, 0);
 }
 
-TEST(test_a_wait_ends_at_once_if_the_change_came_first) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(wait_for(&w, 0, NULL) == 0);
-        CHECK(!cw_say(&w, "t#a 0:1@1; u#u 0:1@1"));
-        CHECK(wait_for(&w, 0, NULL) == 1 && wait_for(&w, 1, NULL) == 0);
-        CHECK(wait_for(&w, 0, "t") == 1 && wait_for(&w, 1, "t") == 0);
-        CHECK(!cw_say(&w, "u#u 0:1@2"));
-        CHECK(wait_for(&w, 1, "t") == 0);
-        CHECK(wait_for(&w, 1, "u") == 2);
-        CHECK(!cw_say(&w, "u#u 0:1@2")); /* no change, no wake-up */
-        CHECK(wait_for(&w, 2, NULL) == 0);
-        cw_hint(&w, "h", 0); /* a hint is no change */
-        CHECK(wait_for(&w, 2, NULL) == 0 && wait_for(&w, 0, "h") == 0);
-        cw_destroy(&w);
+CACHE_TEST(test_a_wait_ends_at_once_if_the_change_came_first) {
+        CHECK(wait_for(w, 0, NULL) == 0);
+        CHECK(!cw_say(w, "t#a 0:1@1; u#u 0:1@1"));
+        CHECK(wait_for(w, 0, NULL) == 1 && wait_for(w, 1, NULL) == 0);
+        CHECK(wait_for(w, 0, "t") == 1 && wait_for(w, 1, "t") == 0);
+        CHECK(!cw_say(w, "u#u 0:1@2"));
+        CHECK(wait_for(w, 1, "t") == 0);
+        CHECK(wait_for(w, 1, "u") == 2);
+        CHECK(!cw_say(w, "u#u 0:1@2")); /* no change, no wake-up */
+        CHECK(wait_for(w, 2, NULL) == 0);
+        cw_hint(w, "h", 0); /* a hint is no change */
+        CHECK(wait_for(w, 2, NULL) == 0 && wait_for(w, 0, "h") == 0);
 }
 
-TEST(test_a_removal_ends_a_wait) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@1; u#u 0:1@1"));
-        CHECK(!cw_all(&w, "u#u 0:1@1"));
-        CHECK(wait_for(&w, 1, "t") == 2 && wait_for(&w, 1, "u") == 0);
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        CHECK(wait_for(&w, 2, "u") == 3);
-        cw_destroy(&w);
+CACHE_TEST(test_a_removal_ends_a_wait) {
+        CHECK(!cw_all(w, "t#a 0:1@1; u#u 0:1@1"));
+        CHECK(!cw_all(w, "u#u 0:1@1"));
+        CHECK(wait_for(w, 1, "t") == 2 && wait_for(w, 1, "u") == 0);
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        CHECK(wait_for(w, 2, "u") == 3);
 }
 
 /* The waiter may come at any time after the removal. */
-TEST(test_a_removal_ends_a_wait_after_the_topic_is_forgotten) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@1; u#u 0:1@1; n!3"));
-        CHECK(!cw_all(&w, "u#u 0:1@1"));
-        cw_pass(&w, 20 * CW_S);
-        cw_sweep(&w);
-        CHECK(cw_version(&w) == 3); /* removed */
-        cw_pass(&w, 2000 * CW_S);
-        cw_sweep(&w);
-        CHECK(cw_version(&w) == 3); /* check_silent_removals */
-        CHECK(wait_for(&w, 1, "t") == 3 && wait_for(&w, 3, "t") == 0);
-        CHECK(wait_for(&w, 0, "n") == 3);
-        CHECK(!cw_say(&w, "u!3")); /* no record of a removal yet */
-        cw_pass(&w, CW_S);
-        cw_sweep(&w);
-        cw_pass(&w, 2000 * CW_S);
-        cw_sweep(&w);
-        CHECK(cw_version(&w) == 5 && wait_for(&w, 4, "u") == 5);
-        CHECK(wait_for(&w, 5, "u") == 0);
-        cw_hint(&w, "t", 0);
-        CHECK(wait_for(&w, 1, "t") == 5 && wait_for(&w, 5, "t") == 0);
-        cw_destroy(&w);
+CACHE_TEST(test_a_removal_ends_a_wait_after_the_topic_is_forgotten) {
+        CHECK(!cw_all(w, "t#a 0:1@1; u#u 0:1@1; n!3"));
+        CHECK(!cw_all(w, "u#u 0:1@1"));
+        cw_sweep_after(w, 20 * CW_S);
+        CHECK(cw_version(w) == 3); /* removed */
+        cw_sweep_after(w, 2000 * CW_S);
+        CHECK(cw_version(w) == 3); /* check_silent_removals */
+        CHECK(wait_for(w, 1, "t") == 3 && wait_for(w, 3, "t") == 0);
+        CHECK(wait_for(w, 0, "n") == 3);
+        CHECK(!cw_say(w, "u!3")); /* no record of a removal yet */
+        cw_sweep_after(w, CW_S);
+        cw_sweep_after(w, 2000 * CW_S);
+        CHECK(cw_version(w) == 5 && wait_for(w, 4, "u") == 5);
+        CHECK(wait_for(w, 5, "u") == 0);
+        cw_hint(w, "t", 0);
+        CHECK(wait_for(w, 1, "t") == 5 && wait_for(w, 5, "t") == 0);
 }
 
 static void count(void *opaque, uint64_t version) {
@@ -445,34 +384,31 @@ static void count(void *opaque, uint64_t version) {
         ++*(int *)opaque;
 }
 
-TEST(test_a_watch_is_called_for_every_kind_of_write) {
+CACHE_TEST(test_a_watch_is_called_for_every_kind_of_write) {
         const rdmeta_str_t name = {"t", 1};
         rdmeta_watch_t *all, *one;
         int n_all = 0, n_one = 0;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        all = rdmeta_watch_new(w.cache, NULL, 0, count, &n_all);
-        one = rdmeta_watch_new(w.cache, &name, 1, count, &n_one);
-        CHECK(all && one && cw_stats(&w).watches == 2);
-        CHECK(!cw_all(&w, "u#u 0:1@1"));
+        all = rdmeta_watch_new(w->cache, NULL, 0, count, &n_all);
+        one = rdmeta_watch_new(w->cache, &name, 1, count, &n_one);
+        CHECK(all && one && cw_stats(w).watches == 2);
+        CHECK(!cw_all(w, "u#u 0:1@1"));
         CHECK(n_all == 1 && n_one == 0);
-        CHECK(!cw_all(&w, "u#u 0:1@1; t#a 0:1@1"));
+        CHECK(!cw_all(w, "u#u 0:1@1; t#a 0:1@1"));
         CHECK(n_all == 2 && n_one == 1);
-        CHECK(!cw_all(&w, "u#u 0:1@1; t#a 0:1@1"));
+        CHECK(!cw_all(w, "u#u 0:1@1; t#a 0:1@1"));
         CHECK(n_all == 2 && n_one == 1);
-        CHECK(cw_leader_hint(&w, "t", 0, 2, 2, NULL)); /* a hint */
+        CHECK(cw_leader_hint(w, "t", 0, 2, 2, NULL)); /* a hint */
         CHECK(n_all == 3 && n_one == 2);
-        CHECK(!cw_all(&w, "u#u 0:1@1")); /* absence */
+        CHECK(!cw_all(w, "u#u 0:1@1")); /* absence */
         CHECK(n_all == 4 && n_one == 3);
-        cw_pass(&w, 16 * CW_S);
-        cw_sweep(&w); /* time */
+        cw_pass(w, 16 * CW_S);
+        cw_sweep(w); /* time */
         CHECK(n_all == 5 && n_one == 4);
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
         CHECK(n_all == 6 && n_one == 5);
         rdmeta_watch_destroy(all);
         rdmeta_watch_destroy(one);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

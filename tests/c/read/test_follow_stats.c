@@ -15,22 +15,20 @@ static rdmeta_attach_stats_t stats_of(const rdmeta_attach_t *a) {
         return stats;
 }
 
-TEST(test_looks_generations_and_errors_are_counted) {
+CACHE_TEST(test_looks_generations_and_errors_are_counted) {
         const char *path = iw_path("counted");
         rdmeta_attach_t *a;
         rdmeta_reader_t *r;
-        cw_t w;
         int64_t t;
 
-        cw_init(&w, NULL);
-        iw_publish(&w, 1, path);
-        t = w.now.mono_us;
-        CHECK(!rdmeta_attach_new(path, 0, LOOK, w.now, &a));
+        iw_publish(w, 1, path);
+        t = w->now.mono_us;
+        CHECK(!rdmeta_attach_new(path, 0, LOOK, w->now, &a));
         r = rdmeta_attach_reader(a, 0);
         CHECK(stats_of(a).looks == 0 && stats_of(a).generations == 1);
         CHECK(ask(r, t) == 1 && ask(r, t + 1) == 1);
         CHECK(stats_of(a).looks == 1 && !stats_of(a).errors);
-        iw_publish(&w, 2, path);
+        iw_publish(w, 2, path);
         CHECK(ask(r, t += LOOK) == 2);
         CHECK(stats_of(a).looks == 2 && stats_of(a).generations == 2);
         CHECK(!unlink(path));
@@ -39,15 +37,14 @@ TEST(test_looks_generations_and_errors_are_counted) {
         iw_write(path, "x", 1);
         CHECK(ask(r, t += LOOK) == 2);
         CHECK(stats_of(a).error == RDMETA_ERR_MALFORMED);
-        rdmeta_image_unref(rdmeta_attach_image(a, w.now));
+        rdmeta_image_unref(rdmeta_attach_image(a, w->now));
         CHECK(stats_of(a).looks == 5 && stats_of(a).errors == 3);
-        iw_publish(&w, 3, path);
+        iw_publish(w, 3, path);
         CHECK(ask(r, t += LOOK) == 3 && ask(r, t += LOOK) == 3);
         CHECK(!stats_of(a).error && stats_of(a).errors == 3);
         CHECK(stats_of(a).looks == 7 && stats_of(a).generations == 3);
         rdmeta_reader_destroy(r);
         rdmeta_attach_destroy(a);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

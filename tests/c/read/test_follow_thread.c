@@ -209,25 +209,22 @@ static void *read_one(void *opaque) {
         return NULL;
 }
 
-TEST(test_many_threads_may_read_one_image) {
+CACHE_TEST(test_many_threads_may_read_one_image) {
         const char *path = iw_path("one");
         pthread_t threads[READERS];
         rdmeta_image_t *image, *file;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        image = iw_image(&w);
+        iw_fill(w);
+        image = iw_image(w);
         CHECK(!rdmeta_image_save(image, path, 0));
-        file = iw_open(path, 0, w.now);
+        file = iw_open(path, 0, w->now);
         for (i = 0; i < READERS; i++)
                 CHECK(!pthread_create(&threads[i], NULL, read_one, file));
         for (i = 0; i < READERS; i++)
                 CHECK(!pthread_join(threads[i], NULL));
         rdmeta_image_unref(file);
         rdmeta_image_unref(image);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

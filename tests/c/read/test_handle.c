@@ -39,124 +39,104 @@ static int32_t leader(cw_t *w, const rdmeta_handle_t *h, int32_t partition) {
         return got[0];
 }
 
-TEST(test_a_handle_finds_what_its_name_finds) {
+CACHE_TEST(test_a_handle_finds_what_its_name_finds) {
         rdmeta_handle_t *h;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "orders#a 0:1@5 1:300@5 2:-1@5; audit!3"));
-        h = resolve(&w, "orders");
-        CHECK(leader(&w, h, 0) == 1 && leader(&w, h, 1) == 300);
-        CHECK(leader(&w, h, 2) == RDMETA_NO_LEADER);
-        CHECK(leader(&w, h, 3) == RDMETA_NO_PARTITION);
-        CHECK(leader(&w, h, -1) == RDMETA_NO_PARTITION);
-        CHECK(leader(&w, h, INT32_MAX) == RDMETA_NO_PARTITION);
-        CHECK(leader(&w, h, INT32_MIN) == RDMETA_NO_PARTITION);
+        CHECK(!cw_all(w, "orders#a 0:1@5 1:300@5 2:-1@5; audit!3"));
+        h = resolve(w, "orders");
+        CHECK(leader(w, h, 0) == 1 && leader(w, h, 1) == 300);
+        CHECK(leader(w, h, 2) == RDMETA_NO_LEADER);
+        CHECK(leader(w, h, 3) == RDMETA_NO_PARTITION);
+        CHECK(leader(w, h, -1) == RDMETA_NO_PARTITION);
+        CHECK(leader(w, h, INT32_MAX) == RDMETA_NO_PARTITION);
+        CHECK(leader(w, h, INT32_MIN) == RDMETA_NO_PARTITION);
         rdmeta_handle_release(h);
-        h = resolve(&w, "audit");
-        CHECK(leader(&w, h, 0) == RDMETA_UNKNOWN_TOPIC);
+        h = resolve(w, "audit");
+        CHECK(leader(w, h, 0) == RDMETA_UNKNOWN_TOPIC);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
-TEST(test_ids_may_be_wide_or_sparse) {
+CACHE_TEST(test_ids_may_be_wide_or_sparse) {
         rdmeta_handle_t *h, *s;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "w#w 0:70000@5 1:2@5; s#s 3:1@5 70000:2@5"));
-        h = resolve(&w, "w");
-        s = resolve(&w, "s");
-        CHECK(leader(&w, h, 0) == 70000 && leader(&w, h, 1) == 2);
-        CHECK(leader(&w, s, 3) == 1 && leader(&w, s, 70000) == 2);
-        CHECK(leader(&w, s, 0) == RDMETA_NO_PARTITION);
+        CHECK(!cw_all(w, "w#w 0:70000@5 1:2@5; s#s 3:1@5 70000:2@5"));
+        h = resolve(w, "w");
+        s = resolve(w, "s");
+        CHECK(leader(w, h, 0) == 70000 && leader(w, h, 1) == 2);
+        CHECK(leader(w, s, 3) == 1 && leader(w, s, 70000) == 2);
+        CHECK(leader(w, s, 0) == RDMETA_NO_PARTITION);
         rdmeta_handle_release(s);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
-TEST(test_a_name_need_not_be_known) {
+CACHE_TEST(test_a_name_need_not_be_known) {
         rdmeta_handle_t *h;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        h = resolve(&w, "orders");
-        CHECK(leader(&w, h, 0) == RDMETA_NOT_CACHED);
-        cw_hint(&w, "orders", 0);
-        CHECK(leader(&w, h, 0) == RDMETA_WAITING);
-        CHECK(rdmeta_cache_purge_hints(w.cache, NULL, 0, w.now) == 1);
-        CHECK(leader(&w, h, 0) == RDMETA_NOT_CACHED);
-        cw_hint(&w, "orders", 0);
-        CHECK(!cw_say(&w, "orders#a 0:1@5"));
-        CHECK(leader(&w, h, 0) == 1);
+        h = resolve(w, "orders");
+        CHECK(leader(w, h, 0) == RDMETA_NOT_CACHED);
+        cw_hint(w, "orders", 0);
+        CHECK(leader(w, h, 0) == RDMETA_WAITING);
+        CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) == 1);
+        CHECK(leader(w, h, 0) == RDMETA_NOT_CACHED);
+        cw_hint(w, "orders", 0);
+        CHECK(!cw_say(w, "orders#a 0:1@5"));
+        CHECK(leader(w, h, 0) == 1);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
-TEST(test_a_handle_follows_refreshes_leader_hints_and_deadlines) {
+CACHE_TEST(test_a_handle_follows_refreshes_leader_hints_and_deadlines) {
         rdmeta_handle_t *h;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        h = resolve(&w, "t");
-        CHECK(!cw_all(&w, "t#a 0:1@5 1:2@5; u#u 0:1@1"));
-        CHECK(leader(&w, h, 1) == 2);
-        CHECK(!cw_all(&w, "t#a 0:1@5 1:3@6; u#u 0:1@1"));
-        CHECK(leader(&w, h, 1) == 3);
-        CHECK(cw_leader_hint(&w, "t", 1, 1, 7, NULL) && leader(&w, h, 1) == 1);
-        cw_pass(&w, 901 * CW_S);
-        CHECK(leader(&w, h, 1) == RDMETA_STALE);
-        CHECK(!cw_all(&w, "t#a 0:1@5 1:1@7; u#u 0:1@1"));
-        CHECK(leader(&w, h, 1) == 1);
+        h = resolve(w, "t");
+        CHECK(!cw_all(w, "t#a 0:1@5 1:2@5; u#u 0:1@1"));
+        CHECK(leader(w, h, 1) == 2);
+        CHECK(!cw_all(w, "t#a 0:1@5 1:3@6; u#u 0:1@1"));
+        CHECK(leader(w, h, 1) == 3);
+        CHECK(cw_leader_hint(w, "t", 1, 1, 7, NULL) && leader(w, h, 1) == 1);
+        cw_pass(w, 901 * CW_S);
+        CHECK(leader(w, h, 1) == RDMETA_STALE);
+        CHECK(!cw_all(w, "t#a 0:1@5 1:1@7; u#u 0:1@1"));
+        CHECK(leader(w, h, 1) == 1);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
-TEST(test_a_topic_created_again_has_the_same_handle) {
+CACHE_TEST(test_a_topic_created_again_has_the_same_handle) {
         rdmeta_handle_t *h;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@9; u#u 0:1@1"));
-        h = resolve(&w, "t");
-        CHECK(!cw_say(&w, "t!3"));
-        CHECK(leader(&w, h, 0) == RDMETA_UNKNOWN_TOPIC);
-        CHECK(!cw_say(&w, "t#b 0:2@0 1:3@0"));
-        CHECK(leader(&w, h, 0) == 2 && leader(&w, h, 1) == 3);
+        CHECK(!cw_all(w, "t#a 0:1@9; u#u 0:1@1"));
+        h = resolve(w, "t");
+        CHECK(!cw_say(w, "t!3"));
+        CHECK(leader(w, h, 0) == RDMETA_UNKNOWN_TOPIC);
+        CHECK(!cw_say(w, "t#b 0:2@0 1:3@0"));
+        CHECK(leader(w, h, 0) == 2 && leader(w, h, 1) == 3);
         /* The topic is absent, removed, forgotten, and then back. */
-        CHECK(!cw_all(&w, "u#u 0:1@1"));
-        CHECK(leader(&w, h, 0) == RDMETA_UNKNOWN_TOPIC);
-        cw_pass(&w, 20 * CW_S);
-        cw_sweep(&w);
-        CHECK(leader(&w, h, 0) == RDMETA_NOT_CACHED);
-        cw_pass(&w, 2000 * CW_S);
-        cw_sweep(&w);
-        CHECK(cw_stats(&w).retained == 0);
-        CHECK(leader(&w, h, 0) == RDMETA_NOT_CACHED);
-        CHECK(!cw_all(&w, "t#c 0:1@0; u#u 0:1@1"));
-        CHECK(leader(&w, h, 0) == 1);
+        CHECK(!cw_all(w, "u#u 0:1@1"));
+        CHECK(leader(w, h, 0) == RDMETA_UNKNOWN_TOPIC);
+        cw_sweep_after(w, 20 * CW_S);
+        CHECK(leader(w, h, 0) == RDMETA_NOT_CACHED);
+        cw_sweep_after(w, 2000 * CW_S);
+        CHECK(cw_stats(w).retained == 0);
+        CHECK(leader(w, h, 0) == RDMETA_NOT_CACHED);
+        CHECK(!cw_all(w, "t#c 0:1@0; u#u 0:1@1"));
+        CHECK(leader(w, h, 0) == 1);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
-TEST(test_a_handle_survives_a_purge_and_another_cluster) {
+CACHE_TEST(test_a_handle_survives_a_purge_and_another_cluster) {
         rdmeta_handle_t *h;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@9"));
-        h = resolve(&w, "t");
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
-        cw_check(&w);
-        CHECK(leader(&w, h, 0) == RDMETA_NOT_CACHED);
-        CHECK(!cw_all(&w, "t#a 0:2@9"));
-        CHECK(leader(&w, h, 0) == 2);
-        w.cluster_id = "other";
-        w.flags      = RDMETA_REQ_REBOOTSTRAPPED;
-        CHECK(!cw_say(&w, "t#b 0:3@0"));
-        CHECK(leader(&w, h, 0) == 3);
+        CHECK(!cw_all(w, "t#a 0:1@9"));
+        h = resolve(w, "t");
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
+        cw_check(w);
+        CHECK(leader(w, h, 0) == RDMETA_NOT_CACHED);
+        CHECK(!cw_all(w, "t#a 0:2@9"));
+        CHECK(leader(w, h, 0) == 2);
+        w->cluster_id = "other";
+        w->flags      = RDMETA_REQ_REBOOTSTRAPPED;
+        CHECK(!cw_say(w, "t#b 0:3@0"));
+        CHECK(leader(w, h, 0) == 3);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
 TEST(test_a_handle_finds_topics_of_a_warm_start) {
@@ -182,79 +162,70 @@ TEST(test_a_handle_finds_topics_of_a_warm_start) {
 }
 
 /* A lookup by an image's reader goes by the name. */
-TEST(test_the_reader_of_an_image_returns_the_images_leader) {
+CACHE_TEST(test_the_reader_of_an_image_returns_the_images_leader) {
         rdmeta_reader_t *reader;
         rdmeta_image_t *image;
         rdmeta_handle_t *h;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@9"));
-        h      = resolve(&w, "t");
-        image  = rdmeta_cache_image(w.cache, w.now);
+        CHECK(!cw_all(w, "t#a 0:1@9"));
+        h      = resolve(w, "t");
+        image  = rdmeta_cache_image(w->cache, w->now);
         reader = image ? rdmeta_image_reader(image, 0) : NULL;
-        CHECK(reader && !cw_all(&w, "t#a 0:2@10"));
-        CHECK(leader(&w, h, 0) == 2);
-        CHECK(rdmeta_handle_leader(reader, h, 0, w.now.mono_us) == 1);
+        CHECK(reader && !cw_all(w, "t#a 0:2@10"));
+        CHECK(leader(w, h, 0) == 2);
+        CHECK(rdmeta_handle_leader(reader, h, 0, w->now.mono_us) == 1);
         rdmeta_reader_destroy(reader);
         rdmeta_image_unref(image);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
 /* So many topics come at once that the table grows. */
-TEST(test_a_table_that_grows_changes_nothing) {
+CACHE_TEST(test_a_table_that_grows_changes_nothing) {
         enum { TOPICS = 60 };
         char all[64 * TOPICS], *p = all;
         rdmeta_handle_t *h[3];
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        h[0] = resolve(&w, "topic-1");
-        h[1] = resolve(&w, "topic-59");
-        CHECK(!cw_say(&w, "topic-1#x 0:3@1"));
-        h[2] = resolve(&w, "topic-1");
-        CHECK(h[0] == h[2] && cw_stats(&w).handles == 2);
+        h[0] = resolve(w, "topic-1");
+        h[1] = resolve(w, "topic-59");
+        CHECK(!cw_say(w, "topic-1#x 0:3@1"));
+        h[2] = resolve(w, "topic-1");
+        CHECK(h[0] == h[2] && cw_stats(w).handles == 2);
         for (i = 0; i < TOPICS; i++)
                 p += sprintf(p, "%stopic-%d#%c 0:%d@5", i ? "; " : "", i,
                              'a' + i % 26, 1 + i % 3);
-        CHECK(!cw_say(&w, all));
-        CHECK(leader(&w, h[0], 0) == 2);
-        CHECK(leader(&w, h[1], 0) == 1 + 59 % 3);
+        CHECK(!cw_say(w, all));
+        CHECK(leader(w, h[0], 0) == 2);
+        CHECK(leader(w, h[1], 0) == 1 + 59 % 3);
         for (i = 0; i < 3; i++)
                 rdmeta_handle_release(h[i]);
-        CHECK(cw_stats(&w).handles == 0);
-        cw_check(&w);
-        cw_destroy(&w);
+        CHECK(cw_stats(w).handles == 0);
+        cw_check(w);
 }
 
-TEST(test_many_handles_are_distinguished) {
+CACHE_TEST(test_many_handles_are_distinguished) {
         enum { MANY = 300 };
         rdmeta_handle_t *h[MANY];
         char name[RDMETA_NAME_MAX + 2];
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
         memset(name, 'x', sizeof(name));
         for (i = 0; i < MANY; i++) {
-                h[i] = rdmeta_resolve(w.cache, name, 1 + (size_t)i);
+                h[i] = rdmeta_resolve(w->cache, name, 1 + (size_t)i);
                 CHECK(h[i] && rdmeta_handle_topic(h[i]).len == 1 + (size_t)i);
         }
-        cw_check(&w);
-        CHECK(!cw_say(&w, "x#a 0:1@5; xx#b 0:2@5; xxx#c 0:3@5; xxy#d 0:1@5"));
-        CHECK(leader(&w, h[0], 0) == 1 && leader(&w, h[1], 0) == 2);
-        CHECK(leader(&w, h[2], 0) == 3);
-        CHECK(leader(&w, h[3], 0) == RDMETA_NOT_CACHED);
+        cw_check(w);
+        CHECK(!cw_say(w, "x#a 0:1@5; xx#b 0:2@5; xxx#c 0:3@5; xxy#d 0:1@5"));
+        CHECK(leader(w, h[0], 0) == 1 && leader(w, h[1], 0) == 2);
+        CHECK(leader(w, h[2], 0) == 3);
+        CHECK(leader(w, h[3], 0) == RDMETA_NOT_CACHED);
         for (i = 0; i < MANY; i++) {
                 rdmeta_handle_release(h[i * 7 % MANY]);
                 if (i % 50 == 0)
-                        cw_check(&w);
+                        cw_check(w);
         }
-        CHECK(!rdmeta_resolve(w.cache, name, 0));
-        CHECK(!rdmeta_resolve(w.cache, name, RDMETA_NAME_MAX + 1));
-        cw_destroy(&w);
+        CHECK(!rdmeta_resolve(w->cache, name, 0));
+        CHECK(!rdmeta_resolve(w->cache, name, RDMETA_NAME_MAX + 1));
 }
 
 /* ---- life -------------------------------------------------------------- */
@@ -292,34 +263,27 @@ TEST(test_the_reader_of_another_cache_goes_by_the_name) {
         cw_destroy(&a);
 }
 
-TEST(test_without_memory_there_is_no_handle) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@9"));
-        w.heap.fail_at = w.heap.calls + 1;
-        CHECK(!rdmeta_resolve(w.cache, "t", 1));
-        cw_check(&w);
-        CHECK(cw_stats(&w).handles == 0);
-        rdmeta_handle_release(resolve(&w, "t"));
-        cw_destroy(&w);
+CACHE_TEST(test_without_memory_there_is_no_handle) {
+        CHECK(!cw_all(w, "t#a 0:1@9"));
+        w->heap.fail_at = w->heap.calls + 1;
+        CHECK(!rdmeta_resolve(w->cache, "t", 1));
+        cw_check(w);
+        CHECK(cw_stats(w).handles == 0);
+        rdmeta_handle_release(resolve(w, "t"));
 }
 
-TEST(test_bytes_of_handles_are_counted) {
+CACHE_TEST(test_bytes_of_handles_are_counted) {
         rdmeta_handle_t *h;
         uint64_t before;
         size_t heap;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        before = cw_stats(&w).bytes;
-        heap   = w.heap.bytes;
-        h      = resolve(&w, "a name of some length");
-        CHECK(cw_stats(&w).bytes - before == w.heap.bytes - heap);
-        CHECK(w.heap.bytes > heap);
+        before = cw_stats(w).bytes;
+        heap   = w->heap.bytes;
+        h      = resolve(w, "a name of some length");
+        CHECK(cw_stats(w).bytes - before == w->heap.bytes - heap);
+        CHECK(w->heap.bytes > heap);
         rdmeta_handle_release(h);
-        CHECK(cw_stats(&w).bytes == before && w.heap.bytes == heap);
-        cw_destroy(&w);
+        CHECK(cw_stats(w).bytes == before && w->heap.bytes == heap);
 }
 
 static void forked(cw_t *w, rdmeta_handle_t *h) {
@@ -333,23 +297,20 @@ static void forked(cw_t *w, rdmeta_handle_t *h) {
 }
 
 /* test_fork.c has the forks while a writer has the lock. */
-TEST(test_a_child_resolves_reads_and_releases) {
+CACHE_TEST(test_a_child_resolves_reads_and_releases) {
         rdmeta_handle_t *h;
         int status;
         pid_t pid;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@9"));
-        h = resolve(&w, "t");
+        CHECK(!cw_all(w, "t#a 0:1@9"));
+        h = resolve(w, "t");
         pid = fork();
         if (pid == 0)
-                forked(&w, h);
+                forked(w, h);
         CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-        CHECK(leader(&w, h, 0) == 1);
+        CHECK(leader(w, h, 0) == 1);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
 /* ---- partitions of keys ------------------------------------------------ */
@@ -368,43 +329,38 @@ static int32_t partition_for(cw_t *w, const rdmeta_handle_t *h,
         return found;
 }
 
-TEST(test_a_key_has_its_partition) {
+CACHE_TEST(test_a_key_has_its_partition) {
         rdmeta_handle_t *h, *n;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@9 1:1@9 2:-1@9; n!3"));
-        h = resolve(&w, "t");
-        n = resolve(&w, "n");
-        CHECK(partition_for(&w, h, "21") == (-973932308 & INT32_MAX) % 3);
-        CHECK(partition_for(&w, h, "abc") == 479470107 % 3);
-        CHECK(partition_for(&w, h, "") ==
+        CHECK(!cw_all(w, "t#a 0:1@9 1:1@9 2:-1@9; n!3"));
+        h = resolve(w, "t");
+        n = resolve(w, "n");
+        CHECK(partition_for(w, h, "21") == (-973932308 & INT32_MAX) % 3);
+        CHECK(partition_for(w, h, "abc") == 479470107 % 3);
+        CHECK(partition_for(w, h, "") ==
               (int32_t)((rdmeta_murmur2("", 0) & INT32_MAX) % 3));
-        CHECK(partition_for(&w, n, "abc") == RDMETA_UNKNOWN_TOPIC);
-        CHECK(partition_for(&w, n, NULL) == RDMETA_UNKNOWN_TOPIC);
+        CHECK(partition_for(w, n, "abc") == RDMETA_UNKNOWN_TOPIC);
+        CHECK(partition_for(w, n, NULL) == RDMETA_UNKNOWN_TOPIC);
         /* With more partitions a key has another partition. */
-        CHECK(!cw_say(&w, "t#a 0:1@9 1:1@9 2:-1@9 3:1@1 4:1@1"));
-        CHECK(partition_for(&w, h, "abc") == 479470107 % 5);
-        cw_pass(&w, 901 * CW_S);
-        CHECK(partition_for(&w, h, "abc") == RDMETA_STALE);
-        CHECK(rdmeta_handle_partition_for(w.stale, h, "abc", 3,
-                                          w.now.mono_us) == 479470107 % 5);
+        CHECK(!cw_say(w, "t#a 0:1@9 1:1@9 2:-1@9 3:1@1 4:1@1"));
+        CHECK(partition_for(w, h, "abc") == 479470107 % 5);
+        cw_pass(w, 901 * CW_S);
+        CHECK(partition_for(w, h, "abc") == RDMETA_STALE);
+        CHECK(rdmeta_handle_partition_for(w->stale, h, "abc", 3,
+                                          w->now.mono_us) == 479470107 % 5);
         rdmeta_handle_release(n);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
-TEST(test_without_a_key_any_partition_with_a_leader_is_returned) {
+CACHE_TEST(test_without_a_key_any_partition_with_a_leader_is_returned) {
         rdmeta_handle_t *h, *none;
         int seen[4] = {0}, i;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_all(&w, "t#a 0:1@9 1:-1@9 2:3@9 3:2@9; e#e 0:-1@1 1:-1@1"));
-        h    = resolve(&w, "t");
-        none = resolve(&w, "e");
+        CHECK(!cw_all(w, "t#a 0:1@9 1:-1@9 2:3@9 3:2@9; e#e 0:-1@1 1:-1@1"));
+        h    = resolve(w, "t");
+        none = resolve(w, "e");
         for (i = 0; i < 3000; i++) {
-                const int32_t p = partition_for(&w, h, NULL);
+                const int32_t p = partition_for(w, h, NULL);
 
                 CHECK(p >= 0 && p < 4);
                 seen[p]++;
@@ -412,11 +368,10 @@ TEST(test_without_a_key_any_partition_with_a_leader_is_returned) {
         CHECK(seen[1] == 0);
         CHECK(seen[0] > 800 && seen[2] > 800 && seen[3] > 800);
         for (i = 0; i < 200; i++)
-                seen[partition_for(&w, none, NULL)] = 0;
+                seen[partition_for(w, none, NULL)] = 0;
         CHECK(seen[0] == 0 && seen[1] == 0 && seen[2] && seen[3]);
         rdmeta_handle_release(none);
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
 /* ---- which names are resolved ------------------------------------------- */
@@ -436,32 +391,29 @@ static const char *resolved(cw_t *w, char text[64]) {
         return text;
 }
 
-TEST(test_the_names_of_live_handles_are_resolved) {
+CACHE_TEST(test_the_names_of_live_handles_are_resolved) {
         rdmeta_handle_t *a, *b, *again;
         char text[64];
-        cw_t w;
 
-        cw_init(&w, NULL);
-        CHECK_TEXT(resolved(&w, text), "");
-        CHECK(!cw_say(&w, "a 0:1; c 0:1"));
-        a     = resolve(&w, "a");
-        again = resolve(&w, "a");
-        b     = resolve(&w, "bb"); /* is not cached */
-        CHECK_TEXT(resolved(&w, text), "a bb ");
-        CHECK(cw_forget(&w, "a") == 1);
-        CHECK(!rdmeta_cache_purge(w.cache, w.now));
+        CHECK_TEXT(resolved(w, text), "");
+        CHECK(!cw_say(w, "a 0:1; c 0:1"));
+        a     = resolve(w, "a");
+        again = resolve(w, "a");
+        b     = resolve(w, "bb"); /* is not cached */
+        CHECK_TEXT(resolved(w, text), "a bb ");
+        CHECK(cw_forget(w, "a") == 1);
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
         rdmeta_handle_release(a);
-        CHECK_TEXT(resolved(&w, text), "a bb ");
+        CHECK_TEXT(resolved(w, text), "a bb ");
         rdmeta_handle_release(again);
-        CHECK_TEXT(resolved(&w, text), "bb ");
-        a       = resolve(&w, "z");
+        CHECK_TEXT(resolved(w, text), "bb ");
+        a       = resolve(w, "z");
         text[0] = '\0';
-        CHECK(rdmeta_cache_resolved(w.cache, visit_name, text) == 77);
+        CHECK(rdmeta_cache_resolved(w->cache, visit_name, text) == 77);
         CHECK_TEXT(text, "z ");
         rdmeta_handle_release(a);
         rdmeta_handle_release(b);
-        CHECK_TEXT(resolved(&w, text), "");
-        cw_destroy(&w);
+        CHECK_TEXT(resolved(w, text), "");
 }
 
 /* A visit holds no lock: it may resolve and release, which take it. */
@@ -474,15 +426,12 @@ static int32_t visit_resolves(void *opaque, const rdmeta_str_t *topic) {
         return 0;
 }
 
-TEST(test_a_visit_of_resolved_names_may_use_the_cache) {
+CACHE_TEST(test_a_visit_of_resolved_names_may_use_the_cache) {
         rdmeta_handle_t *h;
-        cw_t w;
 
-        cw_init(&w, NULL);
-        h = resolve(&w, "a");
-        CHECK(!rdmeta_cache_resolved(w.cache, visit_resolves, &w));
+        h = resolve(w, "a");
+        CHECK(!rdmeta_cache_resolved(w->cache, visit_resolves, w));
         rdmeta_handle_release(h);
-        cw_destroy(&w);
 }
 
 TEST_MAIN()

@@ -117,83 +117,67 @@ static const char *slow_health(cw_t *w, rdmeta_reader_t *r, int32_t which) {
 
 /* ---- tests --------------------------------------------------------------- */
 
-TEST(test_each_state_is_counted) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK_TEXT(health(&w, w.reader, 1),
-                   "0t 0p 0r 0l 0u 0o 0n |");
-        CHECK(!cw_say(&w, "a 0:1@1/r1,2,3 1:2@1/r2,3,1"));
-        CHECK_TEXT(health(&w, w.reader, 1),
+CACHE_TEST(test_each_state_is_counted) {
+        CHECK_TEXT(health(w, w->reader, 1), "0t 0p 0r 0l 0u 0o 0n |");
+        CHECK(!cw_say(w, "a 0:1@1/r1,2,3 1:2@1/r2,3,1"));
+        CHECK_TEXT(health(w, w->reader, 1),
                    "1t 2p 6r 0l 0u 0o 0n | 1:1/2 2:1/2 3:0/2");
-        CHECK(!cw_say(&w, "b 0:-1@1/r1,2/i1 1:2@1/r1,2/i2/o1; u!3; d!29"));
-        CHECK_TEXT(health(&w, w.reader, 1),
+        CHECK(!cw_say(w, "b 0:-1@1/r1,2/i1 1:2@1/r1,2/i2/o1; u!3; d!29"));
+        CHECK_TEXT(health(w, w->reader, 1),
                    "2t 4p 10r 1l 2u 1o 1n | 1:1/4 2:2/4 3:0/2");
-        cw_destroy(&w);
 }
 
-TEST(test_brokers_that_are_not_known_count_too) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        w.brokers = "1,2";
-        CHECK(!cw_say(&w, "a 0:70000@1/r70000,2 1:2147483647@1/r2147483647"));
-        CHECK_TEXT(health(&w, w.reader, 1), "1t 2p 3r 0l 0u 0o 0n | 1:0/0 "
+CACHE_TEST(test_brokers_that_are_not_known_count_too) {
+        w->brokers = "1,2";
+        CHECK(!cw_say(w, "a 0:70000@1/r70000,2 1:2147483647@1/r2147483647"));
+        CHECK_TEXT(health(w, w->reader, 1), "1t 2p 3r 0l 0u 0o 0n | 1:0/0 "
                                             "2:0/1 70000:1/1 2147483647:1/1");
-        cw_destroy(&w);
 }
 
-TEST(test_stale_topics_count_on_request_without_their_last_leaders) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "a 0:1@1/r1,2"));
-        CHECK(!cw_say(&w, "a 0:-1@2/r1,2/i2"));
-        cw_pass(&w, 2000 * CW_S);
-        w.brokers = "1,2";
-        CHECK(!cw_say(&w, "b 0:2@1/r2,1"));
-        CHECK_TEXT(health(&w, w.reader, RDMETA_WALK_VALID),
+CACHE_TEST(test_stale_topics_count_on_request_without_their_last_leaders) {
+        CHECK(!cw_say(w, "a 0:1@1/r1,2"));
+        CHECK(!cw_say(w, "a 0:-1@2/r1,2/i2"));
+        cw_pass(w, 2000 * CW_S);
+        w->brokers = "1,2";
+        CHECK(!cw_say(w, "b 0:2@1/r2,1"));
+        CHECK_TEXT(health(w, w->reader, RDMETA_WALK_VALID),
                    "1t 1p 2r 0l 0u 0o 0n | 1:0/1 2:1/1");
-        CHECK_TEXT(health(&w, w.reader, RDMETA_WALK_STALE),
+        CHECK_TEXT(health(w, w->reader, RDMETA_WALK_STALE),
                    "1t 1p 2r 1l 1u 0o 0n | 1:0/1 2:0/1");
-        CHECK_TEXT(health(&w, w.stale, 7),
+        CHECK_TEXT(health(w, w->stale, 7),
                    "2t 2p 4r 1l 1u 0o 0n | 1:0/2 2:1/2");
-        CHECK_TEXT(health(&w, w.reader, 0), "0t 0p 0r 0l 0u 0o 0n | 1:0/0 "
+        CHECK_TEXT(health(w, w->reader, 0), "0t 0p 0r 0l 0u 0o 0n | 1:0/0 "
                                             "2:0/0");
-        cw_destroy(&w);
 }
 
 /* Caches, images, files: all of these have topics of every form. */
-TEST(test_it_counts_what_the_rows_are) {
+CACHE_TEST(test_it_counts_what_the_rows_are) {
         const char *path = iw_path("health");
         rdmeta_image_t *images[2];
         rdmeta_reader_t *r;
         rdmeta_attach_t *a = NULL;
         int32_t which;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
-        iw_fill(&w);
-        images[0] = iw_image(&w);
+        iw_fill(w);
+        images[0] = iw_image(w);
         CHECK(!rdmeta_image_save(images[0], path, 0));
-        images[1] = iw_open(path, 0, w.now);
-        CHECK(!rdmeta_attach_new(path, 0, 0, w.now, &a));
+        images[1] = iw_open(path, 0, w->now);
+        CHECK(!rdmeta_attach_new(path, 0, 0, w->now, &a));
         for (i = 0; i < 4; i++) {
-                r = i == 0 ? rdmeta_reader_new(w.cache, 0)
+                r = i == 0 ? rdmeta_reader_new(w->cache, 0)
                     : i == 3 ? rdmeta_attach_reader(a, 0)
                              : rdmeta_image_reader(images[i - 1], 0);
                 CHECK(r);
                 for (which = 1; which < 4; which++)
-                        CHECK_TEXT(health(&w, r, which),
-                                   slow_health(&w, r, which));
+                        CHECK_TEXT(health(w, r, which),
+                                   slow_health(w, r, which));
                 rdmeta_reader_destroy(r);
         }
-        CHECK(strcmp(health(&w, w.reader, 1), health(&w, w.reader, 0)) != 0);
+        CHECK(strcmp(health(w, w->reader, 1), health(w, w->reader, 0)) != 0);
         rdmeta_attach_destroy(a);
         rdmeta_image_unref(images[0]);
         rdmeta_image_unref(images[1]);
-        cw_destroy(&w);
 }
 
 /* Says topics whose partitions have random leaders, lists and brokers. */
@@ -244,54 +228,48 @@ TEST(test_it_counts_random_topics) {
         }
 }
 
-TEST(test_the_caller_is_told_how_many_brokers_there_are) {
+CACHE_TEST(test_the_caller_is_told_how_many_brokers_there_are) {
         rdmeta_broker_health_t two[3] = {{0}, {0}, {.broker = 77}};
         rdmeta_health_t sum           = {.brokers = two, .capacity = 2};
-        cw_t w;
 
-        cw_init(&w, NULL);
-        w.brokers = "5,1,9";
-        CHECK(!cw_say(&w, "a 0:9@1/r9,1"));
-        CHECK(!rdmeta_reader_health(w.reader, 1, w.now.mono_us, &sum));
+        w->brokers = "5,1,9";
+        CHECK(!cw_say(w, "a 0:9@1/r9,1"));
+        CHECK(!rdmeta_reader_health(w->reader, 1, w->now.mono_us, &sum));
         CHECK(sum.broker_count == 3 && sum.capacity == 2);
         CHECK(sum.brokers == two && two[0].broker == 1 && two[1].broker == 5);
         CHECK(two[2].broker == 77);
         memset(&sum, 0, sizeof(sum));
-        CHECK(!rdmeta_reader_health(w.reader, 1, w.now.mono_us, &sum));
+        CHECK(!rdmeta_reader_health(w->reader, 1, w->now.mono_us, &sum));
         CHECK(sum.broker_count == 3 && sum.partitions == 1);
-        cw_destroy(&w);
 }
 
 /* The table of brokers grows several times; each of its allocations fails. */
-TEST(test_a_failed_allocation_changes_nothing) {
+CACHE_TEST(test_a_failed_allocation_changes_nothing) {
         static char text[CW_TEXT];
         rdmeta_health_t sum;
         size_t blocks, nth, used;
         int32_t err = RDMETA_ERR_NO_MEMORY;
-        cw_t w;
         int i;
 
-        cw_init(&w, NULL);
         used = (size_t)snprintf(text, sizeof(text), "a");
         for (i = 0; i < 200; i++)
                 used += (size_t)snprintf(text + used, sizeof(text) - used,
                                          " %d:%d@1/r%d,%d", i, 3 * i, 3 * i,
                                          3 * i + 1);
-        CHECK(used < sizeof(text) && !cw_say(&w, text));
-        blocks = w.heap.blocks;
+        CHECK(used < sizeof(text) && !cw_say(w, text));
+        blocks = w->heap.blocks;
         for (nth = 1; err; nth++) {
                 memset(&sum, 0xaa, sizeof(sum));
                 sum.brokers    = NULL;
                 sum.capacity   = 0;
-                w.heap.fail_at = w.heap.calls + nth;
-                err = rdmeta_reader_health(w.reader, 1, w.now.mono_us, &sum);
-                CHECK(w.heap.blocks == blocks);
+                w->heap.fail_at = w->heap.calls + nth;
+                err = rdmeta_reader_health(w->reader, 1, w->now.mono_us, &sum);
+                CHECK(w->heap.blocks == blocks);
                 CHECK(!err || (err == RDMETA_ERR_NO_MEMORY &&
                                sum.topics == UINT64_C(0xaaaaaaaaaaaaaaaa)));
         }
         CHECK(nth > 6 && sum.partitions == 200 && sum.broker_count == 401);
-        w.heap.fail_at = 0;
-        cw_destroy(&w);
+        w->heap.fail_at = 0;
 }
 
 TEST_MAIN()

@@ -83,50 +83,38 @@ static int compare(cw_t *w) {
         return leaders;
 }
 
-TEST(test_every_kind_of_lookup_returns_the_same) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(compare(&w) == 0);
-        say_many(&w, 0);
-        CHECK(compare(&w) > TOPICS);
-        cw_destroy(&w);
+CACHE_TEST(test_every_kind_of_lookup_returns_the_same) {
+        CHECK(compare(w) == 0);
+        say_many(w, 0);
+        CHECK(compare(w) > TOPICS);
 }
 
 /* The shared deadline does not count for a topic that has its own. */
-TEST(test_a_topics_own_deadline_is_not_the_shared_one) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        say_many(&w, 1);
-        CHECK(!cw_asked(&w, "own", "own#o 0:7@1 1:300@1"));
-        CHECK(compare(&w) > TOPICS);
-        cw_pass(&w, 600 * CW_S);
-        CHECK(!cw_asked(&w, "later", "later#l 0:7@1 1:300@1"));
-        cw_pass(&w, 301 * CW_S); /* all deadlines but one are past */
-        CHECK(cw_leader(&w, "later", 0) == 7);
-        CHECK(cw_leader(&w, "later", 1) == 300);
-        CHECK(cw_leader(&w, "own", 0) == RDMETA_STALE);
-        CHECK(cw_leader_stale(&w, "own", 0) == 7);
-        compare(&w);
-        say_many(&w, 1); /* the others are absent, and stay as they were */
-        CHECK(cw_leader(&w, "later", 0) != 7);
-        CHECK(compare(&w) > TOPICS);
-        cw_destroy(&w);
+CACHE_TEST(test_a_topics_own_deadline_is_not_the_shared_one) {
+        say_many(w, 1);
+        CHECK(!cw_asked(w, "own", "own#o 0:7@1 1:300@1"));
+        CHECK(compare(w) > TOPICS);
+        cw_pass(w, 600 * CW_S);
+        CHECK(!cw_asked(w, "later", "later#l 0:7@1 1:300@1"));
+        cw_pass(w, 301 * CW_S); /* all deadlines but one are past */
+        CHECK(cw_leader(w, "later", 0) == 7);
+        CHECK(cw_leader(w, "later", 1) == 300);
+        CHECK(cw_leader(w, "own", 0) == RDMETA_STALE);
+        CHECK(cw_leader_stale(w, "own", 0) == 7);
+        compare(w);
+        say_many(w, 1); /* the others are absent, and stay as they were */
+        CHECK(cw_leader(w, "later", 0) != 7);
+        CHECK(compare(w) > TOPICS);
 }
 
 /* Without an all-topics answer there is no shared deadline. */
-TEST(test_before_an_all_topics_answer_each_deadline_is_its_own) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, "t#t 0:1@1; w#w 0:1000@1"));
-        w.now.mono_us += 900 * CW_S;
-        CHECK(cw_leader(&w, "t", 0) == 1 && cw_leader(&w, "w", 0) == 1000);
-        w.now.mono_us++;
-        CHECK(cw_leader(&w, "t", 0) == RDMETA_STALE);
-        CHECK(cw_leader(&w, "w", 0) == RDMETA_STALE);
-        cw_destroy(&w);
+CACHE_TEST(test_before_an_all_topics_answer_each_deadline_is_its_own) {
+        CHECK(!cw_say(w, "t#t 0:1@1; w#w 0:1000@1"));
+        w->now.mono_us += 900 * CW_S;
+        CHECK(cw_leader(w, "t", 0) == 1 && cw_leader(w, "w", 0) == 1000);
+        w->now.mono_us++;
+        CHECK(cw_leader(w, "t", 0) == RDMETA_STALE);
+        CHECK(cw_leader(w, "w", 0) == RDMETA_STALE);
 }
 
 TEST_MAIN()

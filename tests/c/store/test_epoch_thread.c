@@ -116,65 +116,56 @@ static const object_t *fixture_see(fixture_t *w) {
 
 /* ---- one thread ---------------------------------------------------------- */
 
-TEST(test_with_no_reader_inside_an_object_is_freed_at_once) {
+FIXTURE_TEST(test_with_no_reader_inside_an_object_is_freed_at_once) {
         rdmeta_reading_t r;
-        fixture_t w;
         int k;
 
-        fixture_init(&w);
         for (k = 0; k < 100; k++)
-                CHECK(fixture_write(&w) && fixture_used(&w) == 1);
-        rdmeta_epoch_add(&w.epochs, &r, 0);
+                CHECK(fixture_write(w) && fixture_used(w) == 1);
+        rdmeta_epoch_add(&w->epochs, &r, 0);
         for (k = 0; k < 100; k++)
-                CHECK(fixture_write(&w) && fixture_used(&w) == 1);
-        rdmeta_epoch_remove(&w.epochs, &r);
-        fixture_destroy(&w);
+                CHECK(fixture_write(w) && fixture_used(w) == 1);
+        rdmeta_epoch_remove(&w->epochs, &r);
 }
 
-TEST(test_an_object_that_a_reader_may_use_is_kept_until_it_leaves) {
+FIXTURE_TEST(test_an_object_that_a_reader_may_use_is_kept_until_it_leaves) {
         rdmeta_reading_t r;
         const object_t *o;
-        fixture_t w;
         int k;
 
-        fixture_init(&w);
-        rdmeta_epoch_add(&w.epochs, &r, 0);
-        fixture_write(&w);
+        rdmeta_epoch_add(&w->epochs, &r, 0);
+        fixture_write(w);
         rdmeta_reading_enter(&r);
         rdmeta_reading_enter(&r); /* calls nest */
-        o = fixture_see(&w);
+        o = fixture_see(w);
         for (k = 0; k < OBJECTS - 3; k++)
-                CHECK(fixture_write(&w));
+                CHECK(fixture_write(w));
         rdmeta_reading_leave(&r);
-        CHECK(fixture_write(&w) && fixture_used(&w) == OBJECTS - 1);
+        CHECK(fixture_write(w) && fixture_used(w) == OBJECTS - 1);
         CHECK(o->number == 1 && o->alive == (1 ^ ALIVE));
         rdmeta_reading_leave(&r);
-        CHECK(fixture_write(&w) && fixture_used(&w) == 1 && o->alive == DEAD);
-        rdmeta_epoch_remove(&w.epochs, &r);
-        fixture_destroy(&w);
+        CHECK(fixture_write(w) && fixture_used(w) == 1 && o->alive == DEAD);
+        rdmeta_epoch_remove(&w->epochs, &r);
 }
 
 /* One reader is always inside, but none for long. */
-TEST(test_readers_that_take_turns_keep_nothing_for_ever) {
+FIXTURE_TEST(test_readers_that_take_turns_keep_nothing_for_ever) {
         rdmeta_reading_t r[2];
-        fixture_t w;
         int k, most = 0;
 
-        fixture_init(&w);
-        rdmeta_epoch_add(&w.epochs, &r[0], 0);
-        rdmeta_epoch_add(&w.epochs, &r[1], 0);
+        rdmeta_epoch_add(&w->epochs, &r[0], 0);
+        rdmeta_epoch_add(&w->epochs, &r[1], 0);
         rdmeta_reading_enter(&r[0]);
         for (k = 0; k < 100; k++) {
                 rdmeta_reading_enter(&r[(k + 1) % 2]);
                 rdmeta_reading_leave(&r[k % 2]);
-                CHECK(fixture_write(&w));
-                most = fixture_used(&w) > most ? fixture_used(&w) : most;
+                CHECK(fixture_write(w));
+                most = fixture_used(w) > most ? fixture_used(w) : most;
         }
         CHECK(most > 1 && most <= 4);
         rdmeta_reading_leave(&r[k % 2]);
-        rdmeta_epoch_remove(&w.epochs, &r[0]);
-        rdmeta_epoch_remove(&w.epochs, &r[1]);
-        fixture_destroy(&w);
+        rdmeta_epoch_remove(&w->epochs, &r[0]);
+        rdmeta_epoch_remove(&w->epochs, &r[1]);
 }
 
 /* ---- readers beside a writer --------------------------------------------- */

@@ -72,21 +72,19 @@ static void followers_start(fixture_t *w, waiter_t *x, pthread_t *t,
 
 /* Before the next change, the writer waits until all concerned waiters have
  * seen the last one. After one lost wake-up the test never ends. */
-TEST(test_no_wake_up_is_lost_one_change_at_a_time) {
+FIXTURE_TEST(test_no_wake_up_is_lost_one_change_at_a_time) {
         test_rng_t r = test_rng(1);
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
         uint64_t version;
         unsigned mask;
-        fixture_t w;
         size_t i;
         int round;
 
-        fixture_init(&w);
-        followers_start(&w, x, t, &r);
+        followers_start(w, x, t, &r);
         for (round = 0; round <= ROUNDS; round++) {
                 mask    = round < ROUNDS ? 1u << test_below(&r, TOPICS) : ~0u;
-                version = fixture_write(&w, mask);
+                version = fixture_write(w, mask);
                 for (i = 0; i < WAITERS; i++)
                         while ((!x[i].mask || x[i].mask & mask) &&
                                atomic_load(&x[i].seen) < version)
@@ -95,28 +93,24 @@ TEST(test_no_wake_up_is_lost_one_change_at_a_time) {
         }
         for (i = 0; i < WAITERS; i++)
                 join(t[i]);
-        fixture_destroy(&w);
 }
 
 /* Changes come at any time. At the end every waiter has seen the last one. */
-TEST(test_no_wake_up_is_lost_among_many_changes) {
+FIXTURE_TEST(test_no_wake_up_is_lost_among_many_changes) {
         test_rng_t r = test_rng(2);
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
-        fixture_t w;
         size_t i;
         int round;
 
-        fixture_init(&w);
-        followers_start(&w, x, t, &r);
+        followers_start(w, x, t, &r);
         for (round = 0; round < ROUNDS; round++) {
-                fixture_write(&w, (unsigned)test_below(&r, 1 << TOPICS));
+                fixture_write(w, (unsigned)test_below(&r, 1 << TOPICS));
                 dither(&r);
         }
-        fixture_write(&w, ~0u);
+        fixture_write(w, ~0u);
         for (i = 0; i < WAITERS; i++)
                 join(t[i]);
-        fixture_destroy(&w);
 }
 
 static void *wait_once(void *arg) {
@@ -139,29 +133,26 @@ static void until_waiting(fixture_t *w, size_t n) {
                 sched_yield();
 }
 
-TEST(test_an_interrupt_makes_every_wait_return_0) {
+FIXTURE_TEST(test_an_interrupt_makes_every_wait_return_0) {
         waiter_t x[WAITERS];
         pthread_t t[WAITERS];
-        fixture_t w;
         size_t i;
         int again;
 
-        fixture_init(&w);
         for (again = 0; again < 50; again++) {
                 for (i = 0; i < WAITERS; i++) {
-                        x[i]        = waiter(&w, i % 2 ? 3 : 0, FOREVER);
+                        x[i]        = waiter(w, i % 2 ? 3 : 0, FOREVER);
                         x[i].result = 1;
                         spawn(&t[i], wait_once, &x[i]);
                 }
-                until_waiting(&w, WAITERS);
-                rdmeta_notify_interrupt(&w.notify);
+                until_waiting(w, WAITERS);
+                rdmeta_notify_interrupt(&w->notify);
                 for (i = 0; i < WAITERS; i++) {
                         join(t[i]);
                         CHECK(x[i].result == 0);
                 }
         }
-        rdmeta_notify_interrupt(&w.notify);
-        fixture_destroy(&w);
+        rdmeta_notify_interrupt(&w->notify);
 }
 
 static void *interrupt_once(void *arg) {
@@ -174,103 +165,87 @@ static void *interrupt_once(void *arg) {
 
 /* The list of waiters is the lock's. glibc marks a mutex that a thread waits
  * for with 2. */
-TEST(test_an_interrupt_waits_for_the_lock) {
+FIXTURE_TEST(test_an_interrupt_waits_for_the_lock) {
         pthread_t t;
-        fixture_t w;
         waiter_t x;
 
-        fixture_init(&w);
-        x = waiter(&w, 0, FOREVER);
-        CHECK(!rdmeta_notify_lock(&w.notify));
+        x = waiter(w, 0, FOREVER);
+        CHECK(!rdmeta_notify_lock(&w->notify));
         spawn(&t, interrupt_once, &x);
         while (!atomic_load(&x.seen) &&
-               __atomic_load_n(&w.notify.lock.mutex.__data.__lock,
+               __atomic_load_n(&w->notify.lock.mutex.__data.__lock,
                                __ATOMIC_RELAXED) != 2)
                 sched_yield();
         CHECK(!atomic_load(&x.seen));
-        rdmeta_notify_unlock(&w.notify);
+        rdmeta_notify_unlock(&w->notify);
         join(t);
-        fixture_destroy(&w);
 }
 
-TEST(test_a_change_of_another_topic_wakes_no_waiter) {
+FIXTURE_TEST(test_a_change_of_another_topic_wakes_no_waiter) {
         waiter_t x;
         pthread_t t;
-        fixture_t w;
         int i;
 
-        fixture_init(&w);
-        x = waiter(&w, 1 << 2, FOREVER);
+        x = waiter(w, 1 << 2, FOREVER);
         spawn(&t, wait_once, &x);
-        until_waiting(&w, 1);
+        until_waiting(w, 1);
         for (i = 0; i < 20; i++)
-                fixture_write(&w, 1u << 1 | 1u << 3);
-        rdmeta_notify_interrupt(&w.notify);
+                fixture_write(w, 1u << 1 | 1u << 3);
+        rdmeta_notify_interrupt(&w->notify);
         join(t);
         CHECK(x.result == 0);
-        fixture_destroy(&w);
 }
 
-TEST(test_a_wait_for_a_past_change_returns_at_once) {
-        fixture_t w;
-
-        fixture_init(&w);
-        CHECK(fixture_write(&w, 1 << 0) == 1 && fixture_write(&w, 1 << 1) == 2);
-        CHECK(rdmeta_notify_until(&w.notify, 0, NULL, 0, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.notify, 1, NULL, 0, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.notify, 0, names, 1, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.notify, 1, names, 2, FOREVER) == 2);
-        CHECK(rdmeta_notify_until(&w.notify, 1, names, 1, 0) == 0);
-        CHECK(rdmeta_notify_until(&w.notify, 2, names, 2, 0) == 0);
-        CHECK(rdmeta_notify_until(&w.notify, 2, NULL, 0, 0) == 0);
-        CHECK(rdmeta_notify_until(&w.notify, UINT64_MAX, NULL, 0, 0) == 0);
-        fixture_destroy(&w);
+FIXTURE_TEST(test_a_wait_for_a_past_change_returns_at_once) {
+        CHECK(fixture_write(w, 1 << 0) == 1 && fixture_write(w, 1 << 1) == 2);
+        CHECK(rdmeta_notify_until(&w->notify, 0, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w->notify, 1, NULL, 0, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w->notify, 0, names, 1, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w->notify, 1, names, 2, FOREVER) == 2);
+        CHECK(rdmeta_notify_until(&w->notify, 1, names, 1, 0) == 0);
+        CHECK(rdmeta_notify_until(&w->notify, 2, names, 2, 0) == 0);
+        CHECK(rdmeta_notify_until(&w->notify, 2, NULL, 0, 0) == 0);
+        CHECK(rdmeta_notify_until(&w->notify, UINT64_MAX, NULL, 0, 0) == 0);
 }
 
 /* The last wait ends in another second of the clock than it began. */
-TEST(test_a_wait_without_a_change_times_out) {
+FIXTURE_TEST(test_a_wait_without_a_change_times_out) {
         int64_t timeouts[] = {0, 1, 999, 20000, 150000, 0};
         struct timespec before, after;
         int64_t waited;
-        fixture_t w;
         size_t i;
 
-        fixture_init(&w);
         for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
                 clock_gettime(CLOCK_MONOTONIC, &before);
                 if (i == 5)
                         timeouts[i] = 1150000 - before.tv_nsec / 1000;
-                CHECK(!rdmeta_notify_until(&w.notify, 0, i % 2 ? names : NULL,
+                CHECK(!rdmeta_notify_until(&w->notify, 0, i % 2 ? names : NULL,
                                            i % 2, timeouts[i]));
                 clock_gettime(CLOCK_MONOTONIC, &after);
                 waited = (int64_t)(after.tv_sec - before.tv_sec) * 1000000000 +
                          (after.tv_nsec - before.tv_nsec);
                 CHECK(waited >= timeouts[i] * 1000);
         }
-        fixture_destroy(&w);
 }
 
 /* The sum of the clock and such a time-out must not wrap into the past. */
-TEST(test_the_longest_timeouts_do_not_end_at_once) {
+FIXTURE_TEST(test_the_longest_timeouts_do_not_end_at_once) {
         static const int64_t timeouts[] = {INT64_MAX, INT64_MAX - 999999,
                                            INT64_C(1000000000) * 1000000 + 1,
                                            INT64_MIN, -1};
         waiter_t x;
         pthread_t t;
-        fixture_t w;
         size_t i;
 
-        fixture_init(&w);
         for (i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
-                x       = waiter(&w, 0, timeouts[i]);
+                x       = waiter(w, 0, timeouts[i]);
                 x.until = i;
                 spawn(&t, wait_once, &x);
-                until_waiting(&w, 1);
-                CHECK(fixture_write(&w, 1) == i + 1);
+                until_waiting(w, 1);
+                CHECK(fixture_write(w, 1) == i + 1);
                 join(t);
                 CHECK(x.result == i + 1);
         }
-        fixture_destroy(&w);
 }
 
 /* ---- fork ----------------------------------------------------------- */
@@ -310,24 +285,21 @@ static void fork_now(void *opaque, uint64_t version) {
         CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-TEST(test_a_forks_child_neither_waits_nor_calls_watches) {
+FIXTURE_TEST(test_a_forks_child_neither_waits_nor_calls_watches) {
         forking_t forking;
         rdmeta_watch_t *first;
         watch_log_t x = {0};
-        fixture_t w;
 
-        fixture_init(&w);
-        forking.fixture = &w;
-        first = rdmeta_notify_watch_new(&w.notify, NULL, 0, fork_now,
+        forking.fixture = w;
+        first = rdmeta_notify_watch_new(&w->notify, NULL, 0, fork_now,
                                         &forking);
-        forking.due = rdmeta_notify_watch_new(&w.notify, names, 2, log_call,
+        forking.due = rdmeta_notify_watch_new(&w->notify, names, 2, log_call,
                                               &x);
         CHECK(first && forking.due);
-        fixture_write(&w, 1);
+        fixture_write(w, 1);
         CHECK(atomic_load(&x.calls) == 1);
         rdmeta_notify_watch_destroy(first);
         rdmeta_notify_watch_destroy(forking.due);
-        fixture_destroy(&w);
 }
 
 TEST_MAIN()

@@ -1,91 +1,79 @@
 /* notify: watches, called by one thread or by several. */
 #include "support/notify_fixture.h"
 
-TEST(test_a_watch_is_called_once_for_each_write_that_concerns_it) {
+FIXTURE_TEST(test_a_watch_is_called_once_for_each_write_that_concerns_it) {
         rdmeta_watch_t *any, *two;
         watch_log_t all = {0}, some = {0};
-        fixture_t w;
         char own[] = "ac";
         rdmeta_str_t topics[2] = {{own, 1}, {own + 1, 1}};
 
-        fixture_init(&w);
-        fixture_write(&w, ~0u);
-        any = rdmeta_notify_watch_new(&w.notify, NULL, 0, log_call, &all);
-        two = rdmeta_notify_watch_new(&w.notify, topics, 2, log_call, &some);
-        CHECK(any && two && w.heap.blocks == 2);
+        fixture_write(w, ~0u);
+        any = rdmeta_notify_watch_new(&w->notify, NULL, 0, log_call, &all);
+        two = rdmeta_notify_watch_new(&w->notify, topics, 2, log_call, &some);
+        CHECK(any && two && w->heap.blocks == 2);
         memset(own, 'e', 2); /* the names were copied */
         memset(topics, 0, sizeof(topics));
         CHECK(!all.calls && !some.calls);
-        fixture_write(&w, 1 << 1);
+        fixture_write(w, 1 << 1);
         CHECK(all.calls == 1 && all.version == 2 && !some.calls);
-        fixture_write(&w, 1 << 0 | 1 << 2);
+        fixture_write(w, 1 << 0 | 1 << 2);
         CHECK(all.calls == 2 && some.calls == 1 && some.version == 3);
-        fixture_write(&w, 1 << 4);
+        fixture_write(w, 1 << 4);
         CHECK(all.calls == 3 && some.calls == 1);
         rdmeta_notify_watch_destroy(any);
-        fixture_write(&w, 1 << 2);
+        fixture_write(w, 1 << 2);
         CHECK(all.calls == 3 && some.calls == 2 && some.version == 5);
         rdmeta_notify_watch_destroy(two);
         rdmeta_notify_watch_destroy(NULL);
-        fixture_write(&w, ~0u);
+        fixture_write(w, ~0u);
         CHECK(some.calls == 2);
-        fixture_destroy(&w);
 }
 
-TEST(test_the_same_version_again_calls_no_watch) {
+FIXTURE_TEST(test_the_same_version_again_calls_no_watch) {
         rdmeta_watch_t *watch;
         watch_log_t x = {0};
-        fixture_t w;
 
-        fixture_init(&w);
-        watch = rdmeta_notify_watch_new(&w.notify, NULL, 0, log_call, &x);
-        fixture_write(&w, 1);
-        rdmeta_notify_lock(&w.notify);
-        rdmeta_notify_all(&w.notify, 1);
-        rdmeta_notify_unlock(&w.notify);
+        watch = rdmeta_notify_watch_new(&w->notify, NULL, 0, log_call, &x);
+        fixture_write(w, 1);
+        rdmeta_notify_lock(&w->notify);
+        rdmeta_notify_all(&w->notify, 1);
+        rdmeta_notify_unlock(&w->notify);
         CHECK(x.calls == 1);
         rdmeta_notify_watch_destroy(watch);
-        fixture_destroy(&w);
 }
 
-TEST(test_a_watch_of_answers_is_called_for_answers_only) {
+FIXTURE_TEST(test_a_watch_of_answers_is_called_for_answers_only) {
         rdmeta_watch_t *answers, *changes;
         watch_log_t x = {0}, y = {0};
-        fixture_t w;
         int i;
 
-        fixture_init(&w);
-        answers = rdmeta_notify_watch_answers(&w.notify, log_call, &x);
-        changes = rdmeta_notify_watch_new(&w.notify, NULL, 0, log_call, &y);
-        fixture_write(&w, 1);
+        answers = rdmeta_notify_watch_answers(&w->notify, log_call, &x);
+        changes = rdmeta_notify_watch_new(&w->notify, NULL, 0, log_call, &y);
+        fixture_write(w, 1);
         CHECK(x.calls == 0 && y.calls == 1);
         for (i = 1; i <= 3; i++) { /* the version stays what it is */
-                rdmeta_notify_lock(&w.notify);
-                rdmeta_notify_answered(&w.notify);
-                rdmeta_notify_answered(&w.notify);
-                rdmeta_notify_unlock(&w.notify);
+                rdmeta_notify_lock(&w->notify);
+                rdmeta_notify_answered(&w->notify);
+                rdmeta_notify_answered(&w->notify);
+                rdmeta_notify_unlock(&w->notify);
                 CHECK(x.calls == i && x.version == 1 && y.calls == 1);
         }
         rdmeta_notify_watch_destroy(answers);
         rdmeta_notify_watch_destroy(changes);
-        fixture_destroy(&w);
 }
 
 /* Two versions under one lock make one call, with the later version. */
-TEST(test_a_queued_call_reports_the_latest_version) {
+FIXTURE_TEST(test_a_queued_call_reports_the_latest_version) {
         rdmeta_watch_t *watch;
         watch_log_t x = {0};
-        fixture_t w;
 
-        fixture_init(&w);
-        watch = rdmeta_notify_watch_new(&w.notify, NULL, 0, log_call, &x);
-        rdmeta_notify_lock(&w.notify);
-        rdmeta_notify_all(&w.notify, 1);
-        rdmeta_notify_all(&w.notify, 2);
-        rdmeta_notify_unlock(&w.notify);
+        watch = rdmeta_notify_watch_new(&w->notify, NULL, 0, log_call, &x);
+        rdmeta_notify_lock(&w->notify);
+        rdmeta_notify_all(&w->notify, 1);
+        rdmeta_notify_all(&w->notify, 2);
+        rdmeta_notify_unlock(&w->notify);
         CHECK(x.calls == 1 && x.version == 2);
         rdmeta_notify_watch_destroy(watch);
-        fixture_destroy(&w);
 }
 
 /* Writes topics 0 and 1, so that both watches are called. */
@@ -100,25 +88,22 @@ static void log_and_write(void *opaque, uint64_t version) {
               version);
 }
 
-TEST(test_a_watch_may_write) {
+FIXTURE_TEST(test_a_watch_may_write) {
         enum { CHAIN = 10 };
         rdmeta_watch_t *writes, *reads;
         watch_log_t writer = {.chain = CHAIN}, reader = {0};
-        fixture_t w;
 
-        fixture_init(&w);
-        writer.fixture = &w;
-        writes = rdmeta_notify_watch_new(&w.notify, names, 1, log_and_write,
+        writer.fixture = w;
+        writes = rdmeta_notify_watch_new(&w->notify, names, 1, log_and_write,
                                          &writer);
-        reads  = rdmeta_notify_watch_new(&w.notify, names + 1, 1, log_call,
+        reads  = rdmeta_notify_watch_new(&w->notify, names + 1, 1, log_call,
                                          &reader);
-        fixture_write(&w, 1 << 0);
-        CHECK(rdmeta_notify_version(&w.notify) == 1 + CHAIN);
+        fixture_write(w, 1 << 0);
+        CHECK(rdmeta_notify_version(&w->notify) == 1 + CHAIN);
         CHECK(writer.calls == 1 + CHAIN && writer.chain == -1);
         CHECK(reader.calls >= 1 && reader.version == 1 + CHAIN);
         rdmeta_notify_watch_destroy(reads);
         rdmeta_notify_watch_destroy(writes);
-        fixture_destroy(&w);
 }
 
 /* A watch that destroys another watch and makes a new one. */
@@ -140,46 +125,40 @@ static void replace_other(void *opaque, uint64_t version) {
         CHECK(x->other);
 }
 
-TEST(test_a_watch_may_destroy_and_make_others) {
+FIXTURE_TEST(test_a_watch_may_destroy_and_make_others) {
         rdmeta_watch_t *first;
         watch_log_t log = {0};
         replacer_t x = {0};
-        fixture_t w;
         int i;
 
-        fixture_init(&w);
-        x.fixture = &w;
+        x.fixture = w;
         x.log     = &log;
-        first     = rdmeta_notify_watch_new(&w.notify, NULL, 0, replace_other,
+        first     = rdmeta_notify_watch_new(&w->notify, NULL, 0, replace_other,
                                             &x);
-        x.other   = rdmeta_notify_watch_new(&w.notify, NULL, 0, log_call,
+        x.other   = rdmeta_notify_watch_new(&w->notify, NULL, 0, log_call,
                                             &log);
         for (i = 1; i <= 5; i++) {
-                fixture_write(&w, 1);
+                fixture_write(w, 1);
                 CHECK(x.calls == i && !log.calls);
         }
         rdmeta_notify_watch_destroy(first);
-        fixture_write(&w, 1);
+        fixture_write(w, 1);
         CHECK(log.calls == 1);
         rdmeta_notify_watch_destroy(x.other);
-        fixture_destroy(&w);
 }
 
-TEST(test_without_memory_there_is_no_watch_and_no_harm) {
+FIXTURE_TEST(test_without_memory_there_is_no_watch_and_no_harm) {
         rdmeta_watch_t *watch;
         watch_log_t x = {0};
-        fixture_t w;
 
-        fixture_init(&w);
-        w.heap.fail_at = 1;
-        CHECK(!rdmeta_notify_watch_new(&w.notify, names, 2, log_call, &x));
-        CHECK(!w.notify.watches.count && !w.heap.blocks);
-        watch = rdmeta_notify_watch_new(&w.notify, names, 2, log_call, &x);
-        CHECK(watch && w.heap.calls == 2 && w.heap.blocks == 1);
-        fixture_write(&w, 1);
+        w->heap.fail_at = 1;
+        CHECK(!rdmeta_notify_watch_new(&w->notify, names, 2, log_call, &x));
+        CHECK(!w->notify.watches.count && !w->heap.blocks);
+        watch = rdmeta_notify_watch_new(&w->notify, names, 2, log_call, &x);
+        CHECK(watch && w->heap.calls == 2 && w->heap.blocks == 1);
+        fixture_write(w, 1);
         CHECK(x.calls == 1);
         rdmeta_notify_watch_destroy(watch);
-        fixture_destroy(&w);
 }
 
 typedef struct writer {
@@ -203,31 +182,28 @@ static void *write_many(void *arg) {
 }
 
 /* With several writers, each write is followed by a call of its watches. */
-TEST(test_writers_side_by_side_call_every_watch) {
+FIXTURE_TEST(test_writers_side_by_side_call_every_watch) {
         enum { WRITERS = 3 };
         writer_t x[WRITERS];
         watch_log_t logs[TOPICS] = {0};
         rdmeta_watch_t *watches[TOPICS];
         pthread_t t[WRITERS];
-        fixture_t w;
         int i;
 
-        fixture_init(&w);
         for (i = 0; i < TOPICS; i++)
-                watches[i] = rdmeta_notify_watch_new(&w.notify, &names[i], 1,
+                watches[i] = rdmeta_notify_watch_new(&w->notify, &names[i], 1,
                                                      log_call, &logs[i]);
         for (i = 0; i < WRITERS; i++) {
-                x[i] = (writer_t){.fixture = &w, .stream = 200 + (uint64_t)i};
+                x[i] = (writer_t){.fixture = w, .stream = 200 + (uint64_t)i};
                 spawn(&t[i], write_many, &x[i]);
         }
         for (i = 0; i < WRITERS; i++)
                 join(t[i]);
-        CHECK(rdmeta_notify_version(&w.notify) == (uint64_t)WRITERS * ROUNDS);
+        CHECK(rdmeta_notify_version(&w->notify) == (uint64_t)WRITERS * ROUNDS);
         for (i = 0; i < TOPICS; i++) {
-                CHECK(logs[i].version >= w.changed[i] && !logs[i].running);
+                CHECK(logs[i].version >= w->changed[i] && !logs[i].running);
                 rdmeta_notify_watch_destroy(watches[i]);
         }
-        fixture_destroy(&w);
 }
 
 static void *make_and_destroy(void *arg) {
@@ -255,17 +231,15 @@ static void *make_and_destroy(void *arg) {
 }
 
 /* A call that still ran, or came later, would use freed memory. */
-TEST(test_a_destroyed_watch_runs_no_more) {
+FIXTURE_TEST(test_a_destroyed_watch_runs_no_more) {
         enum { WRITERS = 2, MAKERS = 3 };
         writer_t x[WRITERS + MAKERS];
         pthread_t t[WRITERS + MAKERS];
         int _Atomic stop = 0;
-        fixture_t w;
         int i;
 
-        fixture_init(&w);
         for (i = 0; i < WRITERS + MAKERS; i++) {
-                x[i] = (writer_t){.fixture = &w,
+                x[i] = (writer_t){.fixture = w,
                                   .stream  = 300 + (uint64_t)i,
                                   .stop    = &stop};
                 spawn(&t[i], i < WRITERS ? write_many : make_and_destroy,
@@ -276,7 +250,6 @@ TEST(test_a_destroyed_watch_runs_no_more) {
         atomic_store(&stop, 1);
         for (i = 0; i < WRITERS; i++)
                 join(t[i]);
-        fixture_destroy(&w);
 }
 
 TEST_MAIN()

@@ -48,71 +48,59 @@ static rdmeta_str_t nth(char *out, uint32_t i) {
         return s;
 }
 
-TEST(test_no_reason_is_zero_and_costs_nothing) {
+FIXTURE_TEST(test_no_reason_is_zero_and_costs_nothing) {
         const rdmeta_str_t none = {NULL, 0};
-        fixture_t w;
 
-        fixture_init(&w);
-        CHECK(number(&w, none) == 0 && !w.heap.calls);
-        CHECK(!rdmeta_reasons_text(&w.reasons, 0).data);
-        CHECK(!rdmeta_reasons_text(&w.reasons, 1).data);
-        CHECK(!rdmeta_reasons_text(&w.reasons, UINT32_MAX).data);
-        fixture_destroy(&w);
+        CHECK(number(w, none) == 0 && !w->heap.calls);
+        CHECK(!rdmeta_reasons_text(&w->reasons, 0).data);
+        CHECK(!rdmeta_reasons_text(&w->reasons, 1).data);
+        CHECK(!rdmeta_reasons_text(&w->reasons, UINT32_MAX).data);
 }
 
-TEST(test_equal_texts_share_a_number_and_others_do_not) {
+FIXTURE_TEST(test_equal_texts_share_a_number_and_others_do_not) {
         char a[] = "start", b[] = "start";
-        fixture_t w;
 
-        fixture_init(&w);
-        CHECK(number(&w, test_str(a)) == 1);
+        CHECK(number(w, test_str(a)) == 1);
         a[0] = 'x'; /* it was copied */
-        CHECK(number(&w, test_str(b)) == 1);
-        CHECK(number(&w, test_str("star")) == 2);
-        CHECK(number(&w, test_str("")) == 3); /* an empty reason is a reason */
-        CHECK(number(&w, test_str("")) == 3);
-        CHECK(is(&w, 1, test_str("start")) && is(&w, 3, test_str("")));
-        CHECK(w.reasons.count == 3);
-        fixture_destroy(&w);
+        CHECK(number(w, test_str(b)) == 1);
+        CHECK(number(w, test_str("star")) == 2);
+        CHECK(number(w, test_str("")) == 3); /* an empty reason is a reason */
+        CHECK(number(w, test_str("")) == 3);
+        CHECK(is(w, 1, test_str("start")) && is(w, 3, test_str("")));
+        CHECK(w->reasons.count == 3);
 }
 
-TEST(test_a_text_does_not_move_when_others_come) {
+FIXTURE_TEST(test_a_text_does_not_move_when_others_come) {
         const char *texts[RDMETA_REASONS_MAX + 1];
         char text[32];
-        fixture_t w;
         uint32_t i;
         uint16_t n;
 
-        fixture_init(&w);
         for (i = 1; i <= RDMETA_REASONS_MAX; i++) {
-                CHECK(!rdmeta_reasons_number(&w.reasons, nth(text, i), &n));
+                CHECK(!rdmeta_reasons_number(&w->reasons, nth(text, i), &n));
                 CHECK(n == i);
-                texts[i] = rdmeta_reasons_text(&w.reasons, i).data;
+                texts[i] = rdmeta_reasons_text(&w->reasons, i).data;
         }
         for (i = 1; i <= RDMETA_REASONS_MAX; i++) {
-                CHECK(is(&w, i, nth(text, i)));
-                CHECK(rdmeta_reasons_text(&w.reasons, i).data == texts[i]);
-                CHECK(!rdmeta_reasons_number(&w.reasons, nth(text, i), &n));
+                CHECK(is(w, i, nth(text, i)));
+                CHECK(rdmeta_reasons_text(&w->reasons, i).data == texts[i]);
+                CHECK(!rdmeta_reasons_number(&w->reasons, nth(text, i), &n));
                 CHECK(n == i);
         }
-        fixture_destroy(&w);
 }
 
-TEST(test_a_text_beyond_the_last_number_gets_none) {
+FIXTURE_TEST(test_a_text_beyond_the_last_number_gets_none) {
         char text[32];
         uint32_t i;
-        fixture_t w;
         size_t bytes;
 
-        fixture_init(&w);
         for (i = 1; i <= RDMETA_REASONS_MAX; i++)
-                CHECK(number(&w, nth(text, i)) == i);
-        bytes = w.heap.bytes;
-        CHECK(number(&w, nth(text, i)) == 0);
-        CHECK(!rdmeta_reasons_text(&w.reasons, i).data);
-        CHECK(number(&w, nth(text, 1)) == 1);
-        CHECK(w.heap.bytes == bytes);
-        fixture_destroy(&w);
+                CHECK(number(w, nth(text, i)) == i);
+        bytes = w->heap.bytes;
+        CHECK(number(w, nth(text, i)) == 0);
+        CHECK(!rdmeta_reasons_text(&w->reasons, i).data);
+        CHECK(number(w, nth(text, 1)) == 1);
+        CHECK(w->heap.bytes == bytes);
 }
 
 /* Returns where 300 bytes with `character` at `offset` are cut. */
@@ -151,56 +139,50 @@ TEST(test_a_long_text_is_cut_between_characters) {
         fixture_destroy(&w);
 }
 
-TEST(test_forgotten_texts_leave_no_trace) {
+FIXTURE_TEST(test_forgotten_texts_leave_no_trace) {
         size_t blocks, bytes;
         char text[32];
         uint32_t i, n;
-        fixture_t w;
 
-        fixture_init(&w);
         for (i = 1; i <= 40; i++)
-                number(&w, nth(text, i));
-        blocks = w.heap.blocks;
-        bytes  = w.heap.bytes;
+                number(w, nth(text, i));
+        blocks = w->heap.blocks;
+        bytes  = w->heap.bytes;
         for (n = 900; n; n /= 3) {
                 for (i = 41; i <= 41 + n; i++)
-                        number(&w, nth(text, i));
-                rdmeta_reasons_forget(&w.reasons, 40);
-                fixture_check(&w);
-                CHECK(w.heap.blocks == blocks && w.heap.bytes == bytes);
+                        number(w, nth(text, i));
+                rdmeta_reasons_forget(&w->reasons, 40);
+                fixture_check(w);
+                CHECK(w->heap.blocks == blocks && w->heap.bytes == bytes);
                 for (i = 1; i <= 40; i++)
-                        CHECK(number(&w, nth(text, i)) == i);
-                CHECK(!rdmeta_reasons_text(&w.reasons, 41).data);
+                        CHECK(number(w, nth(text, i)) == i);
+                CHECK(!rdmeta_reasons_text(&w->reasons, 41).data);
         }
-        CHECK(number(&w, test_str("another")) == 41);
-        rdmeta_reasons_forget(&w.reasons, 0);
-        CHECK(!w.heap.blocks);
-        CHECK(number(&w, test_str("again")) == 1);
-        fixture_destroy(&w);
+        CHECK(number(w, test_str("another")) == 41);
+        rdmeta_reasons_forget(&w->reasons, 0);
+        CHECK(!w->heap.blocks);
+        CHECK(number(w, test_str("again")) == 1);
 }
 
-TEST(test_without_memory_no_text_is_kept) {
+FIXTURE_TEST(test_without_memory_no_text_is_kept) {
         uint16_t n = 7;
-        fixture_t w;
         int k;
 
-        fixture_init(&w);
         for (k = 0; k < 2; k++) {
-                w.heap.fail_at = w.heap.calls + 1 + (size_t)k;
-                CHECK(rdmeta_reasons_number(&w.reasons, test_str("a"), &n) ==
+                w->heap.fail_at = w->heap.calls + 1 + (size_t)k;
+                CHECK(rdmeta_reasons_number(&w->reasons, test_str("a"), &n) ==
                       RDMETA_ERR_NO_MEMORY);
-                CHECK(n == 0 && !w.heap.blocks);
-                fixture_check(&w);
+                CHECK(n == 0 && !w->heap.blocks);
+                fixture_check(w);
         }
-        w.heap.fail_at = 0;
-        CHECK(number(&w, test_str("a")) == 1);
-        w.heap.fail_at = w.heap.calls + 1;
-        CHECK(rdmeta_reasons_number(&w.reasons, test_str("b"), &n) ==
+        w->heap.fail_at = 0;
+        CHECK(number(w, test_str("a")) == 1);
+        w->heap.fail_at = w->heap.calls + 1;
+        CHECK(rdmeta_reasons_number(&w->reasons, test_str("b"), &n) ==
               RDMETA_ERR_NO_MEMORY);
-        fixture_check(&w);
-        CHECK(number(&w, test_str("a")) == 1);
-        CHECK(number(&w, test_str("b")) == 2);
-        fixture_destroy(&w);
+        fixture_check(w);
+        CHECK(number(w, test_str("a")) == 1);
+        CHECK(number(w, test_str("b")) == 2);
 }
 
 TEST_MAIN()

@@ -298,6 +298,11 @@ rdmeta_err_t cw_say(cw_t *w, const char *topics) {
         return cw_answer(w, &r, topics);
 }
 
+int64_t cw_kept_back(cw_t *w, const char *topics) {
+        CHECK(!cw_say(w, topics));
+        return w->applied.kept_back;
+}
+
 void cw_insist(cw_t *w, const char *topics) {
         int i;
 
@@ -363,6 +368,11 @@ int64_t cw_sweep(cw_t *w) {
 
         cw_check(w);
         return next;
+}
+
+int64_t cw_sweep_after(cw_t *w, int64_t us) {
+        cw_pass(w, us);
+        return cw_sweep(w);
 }
 
 int cw_leader_hint(cw_t *w, const char *topic, int32_t partition,

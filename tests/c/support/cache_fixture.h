@@ -2,14 +2,13 @@
  * cache_fixture: a cache, brokers whose answers a test writes as text, and a
  * clock.
  *
- *     cw_t w;
- *     cw_init(&w, NULL);
- *     CHECK(cw_say(&w, "orders#a 0:1@5 1:2@7/r2,3/i2; audit!3") == 0);
- *     CHECK(cw_leader(&w, "orders", 0) == 1);
- *     CHECK_TEXT(cw_topic(&w, "orders"), "orders#a 0:1@5 1:2@7/r2,3/i2");
- *     w.broker = 2; w.now.mono_us += 5000000;
- *     ...
- *     cw_destroy(&w);
+ *     CACHE_TEST(test_an_answer_is_taken) {
+ *             CHECK(cw_say(w, "orders#a 0:1@5 1:2@7/r2,3/i2; audit!3") == 0);
+ *             CHECK(cw_leader(w, "orders", 0) == 1);
+ *             CHECK_TEXT(cw_topic(w, "audit"), "audit!3");
+ *             w->broker = 2;
+ *             w->now.mono_us += 5000000;
+ *     }
  *
  * The text of a topic has this form; "; " separates topics:
  *
@@ -25,8 +24,10 @@
  * Every call that writes runs cw_check() afterwards. It checks the cache's
  * invariants, and that each version since the last check has a record.
  */
-#pragma once
+#ifndef RDMETA_CACHE_FIXTURE_H
+#define RDMETA_CACHE_FIXTURE_H
 
+#include "cache/check.h"
 #include "cache/compact.h"
 #include "cache/entry.h"
 #include "cache/handles.h"
@@ -35,7 +36,6 @@
 #include "cache/state.h"
 #include "read/state.h"
 
-#include "support/cache_check.h"
 #include "support/testing.h"
 #include "support/wire_gen.h"
 
@@ -76,6 +76,11 @@ void cw_init(cw_t *w, void (*change)(rdmeta_conf_t *conf));
 void cw_no_changelog(rdmeta_conf_t *conf);
 /* Frees the cache and its readers, and checks that nothing leaked. */
 void cw_destroy(cw_t *w);
+/* Begins a test of a new cache, `w`; cw_destroy() ends it. */
+#define CACHE_TEST(name) CACHE_TEST_WITH(name, NULL)
+/* The same with a `change` for cw_init(). */
+#define CACHE_TEST_WITH(name, change)                                        \
+        TEST_BETWEEN(name, cw_t, cw_init(&w, change), cw_destroy(&w))
 /* Checks the invariants, the statistics and the change records. */
 void cw_check(cw_t *w);
 /* Checks that the statistics of topics equal a count of them. */
@@ -92,6 +97,8 @@ rdmeta_err_t cw_apply(cw_t *w, const void *body, size_t len,
 void cw_sent(cw_t *w);
 /* Applies an answer to an unknown request; returns the cache's error. */
 rdmeta_err_t cw_say(cw_t *w, const char *topics);
+/* The same; returns how many of its topics were kept back. */
+int64_t cw_kept_back(cw_t *w, const char *topics);
 /* Applies the same answer five times, by two brokers, over 5 s. */
 void cw_insist(cw_t *w, const char *topics);
 /* Applies an all-topics answer. */
@@ -107,6 +114,8 @@ rdmeta_request_t cw_request(const cw_t *w, int32_t asked);
 const char *cw_hint(cw_t *w, const char *names, int32_t flags);
 /* Sweeps; returns the time of the next deadline. */
 int64_t cw_sweep(cw_t *w);
+/* Lets time pass, then sweeps. */
+int64_t cw_sweep_after(cw_t *w, int64_t us);
 /* Applies a leader hint (KIP-951), with the broker's endpoint unless `host` is
  * NULL; returns 1 if the cache took it. */
 int cw_leader_hint(cw_t *w, const char *topic, int32_t partition,
@@ -161,3 +170,5 @@ void cw_text_fails(const char *file, int line, const char *got,
                         cw_text_fails(__FILE__, __LINE__, got_, wanted_);    \
                 }                                                            \
         } while (0)
+
+#endif /* RDMETA_CACHE_FIXTURE_H */

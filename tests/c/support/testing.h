@@ -78,6 +78,25 @@ static TEST_UNUSED int test_run_all(void) {
         }                                                                    \
         static void name(void)
 
+/* Begins a test of a new `fixture_t w`, which fixture_init() makes and
+ * fixture_destroy() ends; the test has its address. */
+#define FIXTURE_TEST(name)                                                   \
+        TEST_BETWEEN(name, fixture_t, fixture_init(&w), fixture_destroy(&w))
+/* The same with more arguments for fixture_init(). */
+#define FIXTURE_TEST_WITH(name, ...)                                         \
+        TEST_BETWEEN(name, fixture_t, fixture_init(&w, __VA_ARGS__),         \
+                     fixture_destroy(&w))
+#define TEST_BETWEEN(name, type, begin, end)                                 \
+        static void name##_of(type *w);                                      \
+        TEST(name) {                                                         \
+                type w;                                                      \
+                                                                             \
+                begin;                                                       \
+                name##_of(&w);                                               \
+                end;                                                         \
+        }                                                                    \
+        static void name##_of(type *w)
+
 #define TEST_MAIN()                                                          \
         int main(void) {                                                     \
                 return test_run_all();                                       \

@@ -163,6 +163,107 @@ TEST(test_brokers_in_sync_are_compared_without_their_order) {
         CHECK(clock() - began < 30 * CLOCKS_PER_SEC);
 }
 
+/* ---- rows of anywhere --------------------------------------------------- */
+
+typedef struct rows_seen {
+        int n;
+        rdmeta_change_t records[8];
+        int32_t ids[8]; /* the first id of each record's new ISR, or -1 */
+} rows_seen_t;
+
+static int32_t see_row(void *opaque, const rdmeta_change_t *c) {
+        rows_seen_t *seen = opaque;
+
+        CHECK(seen->n < 8);
+        CHECK(c->topic.len == 6 && !memcmp(c->topic.data, "orders", 6));
+        CHECK(c->topic_id && c->topic_id[0] == 7);
+        CHECK(c->version == 12 && c->offset == 11 && c->wall_us == 1000);
+        CHECK(c->source == RDMETA_SOURCE_LOG && c->source_broker == 3);
+        seen->ids[seen->n]       = c->new_isr.count ? c->new_isr.ids[0] : -1;
+        seen->records[seen->n++] = *c;
+        return 0;
+}
+
+/* Returns a list of big-endian ids; each takes four bytes. */
+static rdmeta_list_t wire_list(const char *bytes, uint32_t count) {
+        return (rdmeta_list_t){(const uint8_t *)bytes, count,
+                               RDMETA_LIST_WIRE};
+}
+
+static rdmeta_diff_out_t out_to_rows(rows_seen_t *seen, int32_t *ids) {
+        static const uint8_t id[16] = {7};
+        rdmeta_diff_out_t out;
+
+        memset(seen, 0, sizeof(*seen));
+        memset(&out, 0, sizeof(out));
+        out.visit                = see_row;
+        out.opaque               = seen;
+        out.ids                  = ids;
+        out.ids_each             = 3;
+        out.record.version       = 12;
+        out.record.offset        = 11;
+        out.record.wall_us       = 1000;
+        out.record.source        = RDMETA_SOURCE_LOG;
+        out.record.source_broker = 3;
+        rdmeta_diff_begin(&out, (rdmeta_str_t){"orders", 6}, id);
+        return out;
+}
+
+#define ID(n) "\0\0\0" n
+
+TEST(test_rows_of_a_log_have_the_records_of_a_blocks_rows) {
+        const rdmeta_list_t all = wire_list(ID("\1") ID("\2") ID("\3"), 3);
+        const rdmeta_list_t turned =
+                wire_list(ID("\3") ID("\1") ID("\2"), 3);
+        const rdmeta_list_t two = wire_list(ID("\2") ID("\3"), 2);
+        const rdmeta_row_t old  = {5, 1, 1, 8, 8, 0, all, all, {NULL, 0, 0}};
+        rdmeta_row_t row        = old;
+        int32_t ids[RDMETA_DIFF_ALL_LISTS * 3];
+        rdmeta_diff_out_t out;
+        rows_seen_t seen;
+
+        out     = out_to_rows(&seen, ids);
+        row.isr = turned;
+        CHECK(!rdmeta_diff_row(&out, &old, &row) && !seen.n);
+        row.leader = row.last = 2;
+        row.epoch = row.high = 9;
+        row.isr              = two;
+        row.replicas         = turned;
+        CHECK(!rdmeta_diff_row(&out, &old, &row) && seen.n == 3);
+        CHECK(seen.records[0].kind == RDMETA_LEADER_CHANGED);
+        CHECK(seen.records[0].old_leader == 1);
+        CHECK(seen.records[0].new_leader_epoch == 9);
+        CHECK(seen.records[1].kind == RDMETA_ISR_CHANGED);
+        CHECK(seen.records[1].old_isr.count == 3 && seen.ids[1] == 2);
+        CHECK(seen.records[2].kind == RDMETA_REPLICAS_CHANGED);
+        CHECK(seen.records[2].partition == 5 && seen.ids[2] == -1);
+}
+
+TEST(test_a_row_added_and_a_record_by_hand_stand_alone) {
+        const rdmeta_list_t two = wire_list(ID("\2") ID("\3"), 2);
+        const rdmeta_row_t row  = {5, -1, -1, 8, 8, 0, two, two, two};
+        int32_t ids[RDMETA_DIFF_ALL_LISTS * 3];
+        rdmeta_diff_out_t out;
+        rows_seen_t seen;
+
+        out = out_to_rows(&seen, ids);
+        CHECK(!rdmeta_diff_row_added(&out, RDMETA_PARTITIONS_ADDED, &row));
+        CHECK(seen.n == 1 && seen.ids[0] == 2);
+        CHECK(seen.records[0].new_leader == -1);
+        CHECK(seen.records[0].old_leader == RDMETA_NONE);
+        CHECK(seen.records[0].new_offline.count == 2);
+        out.record.partition = 5;
+        out.record.new_isr   = rdmeta_diff_ids(&out, RDMETA_DIFF_ELR, two);
+        CHECK(out.record.new_isr.ids == ids + 3 * RDMETA_DIFF_ELR);
+        out.record.new_elr = out.record.new_adding = out.record.new_isr;
+        CHECK(!rdmeta_diff_emit(&out, RDMETA_ISR_CHANGED));
+        CHECK(seen.n == 2 && seen.ids[1] == 2);
+        CHECK(!out.record.new_isr.ids && !out.record.new_elr.ids);
+        CHECK(seen.records[1].new_adding.count == 2);
+        CHECK(!out.record.new_adding.ids);
+        CHECK(out.record.partition == RDMETA_NONE);
+}
+
 /* ---- brokers ----------------------------------------------------------- */
 
 /* Returns a table of these brokers. */
@@ -368,7 +469,7 @@ TEST(test_an_id_that_comes_with_less_is_another_topics) {
 TEST(test_kinds_and_sources_have_names_of_their_own) {
         int i, k;
 
-        for (i = 0; i <= RDMETA_CLUSTER_ID_LEARNED; i++)
+        for (i = 0; i <= RDMETA_CONTROLLER_CHANGED; i++)
                 for (k = 0; k < i; k++)
                         CHECK(strcmp(rdmeta_change_kind_name(i),
                                      rdmeta_change_kind_name(k)) != 0);
@@ -376,7 +477,7 @@ TEST(test_kinds_and_sources_have_names_of_their_own) {
                 for (k = 0; k < i; k++)
                         CHECK(strcmp(rdmeta_source_name(i),
                                      rdmeta_source_name(k)) != 0);
-        CHECK(!rdmeta_change_kind_name(RDMETA_CLUSTER_ID_LEARNED + 1));
+        CHECK(!rdmeta_change_kind_name(RDMETA_CONTROLLER_CHANGED + 1));
         CHECK(!rdmeta_change_kind_name(-1) && !rdmeta_source_name(-1));
         CHECK(!rdmeta_source_name(RDMETA_SOURCE_PURGE + 1));
         CHECK(!strcmp(rdmeta_change_kind_name(RDMETA_TOPIC_ADDED),

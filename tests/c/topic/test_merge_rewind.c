@@ -64,49 +64,39 @@ static int leaders(cw_t *w) {
         return n;
 }
 
-TEST(test_a_lower_epoch_here_and_there_leaves_no_topic_stale) {
-        cw_t w;
+CACHE_TEST(test_a_lower_epoch_here_and_there_leaves_no_topic_stale) {
         int i;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, hundred(-1, -1)));
+        CHECK(!cw_say(w, hundred(-1, -1)));
         for (i = 0; i < 600; i++) { /* each is lower in another row */
-                cw_pass(&w, 10 * CW_S);
-                CHECK(!cw_say(&w, hundred(i % 100, -1)));
-                CHECK(w.applied.kept_back == 1 && leaders(&w) == 100);
-                CHECK(cw_leader(&w, "t", i % 100) == 1);
+                cw_pass(w, 10 * CW_S);
+                CHECK(!cw_say(w, hundred(i % 100, -1)));
+                CHECK(w->applied.kept_back == 1 && leaders(w) == 100);
+                CHECK(cw_leader(w, "t", i % 100) == 1);
         }
-        cw_destroy(&w);
 }
 
 /* The clock of row 99 goes on, while the other row is now here, now there. */
-TEST(test_a_lower_epoch_here_and_there_is_believed_where_it_stays) {
-        cw_t w;
+CACHE_TEST(test_a_lower_epoch_here_and_there_is_believed_where_it_stays) {
         int i;
 
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, hundred(-1, -1)));
+        CHECK(!cw_say(w, hundred(-1, -1)));
         for (i = 0; i < 100; i++) {
-                cw_pass(&w, 10 * CW_S);
-                CHECK(!cw_say(&w, hundred(i % 99, 99)));
-                CHECK(cw_leader(&w, "t", i % 99) == 1 && leaders(&w) == 100);
-                CHECK(cw_leader(&w, "t", 99) == (i < 90 ? 1 : 2));
+                cw_pass(w, 10 * CW_S);
+                CHECK(!cw_say(w, hundred(i % 99, 99)));
+                CHECK(cw_leader(w, "t", i % 99) == 1 && leaders(w) == 100);
+                CHECK(cw_leader(w, "t", 99) == (i < 90 ? 1 : 2));
         }
-        cw_destroy(&w);
 }
 
 /* After UNKNOWN, an answer that is lower in one row shows them all. */
-TEST(test_a_lower_epoch_of_one_row_hides_no_other_after_unknown) {
-        cw_t w;
-
-        cw_init(&w, NULL);
-        CHECK(!cw_say(&w, hundred(-1, -1)));
-        CHECK(!cw_say(&w, "t!3"));
-        CHECK(leaders(&w) == 0);
-        cw_pass(&w, CW_S);
-        CHECK(!cw_say(&w, hundred(7, -1)) && w.applied.kept_back == 1);
-        CHECK(leaders(&w) == 100 && cw_leader(&w, "t", 7) == 1);
-        cw_destroy(&w);
+CACHE_TEST(test_a_lower_epoch_of_one_row_hides_no_other_after_unknown) {
+        CHECK(!cw_say(w, hundred(-1, -1)));
+        CHECK(!cw_say(w, "t!3"));
+        CHECK(leaders(w) == 0);
+        cw_pass(w, CW_S);
+        CHECK(!cw_say(w, hundred(7, -1)) && w->applied.kept_back == 1);
+        CHECK(leaders(w) == 100 && cw_leader(w, "t", 7) == 1);
 }
 
 /* Row 0 rises each minute, and row 1 stays lower: that is believed in time. */
@@ -143,53 +133,47 @@ TEST(test_a_row_that_rises_leaves_the_clocks_of_others) {
 }
 
 /* Rewinds have any size, and end in any order. */
-TEST(test_each_topic_has_a_rewind_of_its_own) {
+CACHE_TEST_WITH(test_each_topic_has_a_rewind_of_its_own, cw_no_changelog) {
         int i, k, n;
         char text[512];
-        cw_t w;
 
-        cw_init(&w, cw_no_changelog);
-        w.brokers = "1";
-        for (i = 0; i < 2; i++, cw_pass(&w, CW_S)) {
+        w->brokers = "1";
+        for (i = 0; i < 2; i++, cw_pass(w, CW_S)) {
                 for (k = 0; k < 40; k++) {
                         snprintf(text, sizeof(text), "%c%d#a 0:1@%d 1:1@%d%s",
                                  'a' + k % 20, k, 5 - i, 5 - i,
                                  i ? "" : " 2:1@5");
-                        CHECK(!cw_say(&w, text));
-                        CHECK(w.applied.kept_back == (uint32_t)i);
+                        CHECK(!cw_say(w, text));
+                        CHECK(w->applied.kept_back == (uint32_t)i);
                 }
         }
         for (n = 0; n < 40; n++) {
                 k = n * 7 % 40;
                 snprintf(text, sizeof(text), "%c%d#a 0:1@5 1:1@%d 2:1@5",
                          'a' + k % 20, k, n % 2 ? 5 : 4);
-                CHECK(!cw_say(&w, text));
+                CHECK(!cw_say(w, text));
         }
-        for (i = 0; i < 3; i++, cw_pass(&w, 3 * CW_S))
+        for (i = 0; i < 3; i++, cw_pass(w, 3 * CW_S))
                 for (k = 0; k < 40; k++) {
                         snprintf(text, sizeof(text), "%c%d#a 0:1@5 1:1@4 2:1@5",
                                  'a' + k % 20, k);
-                        CHECK(!cw_say(&w, text));
+                        CHECK(!cw_say(w, text));
                         n = k * 23 % 40; /* its turn in the loop above */
-                        CHECK(w.applied.kept_back == (i < 2 || n % 2));
+                        CHECK(w->applied.kept_back == (i < 2 || n % 2));
                 }
-        cw_destroy(&w);
 }
 
-TEST(test_a_rewind_goes_with_its_topic) {
+CACHE_TEST_WITH(test_a_rewind_goes_with_its_topic, cw_no_changelog) {
         size_t bytes = 0;
-        cw_t w;
         int i;
 
-        cw_init(&w, cw_no_changelog);
         for (i = 0; i < 20000; i++) {
-                CHECK(!cw_say(&w, "t#a 0:1@5"));
-                CHECK(!cw_say(&w, "t#a 0:2@3") && w.applied.kept_back == 1);
-                CHECK(!rdmeta_cache_purge(w.cache, w.now));
-                bytes = i == 100 ? w.heap.bytes : bytes;
+                CHECK(!cw_say(w, "t#a 0:1@5"));
+                CHECK(!cw_say(w, "t#a 0:2@3") && w->applied.kept_back == 1);
+                CHECK(!rdmeta_cache_purge(w->cache, w->now));
+                bytes = i == 100 ? w->heap.bytes : bytes;
         }
-        CHECK(w.heap.bytes < 2 * bytes);
-        cw_destroy(&w);
+        CHECK(w->heap.bytes < 2 * bytes);
 }
 
 /* A row of these tables is a rule, and the shortest history that shows it. */

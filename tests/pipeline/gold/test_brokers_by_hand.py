@@ -236,10 +236,7 @@ def test_a_hole_does_not_cut_a_life_and_another_id_does() -> None:
         life(at(1), at(3), "A", "topic_added", "gap"),
         life(at(5), at(7), "A", "baseline", "gap"),
         life(at(8), at(9), "B", "baseline", "open"),
-    ) == [
-        ("A", at(1), at(7), None, True, False),
-        ("B", at(8), at(9), None, False, False),
-    ]
+    ) == [("A", at(1), at(7), None, True, False), ("B", at(8), at(9), None, False, False)]
 
 
 def test_a_topic_without_ids_is_another_one_behind_a_removal() -> None:

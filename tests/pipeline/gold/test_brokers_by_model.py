@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -11,45 +9,25 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from fleet import Fleet
 from gold_model_brokers import broker_day, config_change, topic_life
-from gold_tables import gold_of
+from gold_tables import gold_of, silver_of
 from random_silver import random_silver
 
 from rdmeta import pipeline
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.pipeline.tables import TABLES
 
 MODELS: dict[str, Callable[[Mapping[str, pa.Table]], list[dict[str, Any]]]] = {
     "broker_day": broker_day,
     "topic_life": topic_life,
     "config_change": config_change,
 }
-SEEDS = int(os.environ.get("RDMETA_SEEDS", "4"))
 MONTH = datetime(2026, 11, 1, tzinfo=timezone.utc)
-
-
-@pytest.fixture(params=range(SEEDS))
-def seed(request: pytest.FixtureRequest) -> int:
-    found = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9 + request.param))
-    print(f"RDMETA_SEED={found}")
-    return found
 
 
 def unordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(str(sorted(row.items())) for row in rows)
-
-
-def silver_of(out: Path) -> dict[str, pa.Table]:
-    """Returns the tables that a folder has, each as one."""
-    found = {}
-    for table in TABLES:
-        paths = sorted(out.glob(f"silver/v1/{table}/*/*/part-*.parquet"))
-        if paths:
-            found[table] = pa.concat_tables(pq.ParquetFile(path).read() for path in paths)
-    return found
 
 
 @pytest.mark.parametrize("name", MODELS)

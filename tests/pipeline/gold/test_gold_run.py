@@ -313,7 +313,7 @@ def test_a_damaged_part_of_silver_is_named_and_gold_stays(tmp_path: Path) -> Non
     assert gold(out) == before
 
 
-@pytest.mark.proof
+@pytest.mark.slow
 def test_processes_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rdmeta.pipeline.running._FEW_TASKS", 0)
     monkeypatch.setattr("rdmeta.pipeline.running._FEW_ROWS", 0)

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import gold_model
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from gold_rows import at, broker, interval, observation, tables
-from gold_tables import gold_of, rows_of_silver, same, silver_of
+from gold_tables import gold_of, rows_of_silver, same
 
 from rdmeta.pipeline.gold.measures import MEASURES
 
@@ -24,9 +25,9 @@ MODELS: dict[str, Callable[[gold_model.Silver, int | None], list[gold_model.Row]
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("min_isr", [None, 2])
-def test_a_measure_is_that_of_a_naive_walk(out: Path, name: str, min_isr: int | None) -> None:
-    silver = silver_of(out)
-    model = {table: gold_model.with_times(rows.to_pylist()) for table, rows in silver.items()}
+def test_a_measure_is_that_of_a_naive_walk(
+    silver: dict[str, pa.Table], model: gold_model.Silver, name: str, min_isr: int | None
+) -> None:
     wanted = MODELS[name](model, min_isr)
     found = gold_of(silver, name, min_isr=min_isr)
     assert found or name != "coverage_hour"
@@ -34,10 +35,12 @@ def test_a_measure_is_that_of_a_naive_walk(out: Path, name: str, min_isr: int | 
 
 
 @pytest.mark.parametrize("name", list(MEASURES))
-def test_the_files_of_the_months_are_the_query_over_all_silver(out: Path, name: str) -> None:
+def test_the_files_of_the_months_are_the_query_over_all_silver(
+    out: Path, silver: dict[str, pa.Table], name: str
+) -> None:
     files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
     made = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
-    whole = gold_of(silver_of(out), name)
+    whole = gold_of(silver, name)
     assert sorted(map(str, made)) == sorted(map(str, whole))
 
 

@@ -5,7 +5,7 @@ WITH spans AS (
         cluster_id,
         leader,
         replicas,
-        coalesce(list_contains(adding, replicas[1]), false) AS first_is_added,
+        coalesce(array_contains(adding, replicas[1]), false) AS first_is_added,
         began_at,
         ended_at,
         count(*) AS partitions
@@ -63,7 +63,7 @@ listed AS (
         cluster_id,
         hour,
         broker,
-        arg_max(rack, (began_at, version)) AS rack,
+        max_by(rack, (began_at, version)) FILTER (WHERE rack IS NOT NULL) AS rack,
         sum(us_in_hour(began_at, ended_at, hour)) AS us
     FROM (
         SELECT *, unnest(hours(began_at, ended_at)) AS hour
@@ -126,6 +126,7 @@ leaderless AS (
     WHERE broker IS NULL
 ),
 
+-- A number beyond 64 bits comes to a double by its text: DuckDB's own way errs in the last bit.
 found AS (
     SELECT
         brokers.cluster_id,
@@ -139,12 +140,13 @@ found AS (
         brokers.by_others,
         CASE
             WHEN counts AND clusters.led > 0
-                THEN (brokers.led * members - clusters.led)::DOUBLE / clusters.led::DOUBLE
+                THEN (brokers.led * members - clusters.led)::VARCHAR::DOUBLE / clusters.led::DOUBLE
         END AS skew,
         CASE
             WHEN counts AND held_by_members > 0
                 THEN
-                    (brokers.held * members - held_by_members)::DOUBLE / held_by_members::DOUBLE
+                    (brokers.held * members - held_by_members)::VARCHAR::DOUBLE
+                    / held_by_members::DOUBLE
         END AS replica_skew,
         NULL AS max_to_mean,
         NULL AS variation,
@@ -185,8 +187,11 @@ found AS (
         by_others,
         NULL,
         NULL,
-        CASE WHEN led > 0 THEN (most * members)::DOUBLE / led::DOUBLE END,
-        CASE WHEN led > 0 THEN sqrt((members * squares - led * led)::DOUBLE) / led::DOUBLE END,
+        CASE WHEN led > 0 THEN (most * members)::VARCHAR::DOUBLE / led::DOUBLE END,
+        CASE
+            WHEN led > 0
+                THEN sqrt((members * squares - led * led)::VARCHAR::DOUBLE) / led::DOUBLE
+        END,
         coalesce(leaderless.us, 0),
         listed
     FROM clusters

@@ -14,7 +14,7 @@ observed_day AS (
         cluster_id,
         day,
         min(counts_from) AS begins_at,
-        sum(epoch_us(counts_to) - epoch_us(counts_from)) AS us
+        sum(unix_micros(counts_to) - unix_micros(counts_from)) AS us
     FROM observed
     GROUP BY ALL
 ),
@@ -83,7 +83,7 @@ told_day AS (
     SELECT
         cluster_id,
         date_trunc('day', began_at) AS day,
-        sum(greatest(0, epoch_us(ended_at) - epoch_us(greatest(began_at, reached)))) AS us
+        sum(greatest(0, unix_micros(ended_at) - unix_micros(greatest(began_at, reached)))) AS us
     FROM told
     GROUP BY ALL
 ),
@@ -102,7 +102,7 @@ placed AS (
         cluster_id,
         day,
         replicas,
-        unnest(list_distinct(replicas)) AS broker
+        unnest(array_distinct(replicas)) AS broker
     FROM replicas_day
 ),
 
@@ -162,7 +162,7 @@ away_first AS (
         day,
         broker,
         max(ended_at) AS ends_at,
-        sum(greatest(0, epoch_us(ended_at) - epoch_us(greatest(began_at, reached)))) AS us
+        sum(greatest(0, unix_micros(ended_at) - unix_micros(greatest(began_at, reached)))) AS us
     FROM reaching
     GROUP BY ALL
 ),
@@ -176,8 +176,8 @@ away_later AS (
         sum(
             greatest(
                 0,
-                epoch_us(observed.counts_to)
-                - epoch_us(greatest(observed.counts_from, up_day.first_up))
+                unix_micros(observed.counts_to)
+                - unix_micros(greatest(observed.counts_from, up_day.first_up))
             )
         ) - max(up_day.us) AS us
     FROM up_day
@@ -248,7 +248,8 @@ judged AS (
         CASE
             WHEN fenced_before.shut_down THEN false
             WHEN restart.up_before <= restart.day - INTERVAL 1 DAY THEN NULL
-            WHEN epoch_us(restart.back_at) - epoch_us(restart.up_before) > fenced_before.us THEN NULL
+            WHEN unix_micros(restart.back_at) - unix_micros(restart.up_before) > fenced_before.us
+                THEN NULL
             WHEN fenced_before.is_told THEN NOT restart.shut_down_before
         END AS is_unclean
     FROM restart
@@ -278,23 +279,28 @@ up_ends AS (
     SELECT
         cluster_id,
         broker,
-        ended_at
+        ended_at,
+        lead(began_at) OVER (PARTITION BY cluster_id, broker ORDER BY began_at) AS next_at
     FROM up
-    QUALIFY ended_at IS DISTINCT FROM lead(began_at) OVER (
-        PARTITION BY cluster_id, broker ORDER BY began_at
-    )
 ),
 
 bounded AS (
     SELECT
-        watched.*,
-        least(up_ends.ended_at, date_trunc('month', watched.back_at) + INTERVAL 1 MONTH) AS bound
+        watched.cluster_id,
+        watched.day,
+        watched.broker,
+        watched.back_at,
+        least(
+            min(up_ends.ended_at), date_trunc('month', watched.back_at) + INTERVAL 1 MONTH
+        ) AS bound
     FROM watched
-    ASOF JOIN up_ends
+    JOIN up_ends
         ON
             watched.cluster_id = up_ends.cluster_id
             AND watched.broker = up_ends.broker
             AND watched.back_at < up_ends.ended_at
+    WHERE up_ends.ended_at IS DISTINCT FROM up_ends.next_at
+    GROUP BY watched.cluster_id, watched.day, watched.broker, watched.back_at
 ),
 
 -- When another broker, or none, led a partition that prefers a broker which came back.
@@ -312,7 +318,7 @@ led_by_others AS (
     WHERE
         us > 0
         AND leader IS DISTINCT FROM replicas[1]
-        AND NOT coalesce(list_contains(adding, replicas[1]), false)
+        AND NOT coalesce(array_contains(adding, replicas[1]), false)
 ),
 
 led_reaching AS (
@@ -347,7 +353,9 @@ preferred AS (
         bounded.broker,
         CASE
             WHEN coalesce(stretches.ended_at < bounded.bound, true)
-                THEN epoch_us(coalesce(stretches.ended_at, bounded.back_at)) - epoch_us(bounded.back_at)
+                THEN
+                    unix_micros(coalesce(stretches.ended_at, bounded.back_at))
+                    - unix_micros(bounded.back_at)
         END AS us
     FROM bounded
     LEFT JOIN stretches
@@ -363,7 +371,7 @@ preferred_day AS (
         cluster_id,
         day,
         broker,
-        list(us / 1e6 ORDER BY us) FILTER (WHERE us IS NOT NULL) AS seconds,
+        array_sort(array_agg(us / 1e6) FILTER (WHERE us IS NOT NULL)) AS seconds,
         count(*) - count(us) AS open
     FROM preferred
     GROUP BY ALL

@@ -41,7 +41,7 @@ SELECT
     value,
     NULL
 FROM followed
-WHERE NOT is_next AND began_by = 'config_changed' AND "offset" IS NOT NULL
+WHERE NOT is_next AND began_by = 'config_changed' AND followed.offset IS NOT NULL
 UNION ALL
 SELECT
     cluster_id,
@@ -53,4 +53,4 @@ SELECT
     NULL,
     NULL
 FROM followed
-WHERE NOT has_next AND ended_by = 'config_changed' AND "offset" IS NOT NULL
+WHERE NOT has_next AND ended_by = 'config_changed' AND followed.offset IS NOT NULL

@@ -17,7 +17,6 @@ holes AS (
         ended_at AS left_at,
         lead(began_at) OVER (PARTITION BY cluster_id ORDER BY began_at, ended_at) AS over_at
     FROM counting
-    QUALIFY over_at > ended_at
 ),
 
 cut_holes AS (
@@ -26,7 +25,7 @@ cut_holes AS (
         reason,
         hour,
         sum(us_in_hour(left_at, over_at, hour)) AS us
-    FROM (SELECT *, unnest(hours(left_at, over_at)) AS hour FROM holes)
+    FROM (SELECT *, unnest(hours(left_at, over_at)) AS hour FROM holes WHERE over_at > left_at)
     GROUP BY ALL
 ),
 
@@ -35,7 +34,7 @@ hole_hours AS (
         cluster_id,
         hour,
         sum(us) AS us,
-        list({'reason': reason, 'minutes': us::BIGINT / 60e6} ORDER BY reason) AS holes
+        array_sort(array_agg({'reason': reason, 'minutes': us::BIGINT / 60e6})) AS holes
     FROM cut_holes
     GROUP BY ALL
 ),
@@ -45,7 +44,7 @@ seen_hours AS (
         cluster_id,
         hour,
         sum(us_in_hour(began_at, ended_at, hour)) AS us,
-        list(DISTINCT origin ORDER BY origin) AS origins
+        array_sort(array_agg(DISTINCT origin)) AS origins
     FROM (SELECT *, unnest(hours(began_at, ended_at)) AS hour FROM counting)
     GROUP BY ALL
 )

@@ -16,7 +16,6 @@ holes AS (
         ended_at AS left_at,
         lead(began_at) OVER (PARTITION BY cluster_id ORDER BY began_at) AS over_at
     FROM covered
-    QUALIFY over_at IS NOT NULL
 ),
 
 cut_holes AS (
@@ -25,13 +24,14 @@ cut_holes AS (
         day,
         count(*) AS holes,
         sum(
-            epoch_us(least(over_at, day + INTERVAL 1 DAY)) - epoch_us(greatest(left_at, day))
+            unix_micros(least(over_at, day + INTERVAL 1 DAY)) - unix_micros(greatest(left_at, day))
         ) AS us
     FROM (
         SELECT
             *,
-            unnest(range(date_trunc('day', left_at), over_at, INTERVAL 1 DAY)) AS day
+            unnest(days(left_at, over_at)) AS day
         FROM holes
+        WHERE over_at IS NOT NULL
     )
     GROUP BY ALL
 ),
@@ -59,7 +59,7 @@ without_min_isr AS (
     SELECT
         cluster_id,
         date_trunc('day', began_at) AS day,
-        sum(epoch_us(ended_at) - epoch_us(began_at)) AS us
+        sum(unix_micros(ended_at) - unix_micros(began_at)) AS us
     FROM state
     WHERE min_isr_used IS NULL
     GROUP BY ALL

@@ -6,10 +6,10 @@ WITH kinds AS (
         topic,
         topic_id,
         partition,
-        list_filter(
+        filter(
             replicas,
-            lambda each: NOT list_contains(isr, each)
-            AND NOT coalesce(list_contains(adding, each), false)
+            lambda each: NOT array_contains(isr, each)
+            AND NOT coalesce(array_contains(adding, each), false)
         ) AS out_of_sync,
         began_at,
         ended_at,
@@ -38,7 +38,7 @@ spans AS (
         began_at,
         ended_at,
         count(*) AS partitions,
-        sum(epoch_us(ended_at) - epoch_us(began_at)) AS us
+        sum((unix_micros(ended_at) - unix_micros(began_at))::HUGEINT) AS us
     FROM risky
     GROUP BY ALL
 ),
@@ -67,6 +67,7 @@ stretches AS (
     SELECT
         cluster_id,
         kind,
+        stretch,
         min(began_at) AS began_at,
         max(ended_at) AS ended_at,
         sum(us) AS us
@@ -75,11 +76,11 @@ stretches AS (
 ),
 
 steps AS (
-    SELECT cluster_id, kind, moment, sum(step) AS step
+    SELECT cluster_id, kind, stretch, moment, sum(step) AS step
     FROM (
-        SELECT cluster_id, kind, began_at AS moment, partitions AS step FROM spans
+        SELECT cluster_id, kind, stretch, began_at AS moment, partitions AS step FROM numbered
         UNION ALL
-        SELECT cluster_id, kind, ended_at, -partitions FROM spans
+        SELECT cluster_id, kind, stretch, ended_at, -partitions FROM numbered
     )
     GROUP BY ALL
 ),
@@ -88,42 +89,38 @@ levels AS (
     SELECT
         cluster_id,
         kind,
-        moment,
-        sum(step) OVER (PARTITION BY cluster_id, kind ORDER BY moment) AS level
+        stretch,
+        sum(step) OVER (PARTITION BY cluster_id, kind, stretch ORDER BY moment) AS level
     FROM steps
 ),
 
 peaks AS (
-    SELECT stretches.cluster_id, stretches.kind, stretches.began_at, max(level) AS peak
+    SELECT cluster_id, kind, stretch, max(level) AS peak
     FROM levels
-    ASOF JOIN stretches
-        ON
-            levels.cluster_id = stretches.cluster_id
-            AND levels.kind = stretches.kind
-            AND levels.moment >= stretches.began_at
     GROUP BY ALL
 ),
 
 placed AS (
     SELECT
         risky.*,
-        stretches.began_at AS stretch_began_at,
-        epoch_us(risky.ended_at) - epoch_us(risky.began_at) AS us
+        numbered.stretch,
+        unix_micros(risky.ended_at) - unix_micros(risky.began_at) AS us
     FROM risky
-    ASOF JOIN stretches
+    INNER JOIN numbered
         ON
-            risky.cluster_id = stretches.cluster_id
-            AND risky.kind = stretches.kind
-            AND risky.began_at >= stretches.began_at
+            risky.cluster_id = numbered.cluster_id
+            AND risky.kind = numbered.kind
+            AND risky.began_at = numbered.began_at
+            AND risky.ended_at = numbered.ended_at
 ),
 
 counted AS (
     SELECT
         cluster_id,
         kind,
-        stretch_began_at,
-        count(DISTINCT {'topic': topic, 'id': topic_id, 'partition': partition}) AS partitions,
-        count(DISTINCT {'topic': topic, 'id': topic_id}) AS topics
+        stretch,
+        count(DISTINCT (topic, topic_id, partition)) AS partitions,
+        count(DISTINCT (topic, topic_id)) AS topics
     FROM placed
     GROUP BY ALL
 ),
@@ -132,11 +129,11 @@ missing AS (
     SELECT
         cluster_id,
         kind,
-        stretch_began_at,
+        stretch,
         unnest(out_of_sync) AS broker,
         us
     FROM (
-        SELECT cluster_id, kind, stretch_began_at, out_of_sync, sum(us) AS us
+        SELECT cluster_id, kind, stretch, out_of_sync, sum(us::HUGEINT) AS us
         FROM placed
         GROUP BY ALL
     )
@@ -146,7 +143,7 @@ missing_us AS (
     SELECT
         cluster_id,
         kind,
-        stretch_began_at,
+        stretch,
         broker,
         sum(us) AS us
     FROM missing
@@ -154,11 +151,12 @@ missing_us AS (
 ),
 
 most_missing AS (
-    SELECT *
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY cluster_id, kind, stretch ORDER BY us DESC, broker
+        ) AS place
     FROM missing_us
-    QUALIFY row_number() OVER (
-        PARTITION BY cluster_id, kind, stretch_began_at ORDER BY us DESC, broker
-    ) = 1
 )
 
 SELECT
@@ -166,7 +164,7 @@ SELECT
     stretches.began_at,
     stretches.kind,
     stretches.ended_at,
-    stretches.us::BIGINT / 60e6 AS minutes,
+    stretches.us::VARCHAR::DOUBLE / 60e6 AS minutes,
     peaks.peak::BIGINT AS most,
     counted.partitions,
     counted.topics,
@@ -182,14 +180,15 @@ INNER JOIN peaks
     ON
         stretches.cluster_id = peaks.cluster_id
         AND stretches.kind = peaks.kind
-        AND stretches.began_at = peaks.began_at
+        AND stretches.stretch = peaks.stretch
 INNER JOIN counted
     ON
         stretches.cluster_id = counted.cluster_id
         AND stretches.kind = counted.kind
-        AND stretches.began_at = counted.stretch_began_at
+        AND stretches.stretch = counted.stretch
 LEFT JOIN most_missing
     ON
         stretches.cluster_id = most_missing.cluster_id
         AND stretches.kind = most_missing.kind
-        AND stretches.began_at = most_missing.stretch_began_at
+        AND stretches.stretch = most_missing.stretch
+        AND most_missing.place = 1

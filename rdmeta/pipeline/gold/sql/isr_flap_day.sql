@@ -27,9 +27,9 @@ by_broker AS (
         partition,
         began_at,
         ended_at,
-        list_contains(isr, broker) AS is_in,
+        array_contains(isr, broker) AS is_in,
         broker
-    FROM (SELECT *, unnest(list_distinct(replicas)) AS broker FROM of_missing)
+    FROM (SELECT *, unnest(array_distinct(replicas)) AS broker FROM of_missing)
 ),
 
 with_before AS (
@@ -58,7 +58,7 @@ flaps AS (
         date_trunc('day', began_at) AS day,
         broker,
         topic,
-        epoch_us(next_at) - epoch_us(began_at) AS us
+        unix_micros(next_at) - unix_micros(began_at) AS us
     FROM moments
     WHERE NOT is_in AND has_before AND is_back
 )

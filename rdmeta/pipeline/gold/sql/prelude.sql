@@ -32,7 +32,7 @@ flagged AS (
         in_sync = enough AS at_min_isr,
         in_sync = 1 AND eff > 1 AS single_copy,
         CASE WHEN len(replicas) > 0 THEN leader IS DISTINCT FROM replicas[1] END
-        AND NOT coalesce(list_contains(adding, replicas[1]), false) AS not_preferred,
+        AND NOT coalesce(array_contains(adding, replicas[1]), false) AS not_preferred,
         len(adding) > 0 OR len(removing) > 0 AS reassigning,
         CASE WHEN racks_are_known THEN racks < least(eff, day_racks) END AS rack_unsafe
     FROM counted
@@ -54,13 +54,18 @@ SELECT
     OR coalesce(rack_unsafe, false) AS is_at_risk
 FROM flagged;
 
--- The hours that a span of time touches.
+-- The microseconds since 1970, by the name that Spark has for them.
+CREATE OR REPLACE MACRO unix_micros(moment) AS epoch_us(moment);
+
+-- The hours, or the days, that a span of time touches.
 CREATE OR REPLACE MACRO hours(began, ended) AS
     range(date_trunc('hour', began), ended, INTERVAL 1 HOUR);
+CREATE OR REPLACE MACRO days(began, ended) AS
+    range(date_trunc('day', began), ended, INTERVAL 1 DAY);
 
 -- The microseconds of a span that lie in the hour which begins at `hour`.
 CREATE OR REPLACE MACRO us_in_hour(began, ended, hour) AS
-    epoch_us(least(ended, hour + INTERVAL 1 HOUR)) - epoch_us(greatest(began, hour));
+    unix_micros(least(ended, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began, hour));
 
 -- The spans in which the cluster was observed without a hole. One look is a span without length.
 CREATE OR REPLACE VIEW observed_span AS

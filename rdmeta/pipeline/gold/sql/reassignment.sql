@@ -64,18 +64,18 @@ told AS (
         partition,
         min(began_at) AS began_at,
         max(ended_at) AS ended_at,
-        arg_min(
+        min_by(
             CASE
                 WHEN has_before THEN replicas_before
-                ELSE list_filter(replicas, lambda each: NOT list_contains(adding, each))
+                ELSE filter(replicas, lambda each: NOT array_contains(adding, each))
             END,
             began_at
         ) AS from_replicas,
-        arg_max(
-            list_filter(replicas, lambda each: NOT list_contains(removing, each)), began_at
+        max_by(
+            filter(replicas, lambda each: NOT array_contains(removing, each)), began_at
         ) AS to_replicas,
-        arg_max(has_after AND NOT goes_on, began_at) AS is_over,
-        arg_max(replicas_after, began_at) AS replicas_after
+        max_by(has_after AND NOT goes_on, began_at) AS is_over,
+        max_by(replicas_after, began_at) AS replicas_after
     FROM numbered
     GROUP BY cluster_id, topic, topic_id, partition, number
 )
@@ -89,11 +89,11 @@ SELECT
     CASE WHEN is_over THEN ended_at END AS ended_at,
     from_replicas,
     to_replicas,
-    CASE WHEN is_over THEN (epoch_us(ended_at) - epoch_us(began_at)) / 1e6 END AS seconds,
+    CASE WHEN is_over THEN (unix_micros(ended_at) - unix_micros(began_at)) / 1e6 END AS seconds,
     CASE
         WHEN NOT is_over THEN 'running'
-        WHEN list_sort(replicas_after) = list_sort(to_replicas) THEN 'done'
-        WHEN list_sort(replicas_after) = list_sort(from_replicas) THEN 'cancelled'
+        WHEN array_sort(replicas_after) = array_sort(to_replicas) THEN 'done'
+        WHEN array_sort(replicas_after) = array_sort(from_replicas) THEN 'cancelled'
         ELSE 'unknown'
     END AS outcome
 FROM told

@@ -48,18 +48,18 @@ episodes AS (
         partition,
         min(began_at) AS began_at,
         max(ended_at) AS ended_at,
-        list_sort(list_distinct(flatten(list(
-            list_filter(
+        array_sort(array_distinct(flatten(array_agg(
+            filter(
                 replicas,
-                lambda each: NOT list_contains(isr, each)
-                AND NOT coalesce(list_contains(adding, each), false)
-            ) ORDER BY began_at
+                lambda each: NOT array_contains(isr, each)
+                AND NOT coalesce(array_contains(adding, each), false)
+            )
         )))) AS brokers,
-        arg_max(ended_by, (ended_at, began_at, version)) AS ended_by,
+        max_by(ended_by, (ended_at, began_at, version)) AS ended_by,
         bool_or(has_before AND NOT was_under) AS has_before,
         count(DISTINCT coalesce(leader, -1)) > 1
         OR min(coalesce(leader, -1))
-        <> arg_min(leader_before, (began_at, ended_at, version)) AS differs
+        <> min_by(leader_before, (began_at, ended_at, version)) AS differs
     FROM numbered
     GROUP BY cluster_id, topic, topic_id, partition, episode
 )
@@ -71,7 +71,7 @@ SELECT
     partition,
     began_at,
     ended_at,
-    (epoch_us(ended_at) - epoch_us(began_at)) / 1e6 AS seconds,
+    (unix_micros(ended_at) - unix_micros(began_at)) / 1e6 AS seconds,
     brokers,
     CASE WHEN has_before THEN differs END AS leader_changed,
     EXISTS(

@@ -85,13 +85,15 @@ lived AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
         ) AS life
     FROM named
-    UNION ALL BY NAME
+    UNION ALL
     SELECT
         *,
         false AS is_removed,
         false AS has_next,
-        epoch_us(began_at) AS place,
+        unix_micros(began_at) AS place,
+        false AS is_other,
         0 AS part,
+        false AS is_renamed,
         0 AS life
     FROM seen
     ANTI JOIN eventful USING (cluster_id, month, topic)
@@ -105,16 +107,16 @@ SELECT
     max(topic_id) AS topic_id,
     min(began_at) FILTER (WHERE NOT is_before) AS began_at,
     max(ended_at) AS last_seen_at,
-    CASE WHEN arg_max(is_removed OR has_next, place) THEN max(ended_at) END AS ended_at,
+    CASE WHEN max_by(is_removed OR has_next, place) THEN max(ended_at) END AS ended_at,
     CASE
-        WHEN arg_max(is_removed, place) THEN arg_max(ended_by, place)
-        WHEN arg_max(has_next, place) THEN 'topic_recreated'
+        WHEN max_by(is_removed, place) THEN max_by(ended_by, place)
+        WHEN max_by(has_next, place) THEN 'topic_recreated'
     END AS ended_by,
-    arg_max(partitions, place) AS partitions,
-    max(partitions) - arg_min(partitions, place) AS partitions_added,
-    arg_min(NOT is_before AND began_by IN ('topic_added', 'topic_recreated'), place)
+    max_by(partitions, place) AS partitions,
+    max(partitions) - min_by(partitions, place) AS partitions_added,
+    min_by(NOT is_before AND began_by IN ('topic_added', 'topic_recreated'), place)
         AS begin_seen,
-    arg_max(is_removed OR has_next, place) AS end_seen
+    max_by(is_removed OR has_next, place) AS end_seen
 FROM lived
 GROUP BY cluster_id, month, topic, part, life
 HAVING NOT bool_and(is_before)

@@ -13,7 +13,7 @@ import pytest
 from certificates import Authority, over_tls
 from loops import LOOPS, run
 from peer import framed, listening, read_frame, read_requests
-from test_channel import (
+from test_stream_channel import (
     METADATA_V1_ALL,
     OURS,
     SERVER,

@@ -15,15 +15,7 @@ from typing import Any
 import pytest
 from answers import apply_answer
 from frames import P, T
-from waiting import (
-    LONG,
-    MOMENT,
-    cancel_at_any_moment,
-    check_interrupts,
-    published,
-    soon,
-    until,
-)
+from waiting import LONG, MOMENT, cancel_at_any_moment, check_interrupts, published, soon, until
 
 from rdmeta import Attached, MetadataCache, attach
 

@@ -1,0 +1,157 @@
+/*
+ * answer: a state as the Metadata answer of a broker that has caught up with it.
+ *
+ * Brokers are those that are not fenced and have the listener. A leader is that
+ * of the log, fenced or not; a partition whose leader is no broker has the error
+ * LEADER_NOT_AVAILABLE, and LISTENER_NOT_FOUND if that broker lacks the
+ * listener. Replicas are offline if their broker is fenced or gone.
+ */
+#include "wire/answer.h"
+
+#include "base/tailq.h"
+#include "kraft/state.h"
+
+#include <stdlib.h>
+
+enum { LEADER_NOT_AVAILABLE = 5, LISTENER_NOT_FOUND = 72 };
+
+#define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
+#define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
+
+static int is_listed(const rdmeta_kraft_broker_entry_t *b,
+                     rdmeta_str_t listener) {
+        rdmeta_broker_t endpoint;
+
+        return !b->fenced && rdmeta_kraft_endpoint(b, listener, &endpoint);
+}
+
+/* Writes the brokers, or only counts them. Returns how many; *first is the id
+ * of one, or -1. */
+static uint32_t put_brokers(const rdmeta_kraft_state_t *s,
+                            rdmeta_str_t listener, rdmeta_answer_t *a,
+                            int32_t *first) {
+        rdmeta_broker_t endpoint;
+        rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+        uint32_t n = 0;
+
+        *first = -1;
+        rdmeta_avl_iter_init(&it, &s->brokers, NULL);
+        while ((node = rdmeta_avl_iter_next(&it))) {
+                if (!is_listed(BY_ID(node), listener))
+                        continue;
+                rdmeta_kraft_endpoint(BY_ID(node), listener, &endpoint);
+                if (a)
+                        rdmeta_answer_broker(a, &endpoint);
+                if (!n++)
+                        *first = endpoint.id;
+        }
+        return n;
+}
+
+static int is_internal(const rdmeta_kraft_topic_entry_t *t) {
+        static const char *const names[] = {"__consumer_offsets",
+                                            "__transaction_state",
+                                            "__share_group_state"};
+        int i;
+
+        for (i = 0; i < 3; i++)
+                if (t->name_len == strlen(names[i]) &&
+                    !memcmp(t->name, names[i], t->name_len))
+                        return 1;
+        return 0;
+}
+
+/* Writes the replicas that are offline; returns how many. */
+static uint32_t offline_of(const rdmeta_kraft_state_t *s,
+                           rdmeta_wire_ids_t replicas, uint8_t *out) {
+        const rdmeta_kraft_broker_entry_t *b;
+        uint32_t i, n = 0;
+
+        for (i = 0; i < replicas.count; i++) {
+                const uint8_t *id = replicas.be + 4 * (size_t)i;
+
+                b = rdmeta_kraft_broker_of(s, (int32_t)rdmeta_be32(id));
+                if (!b || b->fenced)
+                        memcpy(out + 4 * (size_t)n++, id, 4);
+        }
+        return n;
+}
+
+static void put_partition(const rdmeta_kraft_state_t *s, rdmeta_str_t listener,
+                          const rdmeta_kraft_row_t *row, rdmeta_answer_t *a) {
+        uint8_t offline[4 * RDMETA_KRAFT_LIST_MAX];
+        const rdmeta_kraft_broker_entry_t *b =
+                rdmeta_kraft_broker_of(s, row->leader);
+        rdmeta_wire_partition_t p = {0};
+        rdmeta_broker_t endpoint;
+
+        p.id           = row->id;
+        p.leader       = row->leader;
+        p.leader_epoch = row->leader_epoch;
+        if (!b)
+                p.error = LEADER_NOT_AVAILABLE;
+        else if (listener.data &&
+                 !rdmeta_kraft_endpoint(b, listener, &endpoint))
+                p.error = LISTENER_NOT_FOUND;
+        if (p.error)
+                p.leader = -1;
+        p.replicas = rdmeta_kraft_row_list(row, RDMETA_KRAFT_REPLICAS);
+        p.isr      = rdmeta_kraft_row_list(row, RDMETA_KRAFT_ISR);
+        p.offline_replicas.be    = offline;
+        p.offline_replicas.count = offline_of(s, p.replicas, offline);
+        rdmeta_answer_partition(a, &p);
+}
+
+static void put_topic(const rdmeta_kraft_state_t *s, rdmeta_str_t listener,
+                      const rdmeta_kraft_topic_entry_t *t,
+                      rdmeta_answer_t *a) {
+        rdmeta_wire_topic_t topic = {0};
+        uint32_t i;
+
+        topic.name.data  = t->name;
+        topic.name.len   = t->name_len;
+        topic.id         = t->id;
+        topic.internal   = is_internal(t);
+        topic.partitions = t->count;
+        topic.operations = RDMETA_NO_OPERATIONS;
+        rdmeta_answer_topic(a, &topic);
+        for (i = 0; i < t->count; i++)
+                put_partition(s, listener, t->rows[i], a);
+        rdmeta_answer_topic_end(a, &topic);
+}
+
+rdmeta_err_t rdmeta_kraft_answer(const rdmeta_kraft_state_t *s,
+                                 rdmeta_str_t cluster_id,
+                                 rdmeta_str_t listener, void **out,
+                                 size_t *len) {
+        rdmeta_wire_head_t head = {0};
+        rdmeta_answer_t a;
+        rdmeta_avl_node_t *node;
+        rdmeta_avl_iter_t it;
+        rdmeta_err_t err;
+
+        *out = NULL;
+        *len = 0;
+        rdmeta_answer_begin(&a, put_brokers(s, listener, NULL,
+                                            &head.controller));
+        put_brokers(s, listener, &a, &head.controller);
+        head.cluster_id = cluster_id;
+        head.topics     = s->topics;
+        rdmeta_answer_head(&a, &head);
+        rdmeta_avl_iter_init(&it, &s->names, NULL);
+        while ((node = rdmeta_avl_iter_next(&it)))
+                put_topic(s, listener, BY_NAME(node), &a);
+        err = rdmeta_answer_end(&a);
+        if (err) {
+                rdmeta_answer_destroy(&a);
+                return err;
+        }
+        *out = a.data;
+        *len = a.len;
+        return RDMETA_OK;
+}
+
+void rdmeta_kraft_answer_free(void *answer) {
+        free(answer);
+}

@@ -1,0 +1,555 @@
+#include "kraft/state.h"
+
+#include "base/tailq.h"
+
+enum { FIRST_SLOTS = 16 };
+
+#define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
+#define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
+
+static int compare_name(const void *key, const rdmeta_avl_node_t *node,
+                        void *opaque) {
+        const rdmeta_str_t *name            = (const rdmeta_str_t *)key;
+        const rdmeta_kraft_topic_entry_t *t = BY_NAME(node);
+        const size_t n = name->len < t->name_len ? name->len : t->name_len;
+        const int order = n ? memcmp(name->data, t->name, n) : 0;
+
+        (void)opaque;
+        return order ? order
+                     : (name->len > t->name_len) - (name->len < t->name_len);
+}
+
+static int compare_names(const rdmeta_avl_node_t *a,
+                         const rdmeta_avl_node_t *b, void *opaque) {
+        const rdmeta_kraft_topic_entry_t *t = BY_NAME(a);
+        const rdmeta_str_t name             = {t->name, t->name_len};
+
+        return compare_name(&name, b, opaque);
+}
+
+static int compare_id(const void *key, const rdmeta_avl_node_t *node,
+                      void *opaque) {
+        const int32_t id = *(const int32_t *)key, other = BY_ID(node)->id;
+
+        (void)opaque;
+        return (id > other) - (id < other);
+}
+
+static int compare_ids(const rdmeta_avl_node_t *a, const rdmeta_avl_node_t *b,
+                       void *opaque) {
+        return compare_id(&BY_ID(a)->id, b, opaque);
+}
+
+rdmeta_kraft_state_t *rdmeta_kraft_state_new(const rdmeta_allocator_t *a,
+                                             uint64_t seed) {
+        rdmeta_kraft_state_t *s;
+        int i;
+
+        s = rdmeta_alloc(a, sizeof(*s));
+        if (!s)
+                return NULL;
+        memset(s, 0, sizeof(*s));
+        if (a)
+                s->allocator = *a;
+        for (i = 0; i < RDMETA_HASH_KEYS; i++)
+                s->key[i] = rdmeta_seed_next(&seed);
+        s->time_us = INT64_MIN;
+        rdmeta_avl_init(&s->names, compare_names, compare_name, NULL);
+        rdmeta_avl_init(&s->brokers, compare_ids, compare_id, NULL);
+        rdmeta_kraft_facts_init(&s->facts, &s->allocator);
+        return s;
+}
+
+void rdmeta_kraft_state_destroy(rdmeta_kraft_state_t *s) {
+        const rdmeta_allocator_t a = s ? s->allocator
+                                       : (rdmeta_allocator_t){0};
+        rdmeta_avl_node_t *node;
+
+        if (!s)
+                return;
+        while ((node = rdmeta_avl_first(&s->names)))
+                rdmeta_kraft_topic_remove(s, BY_NAME(node));
+        while ((node = rdmeta_avl_first(&s->brokers)))
+                rdmeta_kraft_broker_remove(s, BY_ID(node));
+        rdmeta_kraft_facts_free(&s->facts);
+        if (s->slots)
+                rdmeta_free(&a, s->slots,
+                            ((size_t)s->mask + 1) * sizeof(*s->slots));
+        if (s->directories) {
+                rdmeta_free(&a, s->directories,
+                            ((size_t)s->directory_mask + 1) / 2 * 16);
+                rdmeta_free(&a, s->directory_slots,
+                            ((size_t)s->directory_mask + 1) * 4);
+        }
+        rdmeta_free(&a, s->epochs, s->epochs_capacity * sizeof(*s->epochs));
+        rdmeta_free(&a, s, sizeof(*s));
+}
+
+/* ---- topics ------------------------------------------------------------ */
+
+static uint32_t slot_of(const rdmeta_kraft_state_t *s, const uint8_t *id,
+                        uint32_t mask) {
+        return (uint32_t)rdmeta_hash_id(s->key, id) & mask;
+}
+
+rdmeta_kraft_topic_entry_t *
+rdmeta_kraft_topic_by_id(const rdmeta_kraft_state_t *s,
+                         const uint8_t id[16]) {
+        uint32_t k;
+
+        if (!s->slots)
+                return NULL;
+        for (k = slot_of(s, id, s->mask); s->slots[k]; k = (k + 1) & s->mask)
+                if (!memcmp(s->slots[k]->id, id, 16))
+                        return s->slots[k];
+        return NULL;
+}
+
+rdmeta_kraft_topic_entry_t *
+rdmeta_kraft_topic_by_name(const rdmeta_kraft_state_t *s, rdmeta_str_t name) {
+        rdmeta_avl_node_t *node = rdmeta_avl_find(&s->names, &name);
+
+        return node ? BY_NAME(node) : NULL;
+}
+
+void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
+                           const rdmeta_kraft_record_t *records, int n) {
+        const void *at[RDMETA_KRAFT_WINDOW];
+        int32_t ids[RDMETA_KRAFT_WINDOW];
+        const rdmeta_kraft_topic_entry_t *t;
+        int i, m = 0;
+
+        for (i = 0; s->slots && i < n; i++) {
+                const rdmeta_buf_t b = rdmeta_kraft_record_body(&records[i]);
+
+                if (records[i].control || rdmeta_buf_left(&b) < 20 ||
+                    (records[i].type != RDMETA_KRAFT_PARTITION &&
+                     records[i].type != RDMETA_KRAFT_PARTITION_CHANGE))
+                        continue;
+                ids[m] = (int32_t)rdmeta_be32(b.p);
+                at[m]  = &s->slots[slot_of(s, b.p + 4, s->mask)];
+                __builtin_prefetch(at[m++]);
+        }
+        for (i = 0; i < m; i++) {
+                at[i] = *(rdmeta_kraft_topic_entry_t *const *)at[i];
+                __builtin_prefetch(at[i]);
+        }
+        for (i = 0; i < m; i++) {
+                t     = (const rdmeta_kraft_topic_entry_t *)at[i];
+                at[i] = t && (uint32_t)ids[i] < t->count ? &t->rows[ids[i]]
+                                                         : NULL;
+                __builtin_prefetch(at[i]);
+        }
+        for (i = 0; i < m; i++) {
+                if (!at[i])
+                        continue;
+                at[i] = *(rdmeta_kraft_row_t *const *)at[i];
+                __builtin_prefetch(at[i]);
+                __builtin_prefetch((const char *)at[i] + 64);
+        }
+}
+
+static void slot_put(rdmeta_kraft_state_t *s,
+                     rdmeta_kraft_topic_entry_t **slots, uint32_t mask,
+                     rdmeta_kraft_topic_entry_t *t) {
+        uint32_t k = slot_of(s, t->id, mask);
+
+        while (slots[k])
+                k = (k + 1) & mask;
+        slots[k] = t;
+}
+
+/* Makes room for one more topic; returns 0: no memory. */
+static int slots_grow(rdmeta_kraft_state_t *s) {
+        const size_t n = s->slots ? (size_t)s->mask + 1 : 0;
+        const size_t m = n ? 2 * n : FIRST_SLOTS;
+        rdmeta_kraft_topic_entry_t **slots;
+        size_t i;
+
+        if (s->topics + (size_t)1 <= n / 2)
+                return 1;
+        slots = rdmeta_alloc(&s->allocator, m * sizeof(*slots));
+        if (!slots)
+                return 0;
+        memset(slots, 0, m * sizeof(*slots));
+        for (i = 0; i < n; i++)
+                if (s->slots[i])
+                        slot_put(s, slots, (uint32_t)m - 1, s->slots[i]);
+        if (n)
+                rdmeta_free(&s->allocator, s->slots, n * sizeof(*slots));
+        s->slots = slots;
+        s->mask  = (uint32_t)m - 1;
+        return 1;
+}
+
+rdmeta_kraft_topic_entry_t *rdmeta_kraft_topic_add(rdmeta_kraft_state_t *s,
+                                                   rdmeta_str_t name,
+                                                   const uint8_t id[16]) {
+        rdmeta_kraft_topic_entry_t *t;
+
+        if (!slots_grow(s))
+                return NULL;
+        t = rdmeta_alloc(&s->allocator, sizeof(*t) + name.len);
+        if (!t)
+                return NULL;
+        memset(t, 0, sizeof(*t));
+        memcpy(t->id, id, 16);
+        t->name_len = (uint32_t)name.len;
+        if (name.len)
+                memcpy(t->name, name.data, name.len);
+        rdmeta_avl_insert(&s->names, &t->by_name);
+        slot_put(s, s->slots, s->mask, t);
+        s->topics++;
+        return t;
+}
+
+/* Empties a slot, and moves those behind it to where a search finds them. */
+static void slot_clear(rdmeta_kraft_state_t *s, uint32_t k) {
+        uint32_t next = k, home;
+
+        for (;;) {
+                s->slots[k] = NULL;
+                do {
+                        next = (next + 1) & s->mask;
+                        if (!s->slots[next])
+                                return;
+                        home = slot_of(s, s->slots[next]->id, s->mask);
+                } while (((next - home) & s->mask) < ((next - k) & s->mask));
+                s->slots[k] = s->slots[next];
+                k           = next;
+        }
+}
+
+static size_t row_size(const rdmeta_kraft_row_t *row) {
+        return RDMETA_KRAFT_ROW_FIXED + 4 * (size_t)row->capacity;
+}
+
+void rdmeta_kraft_topic_remove(rdmeta_kraft_state_t *s,
+                               rdmeta_kraft_topic_entry_t *t) {
+        uint32_t k = slot_of(s, t->id, s->mask), i;
+
+        while (s->slots[k] != t)
+                k = (k + 1) & s->mask;
+        slot_clear(s, k);
+        rdmeta_avl_remove(&s->names, &t->by_name);
+        for (i = 0; i < t->count; i++)
+                rdmeta_free(&s->allocator, t->rows[i], row_size(t->rows[i]));
+        s->topics--;
+        s->partitions -= t->count;
+        rdmeta_free(&s->allocator, t->rows, t->capacity * sizeof(*t->rows));
+        rdmeta_free(&s->allocator, t, sizeof(*t) + t->name_len);
+}
+
+/* ---- partitions -------------------------------------------------------- */
+
+uint32_t rdmeta_kraft_row_place(const rdmeta_kraft_topic_entry_t *t,
+                                int32_t id) {
+        uint32_t low = 0, high = t->count, middle;
+
+        if ((uint32_t)id < high && t->rows[id]->id == id)
+                return (uint32_t)id;
+        if (high && t->rows[high - 1]->id < id)
+                return high;
+        while (low < high) {
+                middle = low + (high - low) / 2;
+                if (t->rows[middle]->id < id)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+rdmeta_kraft_row_t *rdmeta_kraft_row_of(const rdmeta_kraft_topic_entry_t *t,
+                                        int32_t id) {
+        const uint32_t k = rdmeta_kraft_row_place(t, id);
+
+        return k < t->count && t->rows[k]->id == id ? t->rows[k] : NULL;
+}
+
+/* Makes room for one more row; returns 0: no memory. */
+static int rows_grow(rdmeta_kraft_state_t *s, rdmeta_kraft_topic_entry_t *t) {
+        const uint32_t n = t->capacity ? t->capacity + t->capacity / 2 + 1 : 3;
+        rdmeta_kraft_row_t **rows;
+
+        if (t->count < t->capacity)
+                return 1;
+        rows = rdmeta_alloc(&s->allocator, n * sizeof(*rows));
+        if (!rows)
+                return 0;
+        if (t->count)
+                memcpy(rows, t->rows, t->count * sizeof(*rows));
+        rdmeta_free(&s->allocator, t->rows, t->capacity * sizeof(*rows));
+        t->rows     = rows;
+        t->capacity = n;
+        return 1;
+}
+
+int rdmeta_kraft_row_set(rdmeta_kraft_state_t *s,
+                         rdmeta_kraft_topic_entry_t *t,
+                         const rdmeta_kraft_row_t *row) {
+        const size_t units      = rdmeta_kraft_row_units(row);
+        const uint32_t k        = rdmeta_kraft_row_place(t, row->id);
+        rdmeta_kraft_row_t *old = k < t->count && t->rows[k]->id == row->id
+                                          ? t->rows[k]
+                                          : NULL;
+        rdmeta_kraft_row_t *now = old;
+        uint16_t capacity       = old ? old->capacity : 0;
+
+        if (!old || units > capacity) {
+                if (!old && !rows_grow(s, t))
+                        return 0;
+                capacity = (uint16_t)units;
+                now      = rdmeta_alloc(&s->allocator,
+                                   RDMETA_KRAFT_ROW_FIXED + 4 * units);
+                if (!now)
+                        return 0;
+                if (old)
+                        rdmeta_free(&s->allocator, old, row_size(old));
+                else
+                        memmove(t->rows + k + 1, t->rows + k,
+                                (t->count - k) * sizeof(*t->rows));
+                t->rows[k] = now;
+                t->count += !old;
+                s->partitions += !old;
+        }
+        memcpy(now, row, RDMETA_KRAFT_ROW_FIXED + 4 * units);
+        now->capacity = capacity;
+        return 1;
+}
+
+/* ---- directories ------------------------------------------------------- */
+
+/* Makes room for one more directory; returns 0: no memory. */
+static int directories_grow(rdmeta_kraft_state_t *s) {
+        const size_t n = s->directories ? (size_t)s->directory_mask + 1 : 0;
+        const size_t m = n ? 2 * n : FIRST_SLOTS;
+        uint8_t (*ids)[16];
+        uint32_t *slots, i, k;
+
+        if (s->n_directories < n / 2)
+                return 1;
+        ids   = rdmeta_alloc(&s->allocator, m / 2 * 16);
+        slots = rdmeta_alloc(&s->allocator, m * sizeof(*slots));
+        if (!ids || !slots) {
+                rdmeta_free(&s->allocator, ids, m / 2 * 16);
+                rdmeta_free(&s->allocator, slots, m * sizeof(*slots));
+                return 0;
+        }
+        memset(slots, 0, m * sizeof(*slots));
+        for (i = 0; i < s->n_directories; i++) {
+                memcpy(ids[i], s->directories[i], 16);
+                k = slot_of(s, ids[i], (uint32_t)m - 1);
+                while (slots[k])
+                        k = (k + 1) & ((uint32_t)m - 1);
+                slots[k] = i + 1;
+        }
+        rdmeta_free(&s->allocator, s->directories, n / 2 * 16);
+        rdmeta_free(&s->allocator, s->directory_slots, n * sizeof(*slots));
+        s->directories     = ids;
+        s->directory_slots = slots;
+        s->directory_mask  = (uint32_t)m - 1;
+        return 1;
+}
+
+int64_t rdmeta_kraft_directory(rdmeta_kraft_state_t *s,
+                               const uint8_t id[16]) {
+        uint32_t k;
+
+        if (!directories_grow(s))
+                return -1;
+        for (k = slot_of(s, id, s->directory_mask); s->directory_slots[k];
+             k = (k + 1) & s->directory_mask)
+                if (!memcmp(s->directories[s->directory_slots[k] - 1], id, 16))
+                        return s->directory_slots[k] - 1;
+        memcpy(s->directories[s->n_directories], id, 16);
+        s->directory_slots[k] = ++s->n_directories;
+        return s->n_directories - 1;
+}
+
+/* ---- brokers ----------------------------------------------------------- */
+
+rdmeta_kraft_broker_entry_t *
+rdmeta_kraft_broker_of(const rdmeta_kraft_state_t *s, int32_t id) {
+        rdmeta_avl_node_t *node = rdmeta_avl_find(&s->brokers, &id);
+
+        return node ? BY_ID(node) : NULL;
+}
+
+void rdmeta_kraft_broker_remove(rdmeta_kraft_state_t *s,
+                                rdmeta_kraft_broker_entry_t *b) {
+        rdmeta_avl_remove(&s->brokers, &b->by_id);
+        rdmeta_kraft_broker_free(s, b);
+}
+
+void rdmeta_kraft_broker_free(rdmeta_kraft_state_t *s,
+                              rdmeta_kraft_broker_entry_t *b) {
+        rdmeta_free(&s->allocator, b->own_dirs, 16 * (size_t)b->own_n_dirs);
+        rdmeta_free(&s->allocator, b->own_cordoned,
+                    16 * (size_t)b->own_n_cordoned);
+        rdmeta_free(&s->allocator, b, sizeof(*b) + b->registration.len);
+}
+
+rdmeta_kraft_broker_entry_t *
+rdmeta_kraft_broker_new(rdmeta_kraft_state_t *s,
+                        const rdmeta_kraft_record_t *record,
+                        const rdmeta_kraft_schema_t *schema,
+                        const rdmeta_kraft_value_t *values) {
+        rdmeta_kraft_broker_entry_t *b =
+                rdmeta_alloc(&s->allocator, sizeof(*b) + record->len);
+        rdmeta_kraft_value_t v;
+
+        if (!b)
+                return NULL;
+        memset(b, 0, sizeof(*b));
+        memcpy(b->value, record->value, record->len);
+        b->registration       = *record;
+        b->registration.value = b->value;
+        b->offset             = record->offset;
+        b->time_us            = record->time_us;
+#define VALUE(name) (v = rdmeta_kraft_value_of(schema, values, name))
+        b->id            = (int32_t)VALUE("brokerId").number;
+        b->epoch         = VALUE("brokerEpoch").number;
+        b->fenced        = (int8_t)VALUE("fenced").number;
+        b->shutting_down = (int8_t)VALUE("inControlledShutdown").number;
+        if (VALUE("logDirs").count) {
+                b->n_dirs = v.count;
+                b->dirs   = b->value + (v.p - record->value);
+        }
+        if (VALUE("cordonedLogDirs").p) {
+                b->n_cordoned = v.count;
+                b->cordoned   = b->value;
+                if (v.count)
+                        b->cordoned = b->value + (v.p - record->value);
+        }
+#undef VALUE
+        return b;
+}
+
+void rdmeta_kraft_broker_put(rdmeta_kraft_state_t *s,
+                             rdmeta_kraft_broker_entry_t *b) {
+        rdmeta_kraft_broker_entry_t *old = rdmeta_kraft_broker_of(s, b->id);
+
+        if (old)
+                rdmeta_kraft_broker_remove(s, old);
+        rdmeta_avl_insert(&s->brokers, &b->by_id);
+}
+
+/* Returns the schema of an array of structs. */
+static const rdmeta_kraft_schema_t *
+schema_in(const rdmeta_kraft_schema_t *schema, const char *name) {
+        int i = 0;
+
+        while (strcmp(schema->fields[i].name, name) != 0)
+                i++;
+        return schema->fields[i].of;
+}
+
+int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
+                          rdmeta_str_t listener, rdmeta_broker_t *out) {
+        rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS], all, v;
+        rdmeta_kraft_value_t inner[RDMETA_KRAFT_FIELDS];
+        const rdmeta_broker_t none = {b->id, 0, {"", 0}, {NULL, 0}};
+        const rdmeta_kraft_schema_t *schema, *of;
+        rdmeta_buf_t buf;
+        uint32_t i;
+        int bad;
+
+        *out           = none;
+        schema         = rdmeta_kraft_record_read(&b->registration, values,
+                                                  &bad);
+        v              = rdmeta_kraft_value_of(schema, values, "rack");
+        out->rack.data = (const char *)v.p;
+        out->rack.len  = v.count;
+        all            = rdmeta_kraft_value_of(schema, values, "endPoints");
+        of             = schema_in(schema, "endPoints");
+        rdmeta_buf_init(&buf, all.p, all.size);
+        for (i = 0; i < all.count; i++) {
+                rdmeta_kraft_read(&buf, of, inner);
+                v = rdmeta_kraft_value_of(of, inner, "name");
+                if (listener.data &&
+                    (listener.len != v.count ||
+                     memcmp(listener.data, v.p, v.count) != 0))
+                        continue;
+                v              = rdmeta_kraft_value_of(of, inner, "host");
+                out->host.data = (const char *)v.p;
+                out->host.len  = v.count;
+                v              = rdmeta_kraft_value_of(of, inner, "port");
+                out->port      = (int32_t)v.number;
+                return 1;
+        }
+        return 0;
+}
+
+int rdmeta_kraft_broker_dirs_set(rdmeta_kraft_state_t *s,
+                                 rdmeta_kraft_broker_entry_t *b, int cordoned,
+                                 const rdmeta_kraft_value_t *dirs) {
+        const size_t size = 16 * (size_t)dirs->count;
+        uint8_t **own     = cordoned ? &b->own_cordoned : &b->own_dirs;
+        uint32_t *own_n   = cordoned ? &b->own_n_cordoned : &b->own_n_dirs;
+        uint8_t *p        = NULL;
+
+        if (size) {
+                p = rdmeta_alloc(&s->allocator, size);
+                if (!p)
+                        return 0;
+                memcpy(p, dirs->p, size);
+        }
+        rdmeta_free(&s->allocator, *own, 16 * (size_t)*own_n);
+        *own   = p;
+        *own_n = dirs->count;
+        if (cordoned) {
+                b->cordoned   = p ? p : b->value;
+                b->n_cordoned = dirs->count;
+        } else {
+                b->dirs   = p;
+                b->n_dirs = dirs->count;
+        }
+        return 1;
+}
+
+/* ---- epochs ------------------------------------------------------------ */
+
+int rdmeta_kraft_epoch_add(rdmeta_kraft_state_t *s, int64_t from,
+                           int32_t epoch, int32_t leader) {
+        rdmeta_kraft_epoch_t *last =
+                s->n_epochs ? &s->epochs[s->n_epochs - 1] : NULL;
+        const uint32_t n = s->epochs_capacity;
+        rdmeta_kraft_epoch_t *epochs;
+
+        if (last && last->epoch == epoch) {
+                if (leader != RDMETA_NONE)
+                        last->leader = leader;
+                return 1;
+        }
+        if (s->n_epochs == n) {
+                epochs = rdmeta_alloc(&s->allocator,
+                                      (2 * (size_t)n + 4) * sizeof(*epochs));
+                if (!epochs)
+                        return 0;
+                if (n)
+                        memcpy(epochs, s->epochs, n * sizeof(*epochs));
+                rdmeta_free(&s->allocator, s->epochs, n * sizeof(*epochs));
+                s->epochs          = epochs;
+                s->epochs_capacity = 2 * n + 4;
+        }
+        last         = &s->epochs[s->n_epochs++];
+        last->from   = from;
+        last->epoch  = epoch;
+        last->leader = leader;
+        return 1;
+}
+
+const rdmeta_kraft_epoch_t *
+rdmeta_kraft_epoch_at(const rdmeta_kraft_state_t *s, int64_t offset) {
+        uint32_t low = 0, high = s->n_epochs, middle;
+
+        while (low < high) {
+                middle = low + (high - low) / 2;
+                if (s->epochs[middle].from <= offset)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low ? &s->epochs[low - 1] : NULL;
+}

@@ -1,0 +1,161 @@
+/*
+ * state: all that the metadata log says at one offset.
+ *
+ *     slots[mask + 1]          topic            rows[count], by partition id
+ *     +---+                   +---------+      +---+---+---+
+ *     | * |--- by UUID ------>| id name |----->| * | * | * |--> row
+ *     +---+                   | rows    |      +---+---+---+
+ *     names  -- by name ----->|         |
+ *     brokers -- by id ------> broker: its registration's bytes, its log dirs
+ *     facts -- by kind, key -> the last record's bytes
+ *     directories[n]           UUIDs that rows refer to, hashed; never removed
+ *     epochs[n]                first offset of each leader epoch
+ *
+ * Each row and fact has the offset and the time of its record. Its epoch
+ * follows from the offset. What comes from a snapshot has the snapshot's last
+ * offset: `snapshot_end` says which those are.
+ *
+ * Every function here either does all that it says, or returns "no memory" and
+ * has changed nothing that a reader sees.
+ */
+#ifndef RDMETA_KRAFT_STATE_H
+#define RDMETA_KRAFT_STATE_H
+
+#include "base/hash.h"
+#include "kraft/facts.h"
+#include "kraft/partition.h"
+
+/* What a replay reads for each record is first, in one cache line. */
+typedef struct rdmeta_kraft_topic_entry {
+        uint8_t id[16];
+        rdmeta_kraft_row_t **rows;
+        uint32_t count, capacity;
+        rdmeta_avl_node_t by_name;
+        int64_t offset, time_us;
+        int64_t born; /* the version of the commit that made it */
+        uint32_t name_len;
+        char name[];
+} rdmeta_kraft_topic_entry_t;
+
+typedef struct rdmeta_kraft_broker_entry {
+        rdmeta_avl_node_t by_id;
+        int64_t offset, time_us; /* of the last record about it */
+        rdmeta_kraft_record_t registration; /* its value follows this struct */
+        int64_t epoch;
+        int32_t id;
+        int8_t fenced, shutting_down;
+        uint32_t n_dirs, n_cordoned;
+        /* UUIDs: within the registration, or of a change (owned). */
+        const uint8_t *dirs, *cordoned; /* cordoned NULL: null */
+        uint8_t *own_dirs, *own_cordoned;
+        uint32_t own_n_dirs, own_n_cordoned;
+        uint8_t value[];
+} rdmeta_kraft_broker_entry_t;
+
+typedef struct rdmeta_kraft_epoch {
+        int64_t from; /* offset */
+        int32_t epoch;
+        int32_t leader; /* RDMETA_NONE: not known; -1: none */
+} rdmeta_kraft_epoch_t;
+
+/* The most records that rdmeta_kraft_prefetch() takes. */
+enum { RDMETA_KRAFT_WINDOW = 64 };
+
+struct rdmeta_kraft_state {
+        rdmeta_allocator_t allocator;
+        uint64_t key[RDMETA_HASH_KEYS];
+        rdmeta_kraft_topic_entry_t **slots;
+        uint32_t mask; /* slots - 1; at most half are used */
+        uint32_t topics;
+        uint64_t partitions;
+        rdmeta_avl_t names, brokers;
+        rdmeta_kraft_facts_t facts;
+        uint8_t (*directories)[16];
+        uint32_t *directory_slots; /* number + 1; 0: free */
+        uint32_t n_directories, directory_mask;
+        rdmeta_kraft_epoch_t *epochs;
+        uint32_t n_epochs, epochs_capacity;
+        int64_t next;         /* the offset behind what was replayed */
+        int64_t snapshot_end; /* the offset behind its snapshot; 0: none */
+        int64_t time_us;      /* the latest time so far */
+        uint64_t unknown;     /* records of unknown types or versions */
+        uint64_t skipped;     /* records that contradict the state */
+        uint64_t clocks_back;
+};
+
+/* Returns an empty state. NULL: no memory. */
+rdmeta_kraft_state_t *rdmeta_kraft_state_new(const rdmeta_allocator_t *a,
+                                             uint64_t seed);
+/* Frees a state, which may be NULL. */
+void rdmeta_kraft_state_destroy(rdmeta_kraft_state_t *s);
+
+/* Returns the topic of an id, or of a name. NULL: none. */
+rdmeta_kraft_topic_entry_t *
+rdmeta_kraft_topic_by_id(const rdmeta_kraft_state_t *s, const uint8_t id[16]);
+rdmeta_kraft_topic_entry_t *
+rdmeta_kraft_topic_by_name(const rdmeta_kraft_state_t *s, rdmeta_str_t name);
+/* Fetches into the CPU's cache what the replay of these records will read, step
+ * by step for all of them: slot, topic, place, row. */
+void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
+                           const rdmeta_kraft_record_t *records, int n);
+/* Adds a topic that the state lacks. NULL: no memory. */
+rdmeta_kraft_topic_entry_t *rdmeta_kraft_topic_add(rdmeta_kraft_state_t *s,
+                                                   rdmeta_str_t name,
+                                                   const uint8_t id[16]);
+/* Removes a topic and its partitions. */
+void rdmeta_kraft_topic_remove(rdmeta_kraft_state_t *s,
+                               rdmeta_kraft_topic_entry_t *t);
+
+/* Returns the place of a partition in t->rows, or where it would be. */
+uint32_t rdmeta_kraft_row_place(const rdmeta_kraft_topic_entry_t *t,
+                                int32_t id);
+/* Returns a partition's row. NULL: none. */
+rdmeta_kraft_row_t *rdmeta_kraft_row_of(const rdmeta_kraft_topic_entry_t *t,
+                                        int32_t id);
+/* Puts a copy of `row` in place of the one with its id, or as a new one. It may
+ * write into the old one, whose lists `row` must not borrow. Returns 0: no
+ * memory. */
+int rdmeta_kraft_row_set(rdmeta_kraft_state_t *s,
+                         rdmeta_kraft_topic_entry_t *t,
+                         const rdmeta_kraft_row_t *row);
+/* Returns the number of a directory, which it adds if it is new; -1: no
+ * memory. */
+int64_t rdmeta_kraft_directory(rdmeta_kraft_state_t *s, const uint8_t id[16]);
+
+/* Returns a broker. NULL: none. */
+rdmeta_kraft_broker_entry_t *
+rdmeta_kraft_broker_of(const rdmeta_kraft_state_t *s, int32_t id);
+/* Returns a broker of this registration, which is not in the state yet. NULL:
+ * no memory. */
+rdmeta_kraft_broker_entry_t *
+rdmeta_kraft_broker_new(rdmeta_kraft_state_t *s,
+                        const rdmeta_kraft_record_t *record,
+                        const rdmeta_kraft_schema_t *schema,
+                        const rdmeta_kraft_value_t *values);
+/* Frees a broker that is not in the state. */
+void rdmeta_kraft_broker_free(rdmeta_kraft_state_t *s,
+                              rdmeta_kraft_broker_entry_t *b);
+/* Takes a broker in place of the one with its id. */
+void rdmeta_kraft_broker_put(rdmeta_kraft_state_t *s,
+                             rdmeta_kraft_broker_entry_t *b);
+/* Reads a broker's rack, and its endpoint of the listener (data NULL: the first
+ * one). Returns 0 if there is no such endpoint: the host is empty then. */
+int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
+                          rdmeta_str_t listener, rdmeta_broker_t *out);
+/* Sets the UUIDs of log directories, or of cordoned ones. Returns 0: no
+ * memory. */
+int rdmeta_kraft_broker_dirs_set(rdmeta_kraft_state_t *s,
+                                 rdmeta_kraft_broker_entry_t *b, int cordoned,
+                                 const rdmeta_kraft_value_t *dirs);
+void rdmeta_kraft_broker_remove(rdmeta_kraft_state_t *s,
+                                rdmeta_kraft_broker_entry_t *b);
+
+/* Records that the batches from this offset on have this epoch and leader; an
+ * epoch that goes on is not recorded again. Returns 0: no memory. */
+int rdmeta_kraft_epoch_add(rdmeta_kraft_state_t *s, int64_t from,
+                           int32_t epoch, int32_t leader);
+/* Returns the epoch of an offset; NULL: none is known. */
+const rdmeta_kraft_epoch_t *
+rdmeta_kraft_epoch_at(const rdmeta_kraft_state_t *s, int64_t offset);
+
+#endif /* RDMETA_KRAFT_STATE_H */

@@ -1,0 +1,60 @@
+-- Made by tools/spark_sql.py from ../churn_day.sql.
+-- A rise without elections is part of one that counts on the day before.
+WITH changed AS (
+    SELECT
+        cluster_id,
+        date_trunc('day', observed_at) AS day,
+        topic,
+        old_leader,
+        new_leader,
+        old_leader IS NOT DISTINCT FROM new_leader AS is_kept,
+        coalesce(elections, 0) AS elections
+    FROM leader_change
+    WHERE elections IS DISTINCT FROM 0 OR new_leader_epoch IS NOT DISTINCT FROM old_leader_epoch
+),
+
+-- Each change once for the broker that it came from, and once for the one that it went to.
+sides AS (
+    SELECT
+        cluster_id,
+        day,
+        topic,
+        new_leader AS broker,
+        NOT is_kept AS gained,
+        false AS lost,
+        is_kept,
+        elections
+    FROM changed
+    UNION ALL
+    SELECT
+        cluster_id,
+        day,
+        topic,
+        old_leader,
+        false,
+        true,
+        false,
+        0
+    FROM changed
+    WHERE NOT is_kept
+)
+
+SELECT
+    cluster_id,
+    day,
+    CASE
+        WHEN grouping(broker) = 0 THEN 'broker'
+        WHEN grouping(topic) = 0 THEN 'topic'
+        ELSE 'cluster'
+    END AS kind,
+    broker,
+    topic,
+    count(*) FILTER (WHERE gained AND broker_or_none IS NOT NULL) AS gained,
+    count(*) FILTER (WHERE lost AND broker_or_none IS NOT NULL) AS lost,
+    count(*) FILTER (WHERE is_kept AND broker_or_none IS NOT NULL) AS kept,
+    sum(elections)::BIGINT AS elections,
+    sum(greatest(elections - 1, 0))::BIGINT AS unseen_elections,
+    NULL::BIGINT AS unclean
+FROM (SELECT *, broker AS broker_or_none FROM sides)
+GROUP BY GROUPING SETS ((cluster_id, day, broker), (cluster_id, day, topic), (cluster_id, day))
+HAVING grouping(broker) = 1 OR broker IS NOT NULL

@@ -1,0 +1,256 @@
+"""Tables of Apache Iceberg: their snapshots by pyiceberg, without Java.
+
+A commit is one snapshot: whole files leave, whole files come, and none is rewritten. It is made for
+the snapshot that the run has read. If that is not the current one any more, the run plans again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rdmeta.errors import MissingExtraError
+from rdmeta.pipeline.committing import (
+    Change,
+    CommitLostError,
+    LoggedTable,
+    TableState,
+    Unneeded,
+)
+from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.layout import CATALOG, StoredName
+from rdmeta.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.manifest import DataFile
+    from pyiceberg.table import Table, Transaction
+    from pyiceberg.table.snapshots import Snapshot
+
+_TITLE = "rdmeta.table"
+_RUN = "rdmeta.run"
+
+
+class IcebergLogs:
+    """The snapshots of the tables of a folder, in a catalog; without a name it is one in OUT.
+
+    Raises MissingExtraError without pyiceberg, and PipelineError for a store without a catalog.
+    """
+
+    def __init__(self, out: Store, catalog: str) -> None:
+        try:
+            import pyiceberg  # noqa: F401
+            import sqlalchemy  # noqa: F401
+        except ImportError as error:
+            raise MissingExtraError.of("--tables iceberg", "iceberg") from error
+        if not catalog and not out.is_local:
+            raise PipelineError(
+                f"{out.where}: tables of Iceberg on an object store need a catalog: give --catalog"
+            )
+        self._out, self._name = out, catalog
+        self._root = _root(out)
+        self._opened: Catalog | None = None
+
+    def state(self, table: LoggedTable) -> TableState:
+        """Returns a table as it is now; raises PipelineError for one that rdmeta did not make."""
+        with self._naming(table):
+            loaded = self._loaded(table)
+            if loaded is None:
+                return TableState()
+            self._require_ours(table, loaded)
+            names = {self._inside(file.file_path) for file in _files(loaded)}
+            snapshot = loaded.current_snapshot()
+            if snapshot is None or snapshot.summary is None:
+                return TableState(None, handle=loaded)
+            ours = frozenset(name for name in names if StoredName.parse(name) is not None)
+            run = snapshot.summary.additional_properties.get(_RUN)
+            by = f"snapshot {snapshot.snapshot_id} ({snapshot.summary.operation.value})"
+            foreign = tuple(sorted(names - ours))
+            return TableState(snapshot.snapshot_id, ours, foreign, run, by, handle=loaded)
+
+    def commit(self, change: Change, properties: Mapping[str, str]) -> None:
+        """Commits a change to the state that it was made for; raises CommitLostError."""
+        from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
+
+        table = change.table
+        try:
+            with self._naming(table):
+                begun = self._begun(change)
+                leave = {*change.leave}
+                with begun.update_snapshot(snapshot_properties=dict(properties)).overwrite() as new:
+                    for file in _files(change.state.handle) if leave else ():
+                        if self._inside(file.file_path) in leave:
+                            new.delete_data_file(file)
+                    for file in self._coming(change, begun):
+                        new.append_data_file(file)
+                begun.commit_transaction()
+        except PipelineError as error:
+            if isinstance(error.__cause__, (CommitFailedException, TableAlreadyExistsError)):
+                raise CommitLostError(
+                    f"{self._out.shown(table.folder)}: another program has committed to it"
+                ) from error
+            raise
+
+    def unneeded(
+        self, table: LoggedTable, since_ms: int, there: Collection[str], *, dry_run: bool
+    ) -> Unneeded:
+        """Returns which of the files that are there no snapshot of that time or later has.
+
+        Unless it is a dry run, it expires the snapshots before that.
+        """
+        with self._naming(table):
+            loaded = self._loaded(table)
+            if loaded is None:
+                return Unneeded(unnamed=frozenset(filter(StoredName.parse, there)))
+            self._require_ours(table, loaded)
+            snapshots = sorted(loaded.snapshots(), key=lambda each: each.timestamp_ms)
+            before = [each for each in snapshots if each.timestamp_ms < since_ms][:-1]
+            heads = {each.snapshot_id for each in loaded.refs().values()}
+            expired = [each for each in before if each.snapshot_id not in heads]
+            needed = self._names(loaded, [each for each in snapshots if each not in expired])
+            old = self._names(loaded, expired) - needed
+            for entry in loaded.metadata.metadata_log:
+                if entry.timestamp_ms < since_ms:
+                    old.add(self._inside(entry.metadata_file))
+            if expired and not dry_run:
+                expiring = loaded.maintenance.expire_snapshots()
+                expiring.by_ids([each.snapshot_id for each in expired]).commit()
+            needed |= {self._inside(entry.metadata_file) for entry in loaded.metadata.metadata_log}
+            needed.add(self._inside(loaded.metadata_location))
+            unnamed = filter(_is_of_iceberg, set(there) - needed - old)
+            return Unneeded(frozenset(old.intersection(there)), frozenset(unnamed))
+
+    def _catalog(self) -> Catalog:
+        if self._opened is None:
+            if self._name:
+                from pyiceberg.catalog import load_catalog
+
+                self._opened = load_catalog(self._name)
+            else:
+                from pyiceberg.catalog.sql import SqlCatalog
+
+                path = os.path.abspath(self._out.path(CATALOG))
+                self._opened = SqlCatalog("rdmeta", uri=f"sqlite:///{path}", warehouse=self._root)
+        return self._opened
+
+    def _loaded(self, table: LoggedTable) -> Table | None:
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        if not self._name and not self._out.has(CATALOG):
+            return None
+        try:
+            return self._catalog().load_table(_identifier(table))
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return None
+
+    def _begun(self, change: Change) -> Transaction:
+        """Returns a transaction on the table of a change; a new table comes with its commit."""
+        table, loaded = change.table, change.state.handle
+        if loaded is not None:
+            # A commit that comes second is not to be repeated: the run plans again.
+            loaded.metadata.properties["commit.retry.num-retries"] = "0"
+            begun: Transaction = loaded.transaction()
+            return begun
+        catalog = self._catalog()
+        catalog.create_namespace_if_not_exists(_identifier(table)[0])
+        begun = catalog.create_table_transaction(
+            _identifier(table),
+            table.schema,
+            location=f"{self._root}/{table.folder}",
+            properties={_TITLE: table.title, "format-version": "2"},
+        )
+        with begun.update_spec() as spec:
+            for name in table.partition_by:
+                spec.add_identity(name)
+        # Files have no ids of fields: readers find columns by name.
+        names = begun.table_metadata.schema().name_mapping.model_dump_json()
+        return begun.set_properties({"schema.name-mapping.default": names})
+
+    def _coming(self, change: Change, begun: Transaction) -> Iterator[DataFile]:
+        from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+        from pyiceberg.typedef import Record
+
+        for name, entry in change.come.items():
+            about = StoredName.parse(name)
+            assert about is not None
+            yield DataFile.from_args(
+                content=DataFileContent.DATA,
+                file_path=f"{self._root}/{name}",
+                file_format=FileFormat.PARQUET,
+                partition=Record(*about.partition.values()),
+                record_count=entry.rows,
+                file_size_in_bytes=entry.bytes,
+                spec_id=begun.table_metadata.default_spec_id,
+            )
+
+    def _names(self, loaded: Table, snapshots: Collection[Snapshot]) -> set[str]:
+        """Returns the names of all files that these snapshots need."""
+        found: set[str] = set()
+        for snapshot in snapshots:
+            found.add(self._inside(snapshot.manifest_list))
+            for manifest in snapshot.manifests(loaded.io):
+                found.add(self._inside(manifest.manifest_path))
+                for entry in manifest.fetch_manifest_entry(loaded.io, discard_deleted=True):
+                    found.add(self._inside(entry.data_file.file_path))
+        return found
+
+    def _inside(self, location: str) -> str:
+        """Returns the name in OUT of what lies at a location; that of another place stays."""
+        return location.removeprefix(f"{self._root}/")
+
+    def _require_ours(self, table: LoggedTable, loaded: Table) -> None:
+        name = ".".join(_identifier(table))
+        if loaded.properties.get(_TITLE) != table.title:
+            raise PipelineError(
+                f"{self._out.where}: rdmeta did not make the Iceberg table {name} of the catalog:"
+                " name another catalog"
+            )
+        if loaded.location() != f"{self._root}/{table.folder}":
+            raise PipelineError(
+                f"{self._out.where}: the Iceberg table {name} of the catalog lies in"
+                f" {loaded.location()}: name another catalog"
+            )
+        if [field.name for field in loaded.schema().fields] != table.schema.names:
+            raise PipelineError(
+                f"{self._out.where}: another program has changed the columns of the Iceberg table"
+                f" {name}: roll it back, or name a new folder"
+            )
+
+    @contextmanager
+    def _naming(self, table: LoggedTable) -> Iterator[None]:
+        """Raises PipelineError, with the table's name, for what a catalog or a store raises."""
+        try:
+            yield
+        except PipelineError:
+            raise
+        except Exception as error:  # each catalog has errors of its own
+            reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            raise PipelineError(f"{self._out.shown(table.folder)}: {reason}") from error
+
+
+def _identifier(table: LoggedTable) -> tuple[str, str]:
+    return (f"rdmeta_{table.layer}", table.name)
+
+
+def _is_of_iceberg(name: str) -> bool:
+    """Returns whether rdmeta or pyiceberg gives a file such a name."""
+    return StoredName.parse(name) is not None or "/metadata/" in name
+
+
+def _root(out: Store) -> str:
+    """Returns the location of a folder, as Iceberg's readers need it."""
+    if out.is_local:
+        return f"file://{os.path.abspath(out.path())}"
+    parts = urlsplit(out.where)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+
+
+def _files(loaded: Table) -> Iterator[DataFile]:
+    """Yields the files of a table's current snapshot."""
+    snapshot = loaded.current_snapshot()
+    for manifest in snapshot.manifests(loaded.io) if snapshot is not None else ():
+        for entry in manifest.fetch_manifest_entry(loaded.io, discard_deleted=True):
+            yield entry.data_file

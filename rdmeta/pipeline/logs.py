@@ -1,0 +1,20 @@
+"""The logs that a folder's tables have, by the kind of the folder."""
+
+from __future__ import annotations
+
+from rdmeta.pipeline.committing import TableLogs
+from rdmeta.pipeline.layout import Kind
+from rdmeta.pipeline.store import Store
+
+
+def logs_of(out: Store, kind: Kind) -> TableLogs | None:
+    """Returns the logs of a folder, None if its tables have none; raises MissingExtraError."""
+    if kind.name == "delta":
+        from rdmeta.pipeline.delta import DeltaLogs
+
+        return DeltaLogs(out)
+    if kind.name == "iceberg":
+        from rdmeta.pipeline.iceberg import IcebergLogs
+
+        return IcebergLogs(out, kind.catalog)
+    return None

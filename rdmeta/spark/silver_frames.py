@@ -1,0 +1,168 @@
+"""The tables of silver as DataFrames: of a recorder's folder, or of an OUT of the pipeline.
+
+Spark itself reads the files of an OUT on this machine, so its plans show them, and it passes over
+those of other clusters and periods. All else comes by the data source. Both give the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from datetime import datetime
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from rdmeta.errors import MissingExtraError
+
+try:
+    from pyspark.sql import functions as sf
+    from pyspark.sql.types import StringType, StructType
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.spark.tables", "spark") from error
+
+from rdmeta.errors import ConfigError
+from rdmeta.pipeline.days import day_at
+from rdmeta.pipeline.gold.months import aside_of
+from rdmeta.pipeline.inputs import read_inputs
+from rdmeta.pipeline.layout import SILVER, StoredName, read_layout
+from rdmeta.pipeline.manifest import read_manifest
+from rdmeta.pipeline.store import Store
+from rdmeta.pipeline.tables import TABLES
+from rdmeta.spark.named_frames import NamedFrames
+from rdmeta.spark.source import read
+from rdmeta.spark.source.options import Options
+from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline
+from rdmeta.spark.source.row_filter import RowFilter, times_of
+from rdmeta.spark.source.schemas import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+_ASIDE = "cluster_id string, day string, state string"
+
+
+class Tables(NamedFrames):
+    """The tables of silver; `input_file` has a row for each input that was set aside."""
+
+    names = (*TABLES, "input_file")
+    partition_interval: DataFrame
+    broker_interval: DataFrame
+    topic_interval: DataFrame
+    config_interval: DataFrame
+    leader_change: DataFrame
+    change: DataFrame
+    observation: DataFrame
+    input_file: DataFrame
+
+    def __init__(self, session: SparkSession, given: dict[str, str]) -> None:
+        super().__init__(session)
+        self._given = given
+        options = Options.parse({**given, "table": "observation"})
+        self._wanted = RowFilter.of(options)
+        self._store = Store(options.where)
+        self._is_pipeline = is_pipeline(self._store)
+        self._clusters = self._chosen() if self._is_pipeline else None
+        # Of tables with logs the manifest names the files: a folder has those of older versions.
+        files = read_manifest(self._store).files.values() if self._is_pipeline else ()
+        self._named = {
+            about: each.stored for each in files if (about := StoredName.parse(each.stored))
+        }
+
+    def make(self, name: str) -> DataFrame:
+        """Returns a table."""
+        if name == "input_file":
+            return self.session.createDataFrame(self._aside(), _ASIDE)
+        if self._clusters is None or not self._store.is_local:
+            return read(self.session, {**self._given, "table": name})
+        return self._of_files(name, self._clusters)
+
+    def _chosen(self) -> list[str]:
+        """Returns the ids of the wanted clusters of an OUT; raises ConfigError."""
+        ids = read_layout(self._store)
+        if not any(True for _ in self._store.files(f"{SILVER}/observation")):
+            raise ConfigError(
+                f"option path = {self._store.where!r}: it has no silver; run rdmeta pipeline silver"
+            )
+        return chosen_clusters(self._store, self._wanted, ids, read_manifest(self._store).names)
+
+    def _of_files(self, name: str, clusters: list[str]) -> DataFrame:
+        # The session may begin relative paths in another folder than this process.
+        where = os.path.abspath(self._store.path(f"{SILVER}/{name}"))
+        columns = spark_schema(name)
+        if self._named:
+            files = [self._file(each) for each in self._named if self._is_of(each, name, clusters)]
+            found = self.session.read.schema(columns).parquet(*files) if files else None
+            rows = self.session.createDataFrame([], columns) if found is None else found
+            return rows.where(self._in_time(name, has_periods=False))
+        folders = StructType([*columns]).add("cluster", StringType()).add("period", StringType())
+        rows = self.session.read.schema(folders).parquet(where)
+        if self._wanted.clusters is not None:
+            rows = rows.where(sf.col("cluster").isin(clusters))
+        return rows.where(self._in_time(name)).select(columns.names)
+
+    def _file(self, stored: StoredName) -> str:
+        return os.path.abspath(self._store.path(self._named[stored]))
+
+    def _is_of(self, stored: StoredName, table: str, clusters: list[str]) -> bool:
+        """Returns whether a file is of this table, and of clusters that are asked for."""
+        return (stored.layer, stored.table) == ("silver", table) and stored.cluster_id in clusters
+
+    def _in_time(self, name: str, *, has_periods: bool = True) -> Column:
+        """Returns the condition that a row has a part in the time that is asked for."""
+        begin, end = map(sf.col, times_of(name))
+        since, until = self._wanted.since_us, self._wanted.until_us
+        conditions = [sf.lit(True)]
+        if since is not None:
+            moment = sf.timestamp_micros(sf.lit(since))
+            conditions += [_period(">=", since - 1)] if has_periods else []
+            conditions.append((begin >= moment) | (end > moment))
+        if until is not None:
+            conditions += [_period("<=", until - 1)] if has_periods else []
+            conditions.append(begin < sf.timestamp_micros(sf.lit(until)))
+        return reduce(and_, conditions)
+
+    def _aside(self) -> list[tuple[str, str, str]]:
+        since, until = self._wanted.since_us or 0, self._wanted.until_us
+        last = None if until is None else day_at(until - 1)
+        found = aside_of(read_inputs(self._store).values()) if self._is_pipeline else {}
+        return [
+            (cluster_id, day, state)
+            for cluster_id in self._clusters or ()
+            for days in found.get(cluster_id, {}).values()
+            for day, state in days
+            if day >= day_at(since) and (last is None or day <= last)
+        ]
+
+
+def _period(compares: str, us: int) -> Column:
+    """Returns a condition on the folder of a day, or of a month, that has a moment."""
+    return sf.expr(f"period {compares} left('{day_at(max(us, 0))}', length(period))")
+
+
+def tables(
+    session: SparkSession,
+    path: str | os.PathLike[str],
+    *,
+    clusters: str | Iterable[str] | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
+) -> Tables:
+    """Returns the tables of silver as DataFrames, each made when it is asked for.
+
+        tables = rdmeta.spark.tables(spark, "history", since="2026-11-01")
+        tables.leader_change.groupBy("topic").count()
+        tables.create_views("rdmeta")               # rdmeta_leader_change ..., for SQL
+
+    `path` is a folder of `rdmeta record` or an OUT of `rdmeta pipeline`, which this process (the
+    client of Spark Connect) and the executors see. `clusters` are ids or names. `since` is the
+    first moment and `until` the first one that is not read; an interval with a part in that time
+    comes as a whole. Raises ConfigError for a wrong argument, and if there is no silver.
+    """
+    given = {"path": os.fspath(path)}
+    if clusters is not None:
+        given["cluster"] = clusters if isinstance(clusters, str) else ",".join(clusters)
+    for name, moment in {"since": since, "until": until}.items():
+        if moment is not None:
+            given[name] = moment.isoformat() if isinstance(moment, datetime) else moment
+    return Tables(session, given)

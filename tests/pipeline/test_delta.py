@@ -1,0 +1,283 @@
+"""Tables of Delta: one commit each and run, whole for each reader, also after a kill."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from logged_tables import SILVER, assert_same_rows, made, rows_by_reader
+from recorded import cluster_day, contents, tree
+
+from rdmeta import pipeline
+from rdmeta.pipeline import layout
+from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
+from rdmeta.pipeline.layout import StoredName
+
+deltalake = pytest.importorskip("deltalake", reason="the extra delta is not installed")
+
+INTERVALS = LoggedTable("silver", "partition_interval")
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A history of one day, and Delta tables of it."""
+    root = tmp_path_factory.mktemp("delta")
+    cluster_day(root / "history", "one", 1)
+    cluster_day(root / "history", "a/b %", 1)
+    made(root / "history", root / "out", tables="delta")
+    return root / "history", root / "out"
+
+
+@pytest.fixture
+def copied(before: tuple[Path, Path], tmp_path: Path) -> tuple[Path, Path]:
+    """A copy of these that a test may change."""
+    source, out = tmp_path / "history", tmp_path / "out"
+    shutil.copytree(before[0], source)
+    shutil.copytree(before[1], out)
+    return source, out
+
+
+def opened(out: Path, table: LoggedTable = INTERVALS) -> Any:
+    return deltalake.DeltaTable(out / table.folder)
+
+
+def tables(out: Path) -> set[str]:
+    """Returns the names of all files of tables."""
+    return {name for name in contents(out) if StoredName.parse(name) is not None}
+
+
+def versions(out: Path) -> list[int]:
+    return [opened(out, table).version() for table in SILVER]
+
+
+def test_a_run_is_one_commit_to_each_table(copied: tuple[Path, Path]) -> None:
+    source, out = copied
+    assert versions(out) == [0] * len(SILVER)
+    old = rows_by_reader(out, INTERVALS)["delta-rs"]
+    cluster_day(source, "one", 2)
+    made(source, out)
+    assert versions(out) == [1] * len(SILVER)
+    last = [opened(out, table).history(1)[0] for table in SILVER]
+    assert len({each["rdmeta.run"] for each in last}) == 1
+    (stored,) = (name for name in opened(out).file_uris() if "cluster_id=one" in name)
+    digest = StoredName.parse(stored.removeprefix(f"{out}/"))
+    assert digest is not None
+    assert json.loads(last[0]["rdmeta.made_from"]) == {"one": {"2026-11": digest.digest}}
+    assert len(rows_by_reader(out, INTERVALS)["delta-rs"]) > len(old)
+    table = opened(out)
+    table.load_as_version(0)
+    assert table.to_pyarrow_table().num_rows == len(old)
+    assert pipeline.check(out) == []
+
+
+def test_a_second_run_changes_nothing(copied: tuple[Path, Path]) -> None:
+    source, out = copied
+    made(source, out)  # its input lies elsewhere than that of the copy
+    seen = tree(out)
+    again = made(source, out, tables="delta")
+    assert (again.made, again.copied) == ([], [])
+    assert tree(out) == seen
+
+
+@pytest.mark.slow
+def test_each_reader_sees_the_rows_of_a_folder(copied: tuple[Path, Path], tmp_path: Path) -> None:
+    source, out = copied
+    cluster_day(source, "one", 2)
+    made(source, out, gold=True)
+    made(source, tmp_path / "folder", gold=True)
+    assert_same_rows(out, tmp_path / "folder", EVERY_TABLE)
+    assert pipeline.check(out) == []
+    seen = tree(out)
+    made(source, out, gold=True)
+    assert tree(out) == seen
+
+
+@pytest.mark.parametrize("kind", ["folder", "delta"])
+def test_a_folder_keeps_the_kind_that_it_began_with(
+    copied: tuple[Path, Path], tmp_path: Path, kind: str
+) -> None:
+    source, out = copied
+    if kind == "folder":
+        out = tmp_path / "folder"
+        made(source, out)
+    seen = tree(out)
+    other = {"folder": "delta", "delta": "folder"}[kind]
+    with pytest.raises(pipeline.PipelineError, match=f"of the kind {kind}, not {other}"):
+        pipeline.plan([source], out, tables=other)
+    assert tree(out) == seen
+
+
+def test_a_table_that_rdmeta_did_not_make_stays_as_it_is(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    cluster_day(tmp_path / "history", "one", 1)
+    out = tmp_path / "out"
+    deltalake.write_deltalake(out / INTERVALS.folder, pa.table({"x": [1]}))
+    (out / "layout.json").write_text(
+        '{"layout": 2, "silver": 1, "tables": "delta", "clusters": {}}\n'
+    )
+    seen = tree(out)
+    with pytest.raises(pipeline.PipelineError, match="rdmeta did not make the Delta table"):
+        pipeline.plan([tmp_path / "history"], out)
+    assert tree(out) == seen
+
+
+def test_files_of_another_program_are_named_or_taken_out(copied: tuple[Path, Path]) -> None:
+    source, out = copied
+    rows = opened(out).to_pyarrow_table()
+    wanted = rows_by_reader(out, INTERVALS)
+    deltalake.write_deltalake(out / INTERVALS.folder, rows.slice(0, 3), mode="append")
+    seen = tree(out)
+    with pytest.raises(pipeline.PipelineError, match=r"version 1 \(WRITE by delta-rs") as caught:
+        made(source, out)
+    assert "--overwrite-foreign" in str(caught.value)
+    assert tree(out) == seen
+    made(source, out, overwrite_foreign=True)
+    assert rows_by_reader(out, INTERVALS) == wanted
+    assert versions(out)[0] == 2
+    made(source, out)
+    assert versions(out)[0] == 2
+
+
+@pytest.mark.parametrize("how", ["deleted", "rewritten", "restored", "vacuumed"])
+def test_files_that_another_program_took_away_come_back(
+    copied: tuple[Path, Path], how: str
+) -> None:
+    source, out = copied
+    if how == "restored":
+        cluster_day(source, "one", 2)
+        made(source, out)
+    wanted = rows_by_reader(out, INTERVALS)
+    table = opened(out)
+    if how == "restored":
+        table.restore(0)
+    elif how == "rewritten":
+        table.delete("topic = 'topic-0'")
+    else:
+        table.delete("cluster_id = 'one'")
+    if how == "vacuumed":
+        table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+    made(source, out, overwrite_foreign=how == "rewritten")
+    assert rows_by_reader(out, INTERVALS) == wanted
+    assert pipeline.check(out) == []
+
+
+def test_a_table_whose_columns_changed_is_refused(copied: tuple[Path, Path]) -> None:
+    source, out = copied
+    field = deltalake.Field("more", deltalake.schema.PrimitiveType("string"))
+    opened(out).alter.add_columns([field])
+    with pytest.raises(pipeline.PipelineError, match="another program has changed its columns"):
+        made(source, out)
+
+
+def test_a_commit_that_fails_leaves_its_table_as_it_was(
+    copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = copied
+    wanted = rows_by_reader(out, INTERVALS)
+    cluster_day(source, "one", 2)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(deltalake.DeltaTable, "create_write_transaction", full)
+        with pytest.raises(pipeline.PipelineError, match="partition_interval: .*No space left"):
+            made(source, out)
+    assert rows_by_reader(out, INTERVALS) == wanted
+    files = tables(out)
+    made(source, out)
+    assert versions(out) == [1] * len(SILVER)
+    assert tables(out) == files
+
+
+def test_the_loser_of_two_commits_plans_again(
+    copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rdmeta.pipeline.delta import DeltaLogs
+
+    source, out = copied
+    cluster_day(source, "one", 2)
+    commit, count = DeltaLogs.commit, 0
+
+    def beaten(self: DeltaLogs, *arguments: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 2:  # another program deletes a cluster just before
+            opened(out, SILVER[1]).delete("cluster_id = 'one'")
+        commit(self, *arguments)
+
+    monkeypatch.setattr(DeltaLogs, "commit", beaten)
+    made(source, out)
+    made(source, out.with_name("folder"))
+    assert versions(out) == [1, 2, *[1] * (len(SILVER) - 2)]
+    assert_same_rows(out, out.with_name("folder"), SILVER)
+
+
+def test_a_killed_run_whose_input_is_gone_leaves_whole_days(
+    copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day that a run has committed to some tables only is in none after the next one."""
+    from rdmeta.pipeline.delta import DeltaLogs
+
+    source, out = copied
+    wanted = {table: rows_by_reader(out, table) for table in SILVER}
+    late = source.with_name("late")
+    cluster_day(late, "one", 2)
+    commit, count = DeltaLogs.commit, 0
+
+    def stopped(self: DeltaLogs, *arguments: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 3:
+            raise KeyboardInterrupt
+        commit(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaLogs, "commit", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.run(pipeline.plan([source, late], out, in_place=True), workers=1)
+    made(source, out, in_place=True)
+    assert {table: rows_by_reader(out, table) for table in SILVER} == wanted
+    assert pipeline.check(out) == []
+
+
+def test_the_manifest_follows_from_the_logs(copied: tuple[Path, Path]) -> None:
+    source, out = copied
+    made(source, out)
+    seen = contents(out)
+    (out / layout.MANIFEST).unlink()
+    shutil.rmtree(out / layout.MANIFEST_PARTS)
+    made(source, out)
+    assert contents(out) == seen
+
+
+def test_vacuum_removes_what_only_older_versions_have(copied: tuple[Path, Path]) -> None:
+    source, out = copied
+    first = tables(out)
+    cluster_day(source, "a/b %", 2)
+    made(source, out)
+    both = tables(out)
+    assert pipeline.vacuum(out, "7d").files == ()
+    assert tables(out) == both
+    would = pipeline.vacuum(out, "0h", dry_run=True)
+    assert tables(out) == both
+    assert pipeline.vacuum(out, "0h") == would
+    assert {*would.files} == both - tables(out)
+    assert {*would.files} < first
+    assert len(would.files) == len(SILVER)
+    assert pipeline.check(out) == []
+    assert pipeline.vacuum(out, "0h").files == ()
+
+
+def test_vacuum_leaves_what_a_dead_run_has_made(copied: tuple[Path, Path]) -> None:
+    out = copied[1]
+    (out / "lock").write_text("")
+    with pytest.raises(pipeline.PipelineError, match="did not end well: run it again first"):
+        pipeline.vacuum(out, "0h")
+    made(*copied)
+    with pytest.raises(ValueError, match="such as 7d, not '7 days'"):
+        pipeline.vacuum(out, "7 days")

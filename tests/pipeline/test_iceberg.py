@@ -1,0 +1,218 @@
+"""Tables of Iceberg: one snapshot each and run, of whole files, in a catalog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from logged_tables import SILVER, assert_same_rows, iceberg_table, made, rows_by_reader
+from recorded import cluster_day, contents, tree
+
+from rdmeta import pipeline
+from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
+from rdmeta.pipeline.store import Store
+
+sql = pytest.importorskip("pyiceberg.catalog.sql", reason="the extra iceberg is not installed")
+
+INTERVALS = LoggedTable("silver", "partition_interval")
+NAME = ("rdmeta_silver", "partition_interval")
+
+
+@pytest.fixture
+def before(tmp_path: Path) -> tuple[Path, Path]:
+    """A history of one day, and tables of it."""
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    cluster_day(source, "a/b %", 1)
+    made(source, out, tables="iceberg")
+    return source, out
+
+
+def opened(out: Path, table: LoggedTable = INTERVALS) -> Any:
+    return iceberg_table(out, table)
+
+
+@pytest.mark.slow
+def test_a_run_is_one_snapshot_of_whole_files(before: tuple[Path, Path]) -> None:
+    source, out = before
+    old = opened(out).current_snapshot()
+    cluster_day(source, "one", 2)
+    made(source, out)
+    runs = set()
+    for table in SILVER:
+        first, last = opened(out, table).snapshots()
+        runs.add(last.summary["rdmeta.run"])
+        # A file that a delete rewrites would be a third that is added.
+        assert (last.summary["added-data-files"], last.summary["deleted-data-files"]) == ("1", "1")
+        assert first.summary["added-data-files"] == "2"
+    assert len(runs) == 1
+    assert "2026-11" in last.summary["rdmeta.made_from"]
+    at = opened(out).scan(snapshot_id=old.snapshot_id).to_arrow()
+    assert at.num_rows < len(rows_by_reader(out, INTERVALS)["pyiceberg"])
+    assert {
+        name for name in contents(out) if name.endswith(".parquet") and "/data/" in name
+    } == set()
+    assert pipeline.check(out) == []
+    seen = tree(out)
+    made(source, out, tables="iceberg")
+    assert tree(out) == seen
+
+
+@pytest.mark.slow
+def test_each_reader_sees_the_rows_of_a_folder(before: tuple[Path, Path], tmp_path: Path) -> None:
+    source, out = before
+    cluster_day(source, "one", 2)
+    made(source, out, gold=True)
+    made(source, tmp_path / "folder", gold=True)
+    assert_same_rows(out, tmp_path / "folder", EVERY_TABLE)
+    assert pipeline.check(out) == []
+
+
+@pytest.mark.slow
+def test_rows_of_another_program_are_named_or_taken_out(before: tuple[Path, Path]) -> None:
+    source, out = before
+    wanted = rows_by_reader(out, INTERVALS)
+    table = opened(out)
+    table.append(table.scan().to_arrow().slice(0, 3))
+    seen = tree(out)
+    with pytest.raises(pipeline.PipelineError, match=r"snapshot \d+ \(append\) wrote 1 files"):
+        made(source, out)
+    assert {n: c for n, c in tree(out).items() if "catalog" not in n} == {
+        n: c for n, c in seen.items() if "catalog" not in n
+    }
+    made(source, out, overwrite_foreign=True)
+    assert rows_by_reader(out, INTERVALS) == wanted
+    opened(out).delete("cluster_id = 'one'")
+    made(source, out)
+    assert rows_by_reader(out, INTERVALS) == wanted
+    assert pipeline.check(out) == []
+
+
+@pytest.mark.slow
+def test_the_loser_of_two_commits_plans_again(
+    before: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from rdmeta.pipeline.iceberg import IcebergLogs
+
+    source, out = before
+    cluster_day(source, "one", 2)
+    commit, count = IcebergLogs.commit, 0
+
+    def beaten(self: IcebergLogs, *arguments: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 2:  # another program deletes a cluster just before
+            opened(out, SILVER[1]).delete("cluster_id = 'one'")
+        commit(self, *arguments)
+
+    monkeypatch.setattr(IcebergLogs, "commit", beaten)
+    made(source, out)
+    made(source, out.with_name("folder"))
+    assert [len(opened(out, table).snapshots()) for table in SILVER] == [2, 3, 2, 2, 2, 2, 2]
+    assert_same_rows(out, out.with_name("folder"), SILVER)
+
+
+@pytest.mark.slow
+def test_vacuum_expires_snapshots_and_removes_what_only_they_have(
+    before: tuple[Path, Path],
+) -> None:
+    source, out = before
+    cluster_day(source, "one", 2)
+    made(source, out)
+    wanted = rows_by_reader(out, INTERVALS)
+    assert pipeline.vacuum(out, "7d").files == ()
+    would = pipeline.vacuum(out, "0h", dry_run=True)
+    assert len(opened(out).snapshots()) == 2
+    done = pipeline.vacuum(out, "0h")
+    assert done == would
+    assert sum(name.endswith(".parquet") for name in done.files) == len(SILVER)
+    assert len(opened(out).snapshots()) == 1
+    assert rows_by_reader(out, INTERVALS) == wanted
+    assert pipeline.check(out) == []
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, catalog: str, **values: str) -> None:
+    """Sets pyiceberg's configuration of a catalog; it reads that once, when it is imported."""
+    from pyiceberg.utils.config import Config
+
+    for key, value in values.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__{catalog}__{key}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+
+
+@pytest.fixture
+def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A catalog of the user, by the name `lake`."""
+    uri = f"sqlite:///{tmp_path / 'lake.db'}"
+    configure(monkeypatch, "LAKE", TYPE="sql", URI=uri, WAREHOUSE=str(tmp_path / "lake"))
+    found = sql.SqlCatalog("lake", uri=uri, warehouse=str(tmp_path / "lake"))
+    yield found
+    found.close()
+
+
+def test_tables_come_into_the_catalog_of_the_user(catalog: Any, tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    made(source, out, tables="iceberg", catalog="lake")
+    assert catalog.load_table(NAME).location() == f"file://{out / INTERVALS.folder}"
+    assert not (out / "catalog.db").exists()
+    seen = tree(out)
+    with pytest.raises(pipeline.PipelineError, match="in the catalog 'lake', not 'pond'"):
+        pipeline.plan([source], out, catalog="pond")
+    with pytest.raises(pipeline.PipelineError, match="partition_interval of the catalog lies in"):
+        pipeline.plan([source], tmp_path / "other", tables="iceberg", catalog="lake")
+    assert tree(out) == seen
+
+
+def test_a_table_that_rdmeta_did_not_make_stays_as_it_is(catalog: Any, tmp_path: Path) -> None:
+    source, out = tmp_path / "history", tmp_path / "out"
+    cluster_day(source, "one", 1)
+    catalog.create_namespace(NAME[0])
+    catalog.create_table(NAME, pa.schema([("x", pa.int64())]))
+    with pytest.raises(pipeline.PipelineError, match="rdmeta did not make the Iceberg table"):
+        pipeline.plan([source], out, tables="iceberg", catalog="lake")
+    assert not out.exists()
+
+
+def test_a_catalog_that_is_down_or_unknown_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_day(tmp_path / "history", "one", 1)
+    configure(monkeypatch, "DOWN", TYPE="rest", URI="http://127.0.0.1:9")
+    for name in ("down", "nowhere"):
+        with pytest.raises(pipeline.PipelineError) as caught:
+            pipeline.plan([tmp_path / "history"], tmp_path / "out", tables="iceberg", catalog=name)
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_catalog_is_for_iceberg_and_a_store_needs_one(tmp_path: Path) -> None:
+    from rdmeta.pipeline.iceberg import IcebergLogs
+
+    cluster_day(tmp_path / "history", "one", 1)
+    with pytest.raises(pipeline.PipelineError, match="for tables of Iceberg alone"):
+        pipeline.plan([tmp_path / "history"], tmp_path / "out", tables="delta", catalog="lake")
+    with pytest.raises(pipeline.PipelineError, match="need a catalog: give --catalog"):
+        IcebergLogs(Store("s3://bucket/out?region=us-east-1"), "")
+
+
+@pytest.mark.slow
+def test_a_commit_that_fails_leaves_its_table_as_it_was(
+    before: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, out = before
+    wanted = rows_by_reader(out, INTERVALS)
+    cluster_day(source, "one", 2)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sql.SqlCatalog, "commit_table", full)
+        with pytest.raises(pipeline.PipelineError, match="partition_interval: .*No space left"):
+            made(source, out)
+    assert rows_by_reader(out, INTERVALS) == wanted
+    assert made(source, out).made == []  # only committed
+    assert len(rows_by_reader(out, INTERVALS)["polars"]) > len(wanted["polars"])

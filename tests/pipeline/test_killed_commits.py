@@ -1,0 +1,113 @@
+"""After SIGKILL around a commit each reader sees each table before or after it; a run goes on."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+from logged_tables import SILVER, assert_same_rows, made, rows_by_reader, rows_of_folder
+from processes import environment
+from recorded import cluster_day, tree
+
+from rdmeta import pipeline
+from rdmeta.pipeline.layout import StoredName
+
+PROGRAM = str(Path(__file__).parents[1] / "support/killed_commit.py")
+
+
+def killed(source: Path, out: Path, kind: str, stop: str, *, after: float | None = None) -> None:
+    """Begins a run, and kills it at a step, or some seconds after it has begun."""
+    words = [sys.executable, PROGRAM, str(source), str(out), kind, stop]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        wanted = "begun" if after is not None else stop
+        assert any(line.strip() == wanted for line in process.stdout)
+        if after is not None:
+            time.sleep(after)
+        process.kill()
+
+
+def are_new(out: Path, old: Path, new: Path) -> list[bool]:
+    """Compares each table with those of two folders; returns which have rows of the new one."""
+    found = []
+    for table in SILVER:
+        before, after = rows_of_folder(old, table), rows_of_folder(new, table)
+        for reader, rows in rows_by_reader(out, table).items():
+            assert rows in (before, after), (table.name, reader)
+        found.append(rows == after and before != after)
+    return found
+
+
+def tables(out: Path) -> dict[str, object]:
+    """Returns all files of tables, with what differs when one is written again."""
+    return {n: about for n, about in tree(out).items() if StoredName.parse(n) is not None}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
+    """A history in two steps, `1` and `2`; folders without logs of both."""
+    root = tmp_path_factory.mktemp("folders")
+    cluster_day(root / "1", "one", 1)
+    cluster_day(root / "1", "a/b %", 1)
+    shutil.copytree(root / "1", root / "2")
+    made(root / "1", root / "old")
+    cluster_day(root / "2", "one", 2)
+    cluster_day(root / "2", "two", 1)
+    made(root / "2", root / "new")
+    return root, root / "old", root / "new"
+
+
+# 1 is before the first commit, 2 behind it, and 9 before the fifth of seven.
+STOPS = [("delta", "1"), ("delta", "2"), ("delta", "9"), ("delta", "manifest"), ("iceberg", "1")]
+STOPS += [("iceberg", "9"), ("iceberg", "manifest")]
+MARKED = [
+    pytest.param(*each, marks=pytest.mark.proof if each == ("delta", "9") else pytest.mark.slow)
+    for each in STOPS
+]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("kind", "stop"), MARKED)
+def test_a_run_killed_around_a_commit_goes_on(
+    folders: tuple[Path, Path, Path], tmp_path: Path, kind: str, stop: str
+) -> None:
+    """The files are there; the tables have all, some, or none of them."""
+    root, old, new = folders
+    out = tmp_path / "out"
+    made(root / "1", out, tables=kind)
+    killed(root / "2", out, kind, stop)
+    count = {"1": 0, "2": 1, "9": 3, "manifest": 5}[stop]  # config_interval, change have no rows
+    assert sum(are_new(out, old, new)) == count
+    seen = tables(out)
+    assert made(root / "2", out).made == []  # only committed
+    assert tables(out) == seen
+    assert_same_rows(out, new, SILVER)
+    assert pipeline.check(out) == []
+    whole = tree(out)
+    made(root / "2", out)
+    assert tree(out) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("kind", "seconds"), [("delta", 0.6), ("iceberg", 3.0)])
+def test_a_run_killed_at_any_moment_goes_on(
+    folders: tuple[Path, Path, Path], tmp_path: Path, kind: str, seconds: float
+) -> None:
+    root, old, new = folders
+    seed = time.time_ns() % 1_000_000
+    print(f"seed {seed}")
+    random = Random(seed)
+    for number in range(4):
+        out = tmp_path / str(number)
+        made(root / "1", out, tables=kind)
+        killed(root / "2", out, kind, "0", after=random.random() * seconds)
+        are_new(out, old, new)
+        made(root / "2", out)
+        assert_same_rows(out, new, SILVER)
+        assert pipeline.check(out) == []

@@ -1,0 +1,248 @@
+"""The measures by Spark SQL have the rows that DuckDB and the naive walks find."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, cast
+
+import gold_model as risks
+import gold_model_brokers as brokers
+import gold_model_changes as changes
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from fleet import Fleet
+from given_frames import GivenTables, spark_gold
+from gold_rows import interval, observation
+from gold_rows import tables as rows_of_day
+from gold_tables import gold_of, same, silver_of
+from pyspark.sql import SparkSession
+from random_silver import random_silver
+
+from rdmeta import pipeline
+from rdmeta.errors import ConfigError
+from rdmeta.pipeline.gold.column_comments import COMMENTS
+from rdmeta.pipeline.gold.measures import MEASURES, text_of
+from rdmeta.spark import measures, tables
+from rdmeta.spark.gold_frames import _query_of
+from rdmeta.spark.silver_frames import Tables
+
+FLAP_SECONDS = 4 * 3600
+ZONE = "spark.sql.session.timeZone"
+# Of recorded fleets; the others are compared on silver that metadata logs would give, too.
+MODELS: dict[str, Callable[[risks.Silver, int | None], list[risks.Row]]] = {
+    "coverage_hour": lambda silver, _: risks.coverage(silver),
+    "risk_hour": risks.risk,
+    "incident": risks.incidents,
+    "recovery": lambda silver, _: risks.recoveries(silver),
+    "data_quality": risks.quality,
+    "churn_day": lambda silver, _: changes.churn(silver),
+    "isr_flap_day": lambda silver, _: changes.flaps(silver, FLAP_SECONDS),
+    "balance_hour": lambda silver, _: changes.balance(silver),
+    "reassignment": lambda silver, _: changes.reassignments(silver),
+}
+OF_LOGS: dict[str, Callable[[dict[str, pa.Table]], list[risks.Row]]] = {
+    "broker_day": brokers.broker_day,
+    "topic_life": brokers.topic_life,
+    "config_change": brokers.config_change,
+}
+
+
+def unordered(rows: list[dict[str, Any]]) -> list[str]:
+    return sorted(str(sorted(row.items())) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def seed() -> int:
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    return seed
+
+
+@pytest.fixture(scope="module")
+def out(seed: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of a random fleet, with one file that was set aside."""
+    folder = tmp_path_factory.mktemp("frames")
+    Fleet("one", folder / "history", seed)
+    file = max((folder / "history").rglob("*.parquet"))
+    file.write_bytes(file.read_bytes()[:-9])
+    plan = pipeline.plan([folder / "history"], folder / "out", in_place=True, gold=True)
+    pipeline.run(plan, workers=1)
+    return folder / "out"
+
+
+@pytest.fixture
+def light(spark: SparkSession) -> Iterator[SparkSession]:
+    """Yields the session so that it spends no time on compiling plans for a few rows."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.proof
+@pytest.mark.timeout(400)
+def test_measures_of_random_silver_are_those_of_duckdb(light: SparkSession, seed: int) -> None:
+    silver = random_silver(seed, clusters=1, steps=40)
+    given = GivenTables(light, silver)
+    for name in ("risk_hour", "recovery", "topic_life", "config_change"):
+        assert unordered(spark_gold(given, name)) == unordered(gold_of(silver, name)), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_of_silver_of_logs_is_that_of_duckdb_and_of_a_naive_walk(
+    light: SparkSession, seed: int, name: str
+) -> None:
+    silver = random_silver(seed)
+    found = unordered(spark_gold(GivenTables(light, silver), name, min_isr=2))
+    assert found == unordered(gold_of(silver, name, min_isr=2))
+    if name in OF_LOGS:
+        assert found == unordered(OF_LOGS[name](silver))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_is_the_same_where_spark_compiles_its_plan(
+    spark: SparkSession, seed: int, name: str
+) -> None:
+    silver = random_silver(seed, clusters=12)
+    found = unordered(spark_gold(GivenTables(spark, silver), name))
+    assert found == unordered(gold_of(silver, name))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_measure_of_a_fleet_is_the_one_of_gold_and_of_a_naive_walk(
+    light: SparkSession, out: Path, name: str
+) -> None:
+    given = tables(light, out)
+    files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
+    made = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+    assert unordered(spark_gold(given, name)) == unordered(made)
+    assert name != "data_quality" or sum(row["files_aside"] for row in made) == 1
+    silver = silver_of(out)
+    model = {table: risks.with_times(rows.to_pylist()) for table, rows in silver.items()}
+    for min_isr in (None, 2) if name in MODELS else ():
+        rows = spark_gold(given, name, min_isr=min_isr, flap_seconds=FLAP_SECONDS)
+        same([row for row in rows if row.get("kind") != "rack"], MODELS[name](model, min_isr))
+
+
+def large_silver() -> dict[str, pa.Table]:
+    """Returns silver whose sums need more than 64 bits: partitions at risk for centuries."""
+    replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [2, 1, 3]]
+    begin = datetime(1970, 1, 1, tzinfo=timezone.utc)
+    span = {"began_at": begin, "ended_at": begin + timedelta(days=106_000)}
+    return rows_of_day(
+        [
+            interval(0, 1, partition=number, isr=[1, 2], replicas=replicas[number % 4], **span)
+            for number in range(1_100)
+        ],
+        observation(0, 1) | dict(zip(("counts_from", "counts_to"), span.values(), strict=True)),
+    )
+
+
+def large_hour() -> dict[str, pa.Table]:
+    """Returns silver of an hour whose squares need more than 64 bits."""
+    lists = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [2, 1, 3], [2, 3, 1]]
+    rows = [
+        interval(number / 7, 3600, partition=number, leader=r[0], replicas=r, isr=r)
+        for number, r in enumerate(lists * 500)
+    ]
+    return rows_of_day(rows, observation(0, 3600))
+
+
+def assert_large(gold: Callable[[dict[str, pa.Table], str], list[dict[str, Any]]]) -> None:
+    for silver, name, column in (
+        (large_silver(), "incident", "minutes"),
+        (large_hour(), "balance_hour", "variation"),
+    ):
+        model = {table: risks.with_times(rows.to_pylist()) for table, rows in silver.items()}
+        model = {"broker_interval": [], **model}
+        found = gold(silver, name)
+        same(found, MODELS[name](cast(risks.Silver, model), None))
+        assert max(row[column] or 0 for row in found) > (1 << 63) / 60e6 * (name == "incident")
+
+
+def test_the_largest_sums_of_duckdb_are_exact() -> None:
+    assert_large(gold_of)
+
+
+@pytest.mark.slow
+def test_the_largest_sums_of_spark_are_exact(light: SparkSession) -> None:
+    assert_large(lambda silver, name: spark_gold(GivenTables(light, silver), name))
+
+
+@pytest.mark.slow
+def test_a_session_without_ansi_counts_the_same(light: SparkSession, seed: int) -> None:
+    silver = random_silver(seed)
+    given = GivenTables(light, silver)
+    light.conf.set("spark.sql.ansi.enabled", "false")
+    try:
+        for name in ("risk_hour", "recovery", "reassignment"):
+            assert unordered(spark_gold(given, name)) == unordered(gold_of(silver, name)), name
+    finally:
+        light.conf.unset("spark.sql.ansi.enabled")
+
+
+@pytest.mark.slow
+def test_measures_work_through_connect_and_as_views_that_explain_themselves(
+    connect: str, seed: int
+) -> None:
+    session = SparkSession.builder.remote(connect).create()
+    session.conf.set(ZONE, "UTC")
+    silver = random_silver(seed, clusters=1, steps=40)
+    gold = measures(GivenTables(session, silver), min_isr=2)
+    gold.create_views("rdmeta")
+    found = session.table("rdmeta_config_change").toArrow().cast(MEASURES["config_change"].schema)
+    assert unordered(found.to_pylist()) == unordered(gold_of(silver, "config_change"))
+    shown = {
+        row.col_name: row.comment for row in session.sql("DESCRIBE rdmeta_risk_hour").collect()
+    }
+    assert shown == COMMENTS["risk_hour"]
+    session.stop()
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_a_query_reads_only_the_tables_that_its_measure_needs(name: str) -> None:
+    query, needed = _query_of(name, Tables.names)
+    assert needed
+    assert all(f"{{{table}}}" in query for table in needed)
+    # What Python formats has braces for tables only.
+    assert query.count("{") == query.count("}") == len(needed)
+    assert "{" not in text_of(name, "spark")
+    assert ("partition_interval" in needed) is ("partition_interval" in query)
+    assert set(COMMENTS[name]) == set(MEASURES[name].schema.names)
+
+
+class _Session:
+    """A session of another time zone."""
+
+    conf = {ZONE: "Europe/Berlin"}
+
+
+def test_a_session_of_another_time_zone_is_refused() -> None:
+    given = GivenTables(cast(SparkSession, _Session()), {})
+    with pytest.raises(ConfigError, match=r"'Europe/Berlin'.*call spark.conf.set"):
+        measures(given)
+    with pytest.raises(ValueError, match="flap_seconds must be a whole number"):
+        measures(given, flap_seconds=0)
+
+
+def test_a_table_of_another_name_is_an_attribute_error() -> None:
+    given = GivenTables(cast(SparkSession, _Session()), {})
+    with pytest.raises(AttributeError, match="'controler': expected one of partition_interval"):
+        given.controler  # noqa: B018
+    with pytest.raises(ValueError, match="prefix 'a b'"):
+        given.create_views("a b")

@@ -1,0 +1,116 @@
+"""The tables of silver as DataFrames, of recordings and of an OUT."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from history_maker import START, Plan, make_history
+from pyspark.sql import SparkSession
+from recorded import cluster_day
+from source_reads import read, sorted_rows
+
+from rdmeta import pipeline
+from rdmeta.errors import ConfigError
+from rdmeta.pipeline.layout import Parts, write_layout
+from rdmeta.pipeline.store import Store
+from rdmeta.pipeline.tables import TABLES
+from rdmeta.spark import tables
+
+PLAN = Plan(clusters=3, days=3, changes=150, gaps=1, recorders=2, every=300, deleted=(1,))
+PARTS = {"cluster-0": Parts("day", 1), "cluster-1": Parts("day", 2), "cluster-2": Parts("month", 2)}
+NOON = START.replace(hour=12, minute=0, second=0, microsecond=0)
+NO_SESSION = cast(SparkSession, None)
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random history, and in `out` what the pipeline makes of it: days of two, and a month.
+
+    `delta` has the same as tables of Delta Lake.
+    """
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    root = tmp_path_factory.mktemp("tables")
+    make_history(root / "history", seed, PLAN)
+    write_layout(Store(root / "out"), PARTS)
+    pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
+    for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
+        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        pipeline.run(logged, workers=1)
+    return root
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ["out", "delta", "history"])
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        {},
+        {"clusters": ["cluster-1", "cluster-2"]},
+        {"since": NOON + timedelta(days=1)},
+        {"clusters": "cluster-0", "since": NOON, "until": NOON + timedelta(hours=12)},
+        {"until": NOON + timedelta(days=1, seconds=0.5)},
+    ],
+)
+def test_they_have_the_rows_of_the_data_source(
+    root: Path, spark: SparkSession, source: str, chosen: dict[str, Any]
+) -> None:
+    found = tables(spark, root / source, **chosen)
+    options = {n.removesuffix("s") if n == "clusters" else n: v for n, v in chosen.items()}
+    if "cluster" in options and not isinstance(options["cluster"], str):
+        options["cluster"] = ",".join(options["cluster"])
+    options = {n: v if isinstance(v, str) else v.isoformat() for n, v in options.items()}
+    for table in ("partition_interval", "leader_change", "observation"):
+        wanted = read(path=str(root / source), table=table, **options)
+        assert sorted_rows(getattr(found, table).toArrow()) == sorted_rows(wanted), table
+        assert wanted.num_rows
+
+
+@pytest.mark.slow
+def test_spark_reads_the_folders_of_the_wanted_clusters_and_periods_alone(
+    root: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = tables(spark, root / "out", clusters="cluster-0", since=NOON)
+    found.change.explain()
+    shown = capsys.readouterr().out
+    assert "FileScan parquet" in shown
+    assert "PartitionFilters: [(cluster" in shown.replace("isnotnull(cluster#", "(cluster#")
+    found.create_views("rdmeta")
+    count = spark.sql("SELECT count(DISTINCT cluster_id) FROM rdmeta_change").first()
+    assert count == (1,)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns an OUT with a day of one cluster."""
+    root = tmp_path_factory.mktemp("small")
+    cluster_day(root / "history", "one", 1)
+    pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
+    for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
+        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        pipeline.run(logged, workers=1)
+    return root / "out"
+
+
+def test_a_wrong_argument_is_told_before_spark_is_asked(small: Path, tmp_path: Path) -> None:
+    wrong: list[tuple[Path, dict[str, Any], str]] = [
+        (small / "nowhere", {}, "there is no such folder"),
+        (small, {"clusters": "nope"}, "'nope': .* has one"),
+        (small, {"since": "yesterday"}, "option since"),
+        (small, {"since": NOON, "until": NOON}, "expected a time after"),
+        (tmp_path, {}, "it has no silver; run rdmeta pipeline silver"),
+    ]
+    write_layout(Store(tmp_path), {})
+    for path, chosen, text in wrong:
+        with pytest.raises(ConfigError, match=text):
+            tables(NO_SESSION, path, **chosen)
+
+
+def test_all_tables_of_silver_have_a_name(small: Path) -> None:
+    found = tables(NO_SESSION, small)
+    assert set(found.names) == {*TABLES, "input_file"}
+    assert set(found.names) <= set(type(found).__annotations__)

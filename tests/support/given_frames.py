@@ -1,0 +1,38 @@
+"""Tables of silver that a test has in memory, as rdmeta.spark.measures() takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.tables import SCHEMAS
+from rdmeta.spark import measures
+from rdmeta.spark.silver_frames import Tables
+
+__all__ = ["GivenTables", "spark_gold"]
+
+
+class GivenTables(Tables):
+    """These tables as DataFrames; one that is not there has no rows."""
+
+    def __init__(self, session: SparkSession, silver: Mapping[str, pa.Table]) -> None:
+        super(Tables, self).__init__(session)
+        self._silver = silver
+
+    def make(self, name: str) -> DataFrame:
+        if name == "input_file" and name not in self._silver:
+            none = "cluster_id string, day string, state string"
+            return self.session.createDataFrame([], none)
+        rows = self._silver.get(name)
+        return self.session.createDataFrame(SCHEMAS[name].empty_table() if rows is None else rows)
+
+
+def spark_gold(tables: Tables, name: str, **settings: Any) -> list[dict[str, Any]]:
+    """Returns the rows of a measure, with exactly the columns of gold."""
+    found = getattr(measures(tables, **settings), name).toArrow()
+    rows: list[dict[str, Any]] = found.cast(MEASURES[name].schema).to_pylist()
+    return rows

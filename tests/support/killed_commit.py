@@ -1,0 +1,52 @@
+"""A run that another process kills: python killed_commit.py IN OUT KIND COUNT.
+
+The process writes a line before and after each commit to a table, and waits for its end at line
+`COUNT`. With "manifest" it waits before the manifest, with 0 nowhere.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def main(source: str, out: str, kind: str, stop: str) -> None:
+    from rdmeta import pipeline
+    from rdmeta.pipeline import running
+    from rdmeta.pipeline.layout import Kind
+    from rdmeta.pipeline.logs import logs_of
+    from rdmeta.pipeline.store import Store
+
+    def told(what: object) -> None:
+        print(what, flush=True)
+        if str(what) == stop:
+            signal.pause()
+
+    logs: Any = type(logs_of(Store(out), Kind(kind)))
+    commit: Callable[..., None] = logs.commit
+    count = 0
+
+    def counted(self: object, *arguments: object) -> None:
+        nonlocal count
+        told(count + 1)
+        commit(self, *arguments)
+        count += 2
+        told(count)
+
+    run: Any = running
+    write_manifest = run.write_manifest
+
+    def late(*arguments: Any) -> None:
+        told("manifest")
+        write_manifest(*arguments)
+
+    logs.commit = counted
+    run.write_manifest = late
+    print("begun", flush=True)
+    pipeline.run(pipeline.plan([source], out, tables=kind), workers=1)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
