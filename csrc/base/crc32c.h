@@ -4,8 +4,7 @@
  * CPUs with SSE4.2 have an instruction for eight bytes; it is looked for at run
  * time. Others take eight bytes at a time by tables.
  */
-#ifndef RDMETA_BASE_CRC32C_H
-#define RDMETA_BASE_CRC32C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,5 +13,3 @@
 uint32_t rdmeta_crc32c(const void *data, size_t len);
 /* Returns the same by tables, on every CPU. */
 uint32_t rdmeta_crc32c_by_tables(const void *data, size_t len);
-
-#endif /* RDMETA_BASE_CRC32C_H */

@@ -4,8 +4,7 @@
  * The sum is linear over xor: the entry of a byte is the xor of the entries of
  * its bits. So the compiler makes each table of 256 from eight of them.
  */
-#ifndef RDMETA_BASE_CRC_TABLE_H
-#define RDMETA_BASE_CRC_TABLE_H
+#pragma once
 
 #define RDMETA_CRC_BIT(i, b, v) ((i) >> (b) & 1 ? (v) : 0)
 #define RDMETA_CRC_ENTRY(i, a, b, c, d, e, f, g, h) \
@@ -33,5 +32,3 @@
           RDMETA_CRC_ROW64(64, __VA_ARGS__), \
           RDMETA_CRC_ROW64(128, __VA_ARGS__), \
           RDMETA_CRC_ROW64(192, __VA_ARGS__) }
-
-#endif /* RDMETA_BASE_CRC_TABLE_H */

@@ -1,6 +1,5 @@
 /* apply: what each type of record does to the state. */
-#ifndef RDMETA_KRAFT_APPLY_H
-#define RDMETA_KRAFT_APPLY_H
+#pragma once
 
 #include "kraft/progress.h"
 
@@ -21,5 +20,3 @@ uint8_t *rdmeta_kraft_scratch(rdmeta_kraft_replay_t *r, size_t size);
 rdmeta_err_t rdmeta_kraft_apply(rdmeta_kraft_replay_t *r,
                                 const rdmeta_kraft_record_t *record,
                                 int64_t latest);
-
-#endif /* RDMETA_KRAFT_APPLY_H */

@@ -14,8 +14,7 @@
  *
  * Offsets within a batch have no gaps, as Kafka's raft client writes them.
  */
-#ifndef RDMETA_KRAFT_BATCH_H
-#define RDMETA_KRAFT_BATCH_H
+#pragma once
 
 #include "base/buf.h"
 #include "rdmeta_kraft.h"
@@ -42,5 +41,3 @@ int rdmeta_kraft_records_next(rdmeta_kraft_records_t *it,
                               rdmeta_kraft_record_t *out);
 /* Returns the fields of a record: its value without the frame. */
 rdmeta_buf_t rdmeta_kraft_record_body(const rdmeta_kraft_record_t *record);
-
-#endif /* RDMETA_KRAFT_BATCH_H */

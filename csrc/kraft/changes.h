@@ -6,8 +6,7 @@
  * record has the offset and the time of its log record, as version the offset
  * behind its commit, and as source_broker the controller that led.
  */
-#ifndef RDMETA_KRAFT_CHANGES_H
-#define RDMETA_KRAFT_CHANGES_H
+#pragma once
 
 #include "kraft/state.h"
 #include "topic/diff.h"
@@ -50,5 +49,3 @@ int32_t rdmeta_kraft_change_config(rdmeta_kraft_changes_t *c, int type,
 int32_t rdmeta_kraft_change_controller(rdmeta_kraft_changes_t *c,
                                        int32_t leader, int32_t epoch,
                                        int64_t unseen_us);
-
-#endif /* RDMETA_KRAFT_CHANGES_H */

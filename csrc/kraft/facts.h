@@ -10,8 +10,7 @@
  * a 00 in it is 00 FF; so texts compare as texts, and a key that begins with
  * another's text follows it.
  */
-#ifndef RDMETA_KRAFT_FACTS_H
-#define RDMETA_KRAFT_FACTS_H
+#pragma once
 
 #include "base/alloc.h"
 #include "base/avl.h"
@@ -76,5 +75,3 @@ int rdmeta_kraft_facts_set(rdmeta_kraft_facts_t *facts, rdmeta_kraft_key_t key,
                            const rdmeta_kraft_record_t *record);
 void rdmeta_kraft_facts_remove(rdmeta_kraft_facts_t *facts,
                                rdmeta_kraft_fact_entry_t *fact);
-
-#endif /* RDMETA_KRAFT_FACTS_H */

@@ -9,8 +9,7 @@
  *     | offset time | id leader epochs | recovery counts[7] capacity |
  *     | replicas ... isr ... removing ... adding ... elr ... last ... dirs ...
  */
-#ifndef RDMETA_KRAFT_PARTITION_H
-#define RDMETA_KRAFT_PARTITION_H
+#pragma once
 
 #include "kraft/batch.h"
 
@@ -80,5 +79,3 @@ rdmeta_kraft_row_list(const rdmeta_kraft_row_t *row, int which) {
                 l.be += 4 * (size_t)row->counts[i];
         return l;
 }
-
-#endif /* RDMETA_KRAFT_PARTITION_H */

@@ -9,8 +9,7 @@
  * it. So a call that failed goes on where it ended. A transaction's records are
  * kept until its End, and dropped at its Abort; nothing of them is seen before.
  */
-#ifndef RDMETA_KRAFT_PROGRESS_H
-#define RDMETA_KRAFT_PROGRESS_H
+#pragma once
 
 #include "kraft/changes.h"
 
@@ -41,5 +40,3 @@ struct rdmeta_kraft_replay {
         int64_t snapshot_next, snapshot_us;
         int32_t snapshot_epoch;
 };
-
-#endif /* RDMETA_KRAFT_PROGRESS_H */

@@ -10,8 +10,7 @@
  * it gives need no further check. The schemas bound the depth. Nothing is
  * allocated.
  */
-#ifndef RDMETA_KRAFT_RECORD_H
-#define RDMETA_KRAFT_RECORD_H
+#pragma once
 
 #include "kraft/batch.h"
 #include "kraft/record_table.h"
@@ -50,5 +49,3 @@ rdmeta_kraft_record_read(const rdmeta_kraft_record_t *record,
 rdmeta_kraft_value_t
 rdmeta_kraft_value_of(const rdmeta_kraft_schema_t *schema,
                       const rdmeta_kraft_value_t *values, const char *name);
-
-#endif /* RDMETA_KRAFT_RECORD_H */

@@ -18,8 +18,7 @@
  * marked KEY are its name; removal records have the same ones, in the same
  * order. An array that is a part of a key is a set.
  */
-#ifndef RDMETA_KRAFT_RECORD_TABLE_H
-#define RDMETA_KRAFT_RECORD_TABLE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -101,5 +100,3 @@ extern const rdmeta_kraft_type_t rdmeta_kraft_types[RDMETA_KRAFT_TYPES];
  * begins with its version, an int16, which is also the first field. */
 enum { RDMETA_KRAFT_CONTROLS = 7 };
 extern const rdmeta_kraft_type_t rdmeta_kraft_controls[RDMETA_KRAFT_CONTROLS];
-
-#endif /* RDMETA_KRAFT_RECORD_TABLE_H */

@@ -18,8 +18,7 @@
  * Every function here either does all that it says, or returns "no memory" and
  * has changed nothing that a reader sees.
  */
-#ifndef RDMETA_KRAFT_STATE_H
-#define RDMETA_KRAFT_STATE_H
+#pragma once
 
 #include "base/hash.h"
 #include "kraft/facts.h"
@@ -157,5 +156,3 @@ int rdmeta_kraft_epoch_add(rdmeta_kraft_state_t *s, int64_t from,
 /* Returns the epoch of an offset; NULL: none is known. */
 const rdmeta_kraft_epoch_t *
 rdmeta_kraft_epoch_at(const rdmeta_kraft_state_t *s, int64_t offset);
-
-#endif /* RDMETA_KRAFT_STATE_H */

@@ -14,8 +14,7 @@
  * Errors stick: the calls after one do nothing. Without one, `data` has `len`
  * bytes, until rdmeta_answer_destroy().
  */
-#ifndef RDMETA_WIRE_ANSWER_H
-#define RDMETA_WIRE_ANSWER_H
+#pragma once
 
 #include "rdmeta.h"
 
@@ -45,5 +44,3 @@ void rdmeta_answer_topic_end(rdmeta_answer_t *a,
 rdmeta_err_t rdmeta_answer_end(rdmeta_answer_t *a);
 /* Frees the bytes. */
 void rdmeta_answer_destroy(rdmeta_answer_t *a);
-
-#endif /* RDMETA_WIRE_ANSWER_H */

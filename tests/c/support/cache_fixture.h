@@ -24,10 +24,8 @@
  * Every call that writes runs cw_check() afterwards. It checks the cache's
  * invariants, and that each version since the last check has a record.
  */
-#ifndef RDMETA_CACHE_FIXTURE_H
-#define RDMETA_CACHE_FIXTURE_H
+#pragma once
 
-#include "cache/check.h"
 #include "cache/compact.h"
 #include "cache/entry.h"
 #include "cache/handles.h"
@@ -36,6 +34,7 @@
 #include "cache/state.h"
 #include "read/state.h"
 
+#include "support/cache_check.h"
 #include "support/testing.h"
 #include "support/wire_gen.h"
 
@@ -170,5 +169,3 @@ void cw_text_fails(const char *file, int line, const char *got,
                         cw_text_fails(__FILE__, __LINE__, got_, wanted_);    \
                 }                                                            \
         } while (0)
-
-#endif /* RDMETA_CACHE_FIXTURE_H */

@@ -18,8 +18,7 @@
  *
  * The tagged fields of the record itself are counted and written at its end.
  */
-#ifndef RDMETA_KRAFT_FIXTURE_H
-#define RDMETA_KRAFT_FIXTURE_H
+#pragma once
 
 #include "base/crc32c.h"
 #include "kraft/batch.h"
@@ -198,5 +197,3 @@ static TEST_UNUSED void kw_crc(uint8_t *batch, size_t size) {
 
         memcpy(batch + 17, &crc, 4);
 }
-
-#endif /* RDMETA_KRAFT_FIXTURE_H */

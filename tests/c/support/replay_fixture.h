@@ -10,8 +10,7 @@
  *     CHECK_SAME(w.changes, "v2 topic_added orders; ...");
  *     rw_free(&w);
  */
-#ifndef RDMETA_REPLAY_FIXTURE_H
-#define RDMETA_REPLAY_FIXTURE_H
+#pragma once
 
 #include "kraft/progress.h"
 #include "support/kraft_fixture.h"
@@ -304,5 +303,3 @@ static TEST_UNUSED char *rw_dump(rw_t *w) {
         rw_put(all, "%s %d", rw_facts(w), (int)rw_info(w).next);
         return all;
 }
-
-#endif /* RDMETA_REPLAY_FIXTURE_H */
