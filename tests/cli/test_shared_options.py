@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import click
 import commands
 import pytest
+from click.testing import CliRunner
 
 import rdmeta
 from rdmeta.cli.messages import BadInputError, Messages
-from rdmeta.cli.shared_options import Where, new_file
+from rdmeta.cli.shared_options import Where, new_file, seconds_option
 from rdmeta.errors import ConfigError
 
 
@@ -193,3 +195,17 @@ def test_a_new_file_is_written_where_a_link_leads(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError) as raised:
         new_file(str(tmp_path))
     assert raised.value.filename == str(tmp_path)
+
+
+def test_an_option_in_seconds_shows_its_default_if_it_has_one() -> None:
+    @click.command
+    @seconds_option("--long", default=3.5, help="Long.")
+    @seconds_option("--short", help="Short.")
+    def command(long: float, short: float | None) -> None:
+        click.echo(f"{long} {short}")
+
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert "--long SECONDS   Long.  [default: 3.5]\n" in text
+    assert "--short SECONDS  Short.\n" in text
+    assert CliRunner().invoke(command, []).output == "3.5 None\n"
+    assert CliRunner().invoke(command, ["--long", "0"]).exit_code == 2
