@@ -43,7 +43,7 @@ void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due);
  * RDMETA_GONE_NEVER: it is there. Cannot fail: the caller has reserved a note.
  */
 void rdmeta_note_gone(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us);
-/* Stores that its grace time removed the topic of `e` now, and no second broker.
+/* Stores that its grace time removed the topic of `e`, and no second broker.
  * Cannot fail: the caller has reserved a note. */
 void rdmeta_note_expired(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us);
 /* Stores the first broker that gave the topic of `e` since. */
