@@ -122,7 +122,7 @@ typedef struct rdmeta_merge_in {
         int32_t stale;         /* 1: the topic is past its deadline; only read
                                 * if there is a rewind */
         int32_t in_grace;      /* 1: it became absent or removed just now */
-        int64_t gone_for_us;   /* in grace: since when */
+        int64_t gone_for_us;   /* in grace: for how long it has been so */
         int32_t expired;       /* in grace: its grace time removed it */
         int32_t given_by;      /* in grace: the first broker that gave it since,
                                 * by the bits RDMETA_GIVEN_MASK of its id;
