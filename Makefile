@@ -20,9 +20,6 @@ endif
 # V=1 shows the compiler's command lines.
 Q := $(if $(V),,@)
 
-# Each process of the tests imports all of them: compiled once, that takes a third of the time.
-unexport PYTHONDONTWRITEBYTECODE
-
 # Seconds for all fuzz targets together, and the bound of one C test.
 FUZZ_SECONDS ?= 60
 C_TIMEOUT ?= 300

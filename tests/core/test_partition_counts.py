@@ -8,21 +8,10 @@ import frames
 import numpy as np
 import pyarrow as pa
 import pytest
+from clocks import Clock
 from frames import P, T
 
 import rdmeta
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +46,7 @@ def test_a_topic_that_has_no_number_has_its_error(
     cache.image().save(tmp_path / "image")
     attached = rdmeta.Attached(tmp_path / "image", clock=clock)
     assert list(attached.partition_counts(names)) == [3, rdmeta.NOT_CACHED]
-    clock.now = 11.0
+    clock.advance(11)
     assert list(cache.partition_counts(names)) == [rdmeta.STALE, rdmeta.NOT_CACHED]
     assert list(cache.partition_counts(names, allow_stale=True)) == [3, rdmeta.NOT_CACHED]
     assert list(cache.image().partition_counts(names, allow_stale=True)) == [3, rdmeta.NOT_CACHED]

@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import shells
-from broker import Brokers
-from shells import Awaited, Maker
+from client_fixtures import brokers, make
+from shells import Awaited
 
-
-@pytest.fixture(params=["Client", "AsyncClient"])
-def make(request: pytest.FixtureRequest) -> Iterator[Maker]:
-    """Yields a maker of clients of one kind; a test that takes it runs over both."""
-    with shells.blocking() if request.param == "Client" else shells.awaited() as maker:
-        yield maker
-
-
-@pytest.fixture
-def brokers() -> Iterator[Brokers]:
-    """Yields three brokers that know the topic "orders", with six partitions."""
-    with Brokers(3) as three:
-        three.truth.create("orders", partitions=6)
-        yield three
+__all__ = ["brokers", "inner", "make"]
 
 
 @pytest.fixture

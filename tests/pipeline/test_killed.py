@@ -92,17 +92,19 @@ def test_a_run_killed_after_any_rename_is_repaired_by_the_next(
     assert count > 15
 
 
-@pytest.mark.proof
+@pytest.mark.parametrize(
+    "rounds", [pytest.param(1, marks=pytest.mark.proof), pytest.param(5, marks=pytest.mark.slow)]
+)
 @pytest.mark.timeout(300)
 def test_a_run_killed_at_a_random_moment_is_repaired_by_the_next(
-    before: tuple[Path, Path, Path], tmp_path: Path
+    before: tuple[Path, Path, Path], tmp_path: Path, rounds: int
 ) -> None:
     source, out, whole = before
     wanted = lasting(whole)
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     random = Random(seed)
-    for _ in range(5):
+    for _ in range(rounds):
         work = repeated(out, tmp_path / "out")
         with running(source, work, -1) as process:
             assert reached(process, "begun")

@@ -171,8 +171,7 @@ TEST(test_a_failed_collection_of_changes_leaks_nothing) {
         int many;
 
         for (many = 0; many < 2; many++, err = -1)
-                for (nth = 1; err; nth += many ? 1 + test_below(&rng, 60)
-                                               : 1) {
+                for (nth = 1; err; nth += many ? 1 + test_below(&rng, 60) : 1) {
                         memset(&counted, 0, sizeof(counted));
                         counted.fail_at = nth;
                         err = collect(many ? RDMETA_ARROW_ROWS + 100 : 100);

@@ -104,8 +104,7 @@ TEST(test_a_stream_outlives_cache_and_reader) {
         aw_text_t t;
 
         gen_response(g, 12, &body);
-        CHECK(!rdmeta_cache_apply(c, body.data, body.len, 12, NULL, now,
-                                  NULL));
+        CHECK(!rdmeta_cache_apply(c, body.data, body.len, 12, NULL, now, NULL));
         r = rdmeta_reader_new(c, 0);
         CHECK(!rdmeta_reader_arrow(r, RDMETA_ARROW_PARTITIONS, AW_ALL, CW_S,
                                    &s));

@@ -28,8 +28,7 @@ static int cmp_node(const rdmeta_avl_node_t *a, const rdmeta_avl_node_t *b,
         return cmp_int(item_of(a)->key, item_of(b)->key);
 }
 
-static int cmp_key(const void *key, const rdmeta_avl_node_t *n,
-                   void *opaque) {
+static int cmp_key(const void *key, const rdmeta_avl_node_t *n, void *opaque) {
         CHECK(opaque == &compared);
         return cmp_int(*(const int *)key, item_of(n)->key);
 }

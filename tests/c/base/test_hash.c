@@ -327,8 +327,7 @@ TEST(test_both_halves_of_a_product_are_folded) {
                 const uint64_t b = i % 7 ? test_u64(&r) : edges[i / 5 % 5];
                 const unsigned __int128 m = (unsigned __int128)a * b;
 
-                CHECK(rdmeta_mix(a, b) ==
-                      ((uint64_t)m ^ (uint64_t)(m >> 64)));
+                CHECK(rdmeta_mix(a, b) == ((uint64_t)m ^ (uint64_t)(m >> 64)));
         }
 }
 

@@ -61,8 +61,7 @@ static void add(rdmeta_tailq_t *q, model_t *m, item_t *item, test_rng_t *r) {
         }
 }
 
-static void take(rdmeta_tailq_t *q, model_t *m, item_t **item,
-                 test_rng_t *r) {
+static void take(rdmeta_tailq_t *q, model_t *m, item_t **item, test_rng_t *r) {
         const size_t i = test_below(r, m->n);
 
         *item = m->at[i];

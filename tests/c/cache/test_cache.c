@@ -34,8 +34,7 @@ static void named(cw_t *w, const rdmeta_str_t *names, uint32_t n) {
 }
 
 static int32_t leader_of(cw_t *w, rdmeta_str_t name) {
-        return rdmeta_leader(w->reader, name.data, name.len, 0,
-                             w->now.mono_us);
+        return rdmeta_leader(w->reader, name.data, name.len, 0, w->now.mono_us);
 }
 
 /* Checks that each topic is found by name and by id. */
@@ -49,8 +48,7 @@ static void are_found(cw_t *w, const rdmeta_str_t *names, uint32_t n) {
                 CHECK(leader_of(w, names[i]) == 1 + (int32_t)(i % 7));
                 memcpy(id, &i, sizeof(i));
                 rdmeta_reader_enter(w->reader);
-                CHECK(!rdmeta_topic_find_id(w->reader, id, w->now.mono_us,
-                                            &t));
+                CHECK(!rdmeta_topic_find_id(w->reader, id, w->now.mono_us, &t));
                 CHECK(t->name_len == names[i].len);
                 CHECK(!memcmp(t->name, names[i].data, names[i].len));
                 rdmeta_reader_leave(w->reader);

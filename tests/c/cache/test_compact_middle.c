@@ -17,8 +17,7 @@ TEST(test_moves_that_fail_without_memory_are_done_later) {
                 before = cw_facts(&w);
                 cw_least(&w, 1);
                 w.heap.fail_at = w.heap.calls + at;
-                while (cw_leaving(&w) ||
-                       cw_free(&w) > cw_bytes(&w) / 4) {
+                while (cw_leaving(&w) || cw_free(&w) > cw_bytes(&w) / 4) {
                         cw_sweep(&w);
                         if (image && w.cache->compact_at == UINT32_MAX) {
                                 rdmeta_image_unref(image);

@@ -89,8 +89,7 @@ static void read_by_readers(forked_t *f) {
         r = rdmeta_reader_new(f->w.cache, 0);
         check_text(r, mono_us, f->text);
         CHECK(rdmeta_leader(r, "orders", 6, 0, mono_us) == 3);
-        CHECK(rdmeta_leader(r, "in.flight", 9, 0, mono_us) ==
-              RDMETA_WAITING);
+        CHECK(rdmeta_leader(r, "in.flight", 9, 0, mono_us) == RDMETA_WAITING);
         rdmeta_reader_destroy(r);
         r = rdmeta_reader_new(f->w.cache, RDMETA_ALLOW_STALE);
         CHECK(r && rdmeta_leader(r, "orders", 6, 0, INT64_MAX) == 3);
@@ -107,8 +106,7 @@ static void read_by_handles(forked_t *f) {
         CHECK(rdmeta_handle_leader(r, f->handle, 0, mono_us) == 3);
         CHECK(rdmeta_handle_leader(r, h, 0, mono_us) == 3);
         CHECK(rdmeta_handle_leader(r, h, 1, mono_us) == 2);
-        CHECK(rdmeta_handle_leader(r, none, 0, mono_us) ==
-              RDMETA_NOT_CACHED);
+        CHECK(rdmeta_handle_leader(r, none, 0, mono_us) == RDMETA_NOT_CACHED);
         rdmeta_reader_destroy(r);
         rdmeta_handle_release(rdmeta_handle_ref(h));
         rdmeta_handle_release(h);
@@ -199,8 +197,7 @@ static void refused(forked_t *f) {
         CHECK(rdmeta_cache_apply_failure(c, NULL, now) == RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_hint(c, &name, 1, 0, 0, now, &ask, &n) ==
               RDMETA_ERR_FORKED);
-        CHECK(rdmeta_cache_purge_hints(c, NULL, 0, now) ==
-              RDMETA_ERR_FORKED);
+        CHECK(rdmeta_cache_purge_hints(c, NULL, 0, now) == RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_purge(c, now) == RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_forget(c, &name, 1, now) == RDMETA_ERR_FORKED);
         CHECK(rdmeta_cache_due(c, now.mono_us, 0, NULL, NULL) ==
@@ -296,8 +293,7 @@ static void look_up(forked_t *f) {
         rdmeta_topic_info_t info;
 
         CHECK(rdmeta_leader(r, "orders", 6, 0, mono_us) == 3);
-        CHECK(rdmeta_leader(r, "in.flight", 9, 0, mono_us) ==
-              RDMETA_WAITING);
+        CHECK(rdmeta_leader(r, "in.flight", 9, 0, mono_us) == RDMETA_WAITING);
         CHECK(rdmeta_handle_leader(r, f->handle, 1, mono_us) == 2);
         rdmeta_reader_enter(r);
         CHECK(!rdmeta_topic_find(r, "orders", 6, mono_us, &t));

@@ -9,8 +9,7 @@ static size_t hint_ttl(cw_t *w, const char *name, int64_t ttl_us) {
         rdmeta_str_t ask;
         size_t n;
 
-        CHECK(!rdmeta_cache_hint(w->cache, &s, 1, 0, ttl_us, w->now, &ask,
-                                 &n));
+        CHECK(!rdmeta_cache_hint(w->cache, &s, 1, 0, ttl_us, w->now, &ask, &n));
         cw_check(w);
         CHECK(!n || (ask.data == s.data && ask.len == s.len));
         return n;
@@ -228,8 +227,7 @@ TEST(test_the_end_of_a_hint_is_not_a_deadline_of_a_topic) {
         r     = rdmeta_image_reader(image, 0);
         CHECK(r && rdmeta_leader(r, "u", 1, 0, w.now.mono_us) ==
                            RDMETA_NOT_CACHED);
-        CHECK(deadline_of(r, "u", w.now.mono_us) ==
-              RDMETA_DEADLINE_ASKED + 1);
+        CHECK(deadline_of(r, "u", w.now.mono_us) == RDMETA_DEADLINE_ASKED + 1);
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(image);
         cw_destroy(&w);
@@ -336,12 +334,10 @@ TEST(test_thousands_of_names_are_each_asked_for_once) {
                 names[i] = test_str(text[i % N]);
         }
         cw_init(&w, NULL);
-        CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, 0, 0, w.now, ask,
-                                 &n));
+        CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, 0, 0, w.now, ask, &n));
         CHECK(n == N && cw_stats(&w).hints == N);
         cw_check(&w);
-        CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, 0, 0, w.now, ask,
-                                 &n));
+        CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, 0, 0, w.now, ask, &n));
         CHECK(n == 0);
         CHECK(!rdmeta_cache_hint(w.cache, names, 2 * N, RDMETA_HINT_REPLACE,
                                  0, w.now, ask, &n));

@@ -52,28 +52,28 @@ static size_t hint(large_t *l, size_t first, size_t n, int64_t ttl_us) {
         return n_ask;
 }
 
+#define LARGE_TEST(name)                                                     \
+        TEST_BETWEEN(name, large_t, large_init(&w), large_destroy(&w))
+
 /* Each call hints one name, with another TTL than the last call. This is the
  * worst case for a list that is kept in order from its end. */
-TEST(test_hints_with_different_ttls) {
+LARGE_TEST(test_hints_with_different_ttls) {
         static const int64_t ttls[] = {60000001, 1000000, 999999, 250000};
         rdmeta_stats_t stats;
-        large_t l;
         size_t i;
 
-        large_init(&l);
-        CHECK(hint(&l, 0, NAMES / 2, 0) == NAMES / 2);
+        CHECK(hint(w, 0, NAMES / 2, 0) == NAMES / 2);
         for (i = NAMES / 2; i < NAMES; i++)
-                CHECK(hint(&l, i, 1, ttls[i % 4]) == 1);
-        rdmeta_cache_stats(l.cache, &stats);
+                CHECK(hint(w, i, 1, ttls[i % 4]) == 1);
+        rdmeta_cache_stats(w->cache, &stats);
         CHECK(stats.hints == NAMES);
-        CHECK(rdmeta_cache_sweep(l.cache, l.now) == 1250001);
-        l.now.mono_us += 1000001;
-        rdmeta_cache_sweep(l.cache, l.now);
-        rdmeta_cache_stats(l.cache, &stats);
+        CHECK(rdmeta_cache_sweep(w->cache, w->now) == 1250001);
+        w->now.mono_us += 1000001;
+        rdmeta_cache_sweep(w->cache, w->now);
+        rdmeta_cache_stats(w->cache, &stats);
         CHECK(stats.hints == NAMES / 2 + NAMES / 8);
-        CHECK(rdmeta_cache_purge_hints(l.cache, NULL, 0, l.now) ==
+        CHECK(rdmeta_cache_purge_hints(w->cache, NULL, 0, w->now) ==
               NAMES / 2 + NAMES / 8);
-        large_destroy(&l);
 }
 
 static void apply(large_t *l, const gen_cluster_t *g, rdmeta_err_t wanted) {
@@ -89,32 +89,29 @@ static void apply(large_t *l, const gen_cluster_t *g, rdmeta_err_t wanted) {
 }
 
 /* Adds all topics, removes half of them, and shuffles the rest. */
-TEST(test_topics_that_are_added_and_removed) {
+LARGE_TEST(test_topics_that_are_added_and_removed) {
         const gen_shape_t shape = {.seed = 7, .brokers = 3,
                                    .first_broker = 1, .topics = NAMES / 2,
                                    .partitions = 1, .replication = 2};
         gen_cluster_t *g = gen_cluster_new(&shape);
         rdmeta_stats_t stats;
-        large_t l;
 
-        large_init(&l);
-        apply(&l, g, RDMETA_OK);
+        apply(w, g, RDMETA_OK);
         g->topic_count /= 2;
-        apply(&l, g, RDMETA_OK);
+        apply(w, g, RDMETA_OK);
         gen_cluster_shuffle(g, 3);
-        apply(&l, g, RDMETA_OK);
-        rdmeta_cache_stats(l.cache, &stats);
+        apply(w, g, RDMETA_OK);
+        rdmeta_cache_stats(w->cache, &stats);
         CHECK(stats.topics == NAMES / 4 && stats.negatives == NAMES / 4);
-        l.now.mono_us += INT64_C(20) * 1000000;
-        rdmeta_cache_sweep(l.cache, l.now);
-        CHECK(!rdmeta_cache_purge(l.cache, l.now));
+        w->now.mono_us += INT64_C(20) * 1000000;
+        rdmeta_cache_sweep(w->cache, w->now);
+        CHECK(!rdmeta_cache_purge(w->cache, w->now));
         gen_cluster_free(g);
-        large_destroy(&l);
 }
 
 /* One topic: its partitions come in descending order, each with its own
  * brokers. */
-TEST(test_partitions_in_the_wrong_order) {
+LARGE_TEST(test_partitions_in_the_wrong_order) {
         const gen_shape_t shape = {.seed = 7, .brokers = 3,
                                    .first_broker = 1, .topics = 1,
                                    .partitions = PARTITIONS,
@@ -122,21 +119,18 @@ TEST(test_partitions_in_the_wrong_order) {
         gen_cluster_t *g        = gen_cluster_new(&shape);
         gen_partition_t *p      = g->topics[0].partitions;
         rdmeta_stats_t stats;
-        large_t l;
         int i;
 
-        large_init(&l);
         for (i = 0; i < PARTITIONS; i++) {
                 p[i].id              = PARTITIONS - 1 - i;
                 p[i].replicas.ids[1] = 1000 + i;
         }
-        apply(&l, g, RDMETA_OK);
-        rdmeta_cache_stats(l.cache, &stats);
+        apply(w, g, RDMETA_OK);
+        rdmeta_cache_stats(w->cache, &stats);
         CHECK(stats.partitions == PARTITIONS);
         p[PARTITIONS - 1].id = 1; /* twice */
-        apply(&l, g, RDMETA_ERR_MALFORMED);
+        apply(w, g, RDMETA_ERR_MALFORMED);
         gen_cluster_free(g);
-        large_destroy(&l);
 }
 
 TEST_MAIN()

@@ -283,8 +283,7 @@ TEST(test_a_failed_allocation_leaves_the_cache_empty) {
                         CHECK(err == RDMETA_ERR_NO_MEMORY);
                         CHECK(cw_version(&v) == 0 && bytes == 0);
                         CHECK(cw_stats(&v).topics == 0);
-                        CHECK(cw_leader_stale(&v, "a", 0) ==
-                              RDMETA_NOT_CACHED);
+                        CHECK(cw_leader_stale(&v, "a", 0) == RDMETA_NOT_CACHED);
                         CHECK(!rdmeta_cache_load(v.cache, image, v.now));
                         cw_check(&v);
                 }

@@ -105,8 +105,7 @@ static void cluster_move(sim_t *s) {
 
 /* ---- answers ----------------------------------------------------------- */
 
-static void topic_fill(sim_t *s, gen_topic_t *topic, int i,
-                       const truth_t *t) {
+static void topic_fill(sim_t *s, gen_topic_t *topic, int i, const truth_t *t) {
         int p;
 
         memset(topic, 0, sizeof(*topic));

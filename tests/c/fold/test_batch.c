@@ -62,179 +62,161 @@ static void refused(const spoiled_t *s, const char *why) {
         rdmeta_fold_destroy(f);
 }
 
+#define SPOILED_TEST(name)                                                   \
+        TEST_BETWEEN(name, spoiled_t, spoiled_init(&w), spoiled_free(&w))
+
 /* Each of these sets a number of a column, and puts it back. */
-TEST(test_impossible_lengths_are_refused) {
+SPOILED_TEST(test_impossible_lengths_are_refused) {
         const int64_t lengths[] = {-1, 2, INT64_MIN};
         const int64_t offsets[] = {-1, INT64_MAX, INT64_MAX / 16, INT64_MIN};
-        spoiled_t s;
         size_t i;
 
-        spoiled_init(&s);
         for (i = 0; i < 3; i++) {
-                column(&s, "topic")->length = lengths[i];
-                refused(&s, "column topic is shorter");
+                column(w, "topic")->length = lengths[i];
+                refused(w, "column topic is shorter");
         }
-        column(&s, "topic")->length = 3;
+        column(w, "topic")->length = 3;
         for (i = 0; i < 4; i++) {
-                column(&s, "version")->offset = offsets[i];
-                refused(&s, "column version is shorter");
-                column(&s, "version")->offset = 0;
-                s.batch.offset                = offsets[i];
-                refused(&s, "");
-                s.batch.offset = 0;
+                column(w, "version")->offset = offsets[i];
+                refused(w, "column version is shorter");
+                column(w, "version")->offset = 0;
+                w->batch.offset                = offsets[i];
+                refused(w, "");
+                w->batch.offset = 0;
         }
-        s.batch.length = -1;
-        refused(&s, "impossible length");
-        s.batch.length = INT64_MAX;
-        refused(&s, "");
-        s.batch.length = 4;
-        refused(&s, "column version is shorter");
-        s.batch.length = 3;
-        s.batch.n_children--;
-        refused(&s, "no table");
-        s.batch.n_children++;
-        column(&s, "kind")->n_buffers = 2;
-        refused(&s, "column kind is shorter");
-        column(&s, "kind")->n_buffers = 3;
-        spoiled_free(&s);
+        w->batch.length = -1;
+        refused(w, "impossible length");
+        w->batch.length = INT64_MAX;
+        refused(w, "");
+        w->batch.length = 4;
+        refused(w, "column version is shorter");
+        w->batch.length = 3;
+        w->batch.n_children--;
+        refused(w, "no table");
+        w->batch.n_children++;
+        column(w, "kind")->n_buffers = 2;
+        refused(w, "column kind is shorter");
+        column(w, "kind")->n_buffers = 3;
 }
 
-TEST(test_offsets_that_go_back_are_refused) {
+SPOILED_TEST(test_offsets_that_go_back_are_refused) {
         const char *const names[] = {"topic", "new_isr", "kind"};
-        spoiled_t s;
         size_t i;
 
-        spoiled_init(&s);
         for (i = 0; i < 3; i++) {
-                int32_t *offsets = (int32_t *)(uintptr_t)column(&s, names[i])
+                int32_t *offsets = (int32_t *)(uintptr_t)column(w, names[i])
                                            ->buffers[1];
                 const int32_t old = offsets[1];
 
                 offsets[1] = -7;
-                refused(&s, "offsets that go back");
+                refused(w, "offsets that go back");
                 offsets[1] = INT32_MAX;
-                refused(&s, "offsets that go back");
+                refused(w, "offsets that go back");
                 offsets[1] = old;
         }
-        spoiled_free(&s);
 }
 
-TEST(test_lists_beyond_their_values_are_refused) {
+SPOILED_TEST(test_lists_beyond_their_values_are_refused) {
         struct ArrowArray *ids;
-        spoiled_t s;
 
-        spoiled_init(&s);
-        ids         = column(&s, "new_isr")->children[0];
+        ids         = column(w, "new_isr")->children[0];
         ids->length = 3;
-        refused(&s, "column new_isr has lists beyond its values");
+        refused(w, "column new_isr has lists beyond its values");
         ids->length = -1;
-        refused(&s, "column new_isr has lists beyond its values");
+        refused(w, "column new_isr has lists beyond its values");
         ids->length                       = 6;
-        column(&s, "new_isr")->n_children = 0;
-        refused(&s, "column new_isr has lists beyond its values");
-        column(&s, "new_isr")->n_children = 1;
-        spoiled_free(&s);
+        column(w, "new_isr")->n_children = 0;
+        refused(w, "column new_isr has lists beyond its values");
+        column(w, "new_isr")->n_children = 1;
 }
 
-TEST(test_missing_buffers_are_refused) {
+SPOILED_TEST(test_missing_buffers_are_refused) {
         const char *const names[] = {"version", "topic", "new_isr"};
         const void *old;
-        spoiled_t s;
         size_t i;
 
-        spoiled_init(&s);
         for (i = 0; i < 3; i++) {
-                old = column(&s, names[i])->buffers[1];
-                column(&s, names[i])->buffers[1] = NULL;
-                refused(&s, "has no values");
-                column(&s, names[i])->buffers[1] = old;
+                old = column(w, names[i])->buffers[1];
+                column(w, names[i])->buffers[1] = NULL;
+                refused(w, "has no values");
+                column(w, names[i])->buffers[1] = old;
         }
-        old                           = column(&s, "kind")->buffers[2];
-        column(&s, "kind")->buffers[2] = NULL;
-        refused(&s, "column kind has no text");
-        column(&s, "kind")->buffers[2] = old;
-        spoiled_free(&s);
+        old                           = column(w, "kind")->buffers[2];
+        column(w, "kind")->buffers[2] = NULL;
+        refused(w, "column kind has no text");
+        column(w, "kind")->buffers[2] = old;
 }
 
-TEST(test_a_batch_that_is_no_table_is_refused) {
-        spoiled_t s;
+SPOILED_TEST(test_a_batch_that_is_no_table_is_refused) {
         const char *format;
 
-        spoiled_init(&s);
-        format          = s.schema.format;
-        s.schema.format = "l";
-        refused(&s, "no table");
-        s.schema.format = NULL;
-        refused(&s, "no table");
-        s.schema.format = format;
-        spoiled_free(&s);
+        format          = w->schema.format;
+        w->schema.format = "l";
+        refused(w, "no table");
+        w->schema.format = NULL;
+        refused(w, "no table");
+        w->schema.format = format;
 }
 
-TEST(test_a_dictionary_that_contradicts_its_codes_is_refused) {
+SPOILED_TEST(test_a_dictionary_that_contradicts_its_codes_is_refused) {
         int32_t codes[]             = {0, 1, 0};
         int32_t offsets[]           = {0, 1, 2};
         const void *buffers[]       = {NULL, codes};
         const void *texts_buffers[] = {NULL, offsets, "tu"};
         struct ArrowArray texts, *topic, old;
         struct ArrowSchema texts_schema;
-        spoiled_t s;
         int64_t i = 0;
 
-        spoiled_init(&s);
-        while (strcmp(s.schema.children[i]->name, "topic"))
+        while (strcmp(w->schema.children[i]->name, "topic"))
                 i++;
-        topic           = s.batch.children[i];
+        topic           = w->batch.children[i];
         old             = *topic;
         texts           = old;
         texts.buffers   = texts_buffers;
         texts.length    = 2;
         texts.offset    = 0;
-        texts_schema    = *s.schema.children[i];
+        texts_schema    = *w->schema.children[i];
         topic->offset    = 0;
         topic->buffers   = buffers;
         topic->n_buffers = 2;
-        refused(&s, "column topic is shorter");
-        s.schema.children[i]->format     = "i";
-        s.schema.children[i]->dictionary = &texts_schema;
-        refused(&s, "column topic is shorter");
+        refused(w, "column topic is shorter");
+        w->schema.children[i]->format     = "i";
+        w->schema.children[i]->dictionary = &texts_schema;
+        refused(w, "column topic is shorter");
         topic->dictionary = &texts;
         codes[1]          = 2;
-        refused(&s, "column topic has codes beyond its dictionary");
+        refused(w, "column topic has codes beyond its dictionary");
         codes[1] = -1;
-        refused(&s, "column topic has codes beyond its dictionary");
+        refused(w, "column topic has codes beyond its dictionary");
         codes[1]     = 1;
         offsets[1]   = -1;
-        refused(&s, "column topic has offsets that go back");
+        refused(w, "column topic has offsets that go back");
         offsets[1]   = 1;
         texts.length = -1;
-        refused(&s, "column topic has a damaged dictionary");
+        refused(w, "column topic has a damaged dictionary");
         texts.length     = 0;
         texts_buffers[1] = NULL;
-        refused(&s, "column topic has codes beyond its dictionary");
+        refused(w, "column topic has codes beyond its dictionary");
         texts.length = 2;
-        refused(&s, "column topic has a damaged dictionary");
+        refused(w, "column topic has a damaged dictionary");
         texts_buffers[1] = offsets;
         texts_buffers[2] = NULL;
-        refused(&s, "column topic has no text");
-        s.schema.children[i]->format     = texts_schema.format;
-        s.schema.children[i]->dictionary = NULL;
+        refused(w, "column topic has no text");
+        w->schema.children[i]->format     = texts_schema.format;
+        w->schema.children[i]->dictionary = NULL;
         *topic                           = old;
-        spoiled_free(&s);
 }
 
-TEST(test_a_slice_with_an_offset_is_read_from_there) {
+SPOILED_TEST(test_a_slice_with_an_offset_is_read_from_there) {
         rdmeta_fold_t *f = fw_new(NULL);
         rdmeta_fold_stats_t stats;
-        spoiled_t s;
 
-        spoiled_init(&s);
-        s.batch.offset = 1;
-        s.batch.length = 2;
-        CHECK(!rdmeta_fold_batch(f, &s.schema, &s.batch));
+        w->batch.offset = 1;
+        w->batch.length = 2;
+        CHECK(!rdmeta_fold_batch(f, &w->schema, &w->batch));
         rdmeta_fold_stats(f, &stats);
         CHECK(stats.before == 2);
         rdmeta_fold_destroy(f);
-        spoiled_free(&s);
 }
 
 TEST_MAIN()

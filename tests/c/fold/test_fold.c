@@ -16,8 +16,7 @@ TEST(test_records_of_a_visit_become_intervals) {
         begin(f);
         CHECK(rdmeta_fold_visit(f, &c) == 0);
         take(f, fw_record(3, RDMETA_LEADER_CHANGED, "t", 0, 2));
-        CHECK(rdmeta_fold_end(f, FW_NOON + 5000, RDMETA_FOLD_GAP) ==
-              RDMETA_OK);
+        CHECK(rdmeta_fold_end(f, FW_NOON + 5000, RDMETA_FOLD_GAP) == RDMETA_OK);
         fw_check(f, RDMETA_FOLD_PARTITION_INTERVAL,
                  "c|t|-|0|1|4|-|[1,2]|[2,1]|-|-|-|-|-|-|1728043200002000|"
                  "1728043200003000|1000|topic_added|leader_changed|-|poll|o|2"

@@ -162,12 +162,10 @@ static aw_text_t run(size_t fail_at, size_t chance) {
         counted.chance  = chance;
         f               = make(NULL, 0);
         records(f);
-        AGAIN(rdmeta_fold_cut(f, (FW_NOON / FW_DAY + 1) *
-                                         FW_DAY));
+        AGAIN(rdmeta_fold_cut(f, (FW_NOON / FW_DAY + 1) * FW_DAY));
         before = rows_of(f);
         f      = moved(f);
-        AGAIN(rdmeta_fold_end(f, FW_NOON + FW_DAY,
-                              RDMETA_FOLD_GAP));
+        AGAIN(rdmeta_fold_end(f, FW_NOON + FW_DAY, RDMETA_FOLD_GAP));
         after = rows_of(f);
         rdmeta_fold_destroy(f);
         CHECK(counted.blocks == 0);

@@ -116,50 +116,44 @@ static const char few[] =
         "a#a 0:1@5/r1,2,3/i1,2 1:2@5/r2,3,1; b#b 0:1@5/r1,2; c^7 7:2@300; "
         "a.name.of.twenty.bytes 0:1 1:2 2:3";
 
-TEST(test_a_file_cut_at_any_length_is_refused) {
-        sound_t s;
+#define SOUND_TEST(name, ...)                                                \
+        TEST_BETWEEN(name, sound_t, sound_init(&w, __VA_ARGS__),             \
+                     sound_destroy(&w))
+
+SOUND_TEST(test_a_file_cut_at_any_length_is_refused, few) {
         size_t n;
 
-        sound_init(&s, few);
-        for (n = 0; n < s.size; n++) {
-                iw_write(s.path, s.bytes, n);
-                CHECK(try_file(s.path, n & 1 ? RDMETA_IMAGE_COPY : 0,
-                               s.image, s.text));
+        for (n = 0; n < w->size; n++) {
+                iw_write(w->path, w->bytes, n);
+                CHECK(try_file(w->path, n & 1 ? RDMETA_IMAGE_COPY : 0,
+                               w->image, w->text));
         }
-        sound_destroy(&s);
 }
 
-TEST(test_a_file_with_bytes_after_its_end_is_refused) {
-        sound_t s;
-
-        sound_init(&s, few);
-        s.bytes[s.size] = 0; /* iw_read() allocates one byte more */
-        iw_write(s.path, s.bytes, s.size + 1);
-        CHECK(try_file(s.path, 0, s.image, s.text));
-        CHECK(try_file(s.path, RDMETA_IMAGE_COPY, s.image, s.text));
-        sound_destroy(&s);
+SOUND_TEST(test_a_file_with_bytes_after_its_end_is_refused, few) {
+        w->bytes[w->size] = 0; /* iw_read() allocates one byte more */
+        iw_write(w->path, w->bytes, w->size + 1);
+        CHECK(try_file(w->path, 0, w->image, w->text));
+        CHECK(try_file(w->path, RDMETA_IMAGE_COPY, w->image, w->text));
 }
 
 /* Checksums detect a change of any byte but the padding between sections. */
-TEST(test_any_changed_byte_is_detected_or_is_padding) {
+SOUND_TEST(test_any_changed_byte_is_detected_or_is_padding, few) {
         const uint8_t masks[] = {1, 0x80, 0xff};
         size_t i, found = 0;
-        sound_t s;
         int k;
 
-        sound_init(&s, few);
-        for (i = 0; i < s.size; i++)
+        for (i = 0; i < w->size; i++)
                 for (k = 0; k < 3; k++) {
-                        s.damaged[i] ^= masks[k];
-                        iw_write(s.path, s.damaged, s.size);
-                        s.damaged[i] ^= masks[k];
-                        found += (size_t)try_file(s.path,
+                        w->damaged[i] ^= masks[k];
+                        iw_write(w->path, w->damaged, w->size);
+                        w->damaged[i] ^= masks[k];
+                        found += (size_t)try_file(w->path,
                                                   i % 7 ? RDMETA_IMAGE_COPY
                                                         : 0,
-                                                  s.image, s.text);
+                                                  w->image, w->text);
                 }
-        CHECK(found > 3 * s.size * 8 / 10);
-        sound_destroy(&s);
+        CHECK(found > 3 * w->size * 8 / 10);
 }
 
 /* ---- forged files: their checksums are right ---------------------------- */
@@ -181,33 +175,30 @@ static void resign(uint8_t *bytes, size_t size) {
         memcpy(bytes, &head, sizeof(head));
 }
 
-TEST(test_a_forged_file_is_refused_or_can_be_read) {
+SOUND_TEST(test_a_forged_file_is_refused_or_can_be_read, few) {
         enum { ROUNDS = 4000 };
         test_rng_t r = test_rng(1);
         int round, k, refused = 0;
-        sound_t s;
 
-        sound_init(&s, few);
         for (round = 0; round < ROUNDS; round++) {
-                memcpy(s.damaged, s.bytes, s.size);
+                memcpy(w->damaged, w->bytes, w->size);
                 for (k = 0; k < 1 + (int)test_below(&r, 4); k++) {
                         const size_t at = test_below(&r, 3)
-                                                  ? test_below(&r, s.size)
+                                                  ? test_below(&r, w->size)
                                                   : test_below(&r, 360);
                         if (test_below(&r, 2))
-                                s.damaged[at] ^=
+                                w->damaged[at] ^=
                                         (uint8_t)(1 << test_below(&r, 8));
                         else
-                                s.damaged[at] = (uint8_t)test_u64(&r);
+                                w->damaged[at] = (uint8_t)test_u64(&r);
                 }
-                resign(s.damaged, s.size);
-                iw_write(s.path, s.damaged, s.size);
-                refused += try_file(s.path,
+                resign(w->damaged, w->size);
+                iw_write(w->path, w->damaged, w->size);
+                refused += try_file(w->path,
                                     round % 5 ? RDMETA_IMAGE_COPY : 0,
-                                    s.image, NULL);
+                                    w->image, NULL);
         }
         CHECK(refused > ROUNDS / 10);
-        sound_destroy(&s);
 }
 
 /* ---- one forgery at a time ---------------------------------------------- */
@@ -305,21 +296,19 @@ static void backwards(sound_t *s, rdmeta_file_head_t *h) {
 }
 
 /* So a walk never checks the same bytes twice. */
-TEST(test_blocks_whose_places_do_not_ascend_are_refused) {
+SOUND_TEST(test_blocks_whose_places_do_not_ascend_are_refused, "a 0:1; b 0:1") {
         rdmeta_image_t *image;
         size_t n;
-        sound_t s;
 
-        sound_init(&s, "a 0:1; b 0:1");
-        CHECK(forged(&s, backwards) == RDMETA_ERR_MALFORMED);
-        image = iw_open(s.path, 0, now);
+        CHECK(forged(w, backwards) == RDMETA_ERR_MALFORMED);
+        image = iw_open(w->path, 0, now);
         CHECK(image->ops->order(image, &n) == RDMETA_ERR_MALFORMED);
         rdmeta_image_unref(image);
-        sound_destroy(&s);
 }
 
 /* A lookup must not return a wrong leader that looks like an error code. */
-TEST(test_an_impossible_leader_is_malformed) {
+SOUND_TEST(test_an_impossible_leader_is_malformed,
+           "a.name.of.twenty.bytes 0:1 1:2") {
         static const char name[]   = "a.name.of.twenty.bytes";
         const int32_t leaders[]    = {-2, -19, -100, -102, -120, -128};
         const rdmeta_str_t names[] = {GEN_STR(name), GEN_STR(name)};
@@ -328,16 +317,14 @@ TEST(test_an_impossible_leader_is_malformed) {
         rdmeta_reader_t *r;
         int32_t out[2];
         uint8_t *at;
-        sound_t s;
         size_t i;
 
-        sound_init(&s, "a.name.of.twenty.bytes 0:1 1:2");
-        at = memmem(s.damaged, s.size, name, sizeof(name) - 1);
+        at = memmem(w->damaged, w->size, name, sizeof(name) - 1);
         CHECK(at && at[sizeof(name) - 1] == 1);
         for (i = 0; i < sizeof(leaders) / sizeof(leaders[0]); i++) {
                 at[sizeof(name) - 1] = (uint8_t)leaders[i];
-                iw_write(s.path, s.damaged, s.size);
-                image = iw_open(s.path, 0, now);
+                iw_write(w->path, w->damaged, w->size);
+                image = iw_open(w->path, 0, now);
                 r     = rdmeta_image_reader(image, 0);
                 CHECK(r);
                 CHECK(rdmeta_leader(r, name, sizeof(name) - 1, 0,
@@ -347,43 +334,39 @@ TEST(test_an_impossible_leader_is_malformed) {
                 rdmeta_reader_destroy(r);
                 rdmeta_image_unref(image);
         }
-        sound_destroy(&s);
 }
 
 /* A sparse file of 200 GB with a good head: it takes some KB on the disk. */
-TEST(test_a_file_that_claims_to_be_huge_costs_little) {
+SOUND_TEST(test_a_file_that_claims_to_be_huge_costs_little, "a 0:1") {
         const uint64_t huge = UINT64_C(200) << 30;
         rdmeta_image_fault_t fault;
         rdmeta_image_t *image;
         rdmeta_file_head_t head;
         rdmeta_reader_t *r;
         size_t before;
-        sound_t s;
 
-        sound_init(&s, "a 0:1");
-        memcpy(&head, s.bytes, sizeof(head));
-        head.sections[0].offset = s.size;
+        memcpy(&head, w->bytes, sizeof(head));
+        head.sections[0].offset = w->size;
         head.sections[0].length = huge;
-        head.size               = s.size + huge;
+        head.size               = w->size + huge;
         head.checksum           = rdmeta_file_head_checksum(&head);
-        memcpy(s.damaged, &head, sizeof(head));
-        iw_write(s.path, s.damaged, s.size);
-        CHECK(!truncate(s.path, (off_t)head.size));
+        memcpy(w->damaged, &head, sizeof(head));
+        iw_write(w->path, w->damaged, w->size);
+        CHECK(!truncate(w->path, (off_t)head.size));
         before = test_memory(TEST_RESIDENT);
-        image  = iw_open(s.path, 0, now);
+        image  = iw_open(w->path, 0, now);
         r      = rdmeta_image_reader(image, 0);
         CHECK(r && rdmeta_leader(r, "a", 1, 0, now.mono_us) ==
                            RDMETA_ERR_MALFORMED);
         CHECK(test_memory(TEST_RESIDENT) < before + ((size_t)64 << 20));
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(image);
-        CHECK(rdmeta_image_open(s.path, RDMETA_IMAGE_COPY, now, &image) ==
+        CHECK(rdmeta_image_open(w->path, RDMETA_IMAGE_COPY, now, &image) ==
               RDMETA_ERR_IO);
         CHECK(errno == EFBIG);
         errno = 0;
-        CHECK(rdmeta_image_file_fault(s.path, &fault) == RDMETA_ERR_IO);
+        CHECK(rdmeta_image_file_fault(w->path, &fault) == RDMETA_ERR_IO);
         CHECK(errno == EFBIG); /* this call always copies */
-        sound_destroy(&s);
 }
 
 /* ---- a small file with huge lists --------------------------------------- */
@@ -444,50 +427,44 @@ static void long_lists(sound_t *s, uint16_t list) {
 }
 
 /* The file has 450 KB; a reader would return 2.5 thousand million brokers. */
-TEST(test_a_long_list_that_all_rows_share_is_malformed) {
+SOUND_TEST(test_a_long_list_that_all_rows_share_is_malformed, few) {
         rdmeta_image_t *image;
-        sound_t s;
         int changes = 0;
 
-        sound_init(&s, few);
-        long_lists(&s, 0);
-        image = iw_open(s.path, 0, now);
+        long_lists(w, 0);
+        image = iw_open(w->path, 0, now);
         CHECK(!rdmeta_image_verify(image));
-        CHECK(!rdmeta_image_diff(s.image, image, see_change, &changes) &&
+        CHECK(!rdmeta_image_diff(w->image, image, see_change, &changes) &&
               changes);
         rdmeta_image_unref(image);
-        long_lists(&s, 1);
-        image = iw_open(s.path, 0, now);
+        long_lists(w, 1);
+        image = iw_open(w->path, 0, now);
         CHECK(rdmeta_image_verify(image) == RDMETA_ERR_MALFORMED);
-        CHECK(rdmeta_image_diff(s.image, image, see_change, &changes) ==
+        CHECK(rdmeta_image_diff(w->image, image, see_change, &changes) ==
               RDMETA_ERR_MALFORMED);
         load(image);
         rdmeta_image_unref(image);
-        sound_destroy(&s);
 }
 
 /* The file is repaired while it is mapped, but the reader does not check the
  * bad block again: each lookup would read all of it. */
-TEST(test_a_bad_block_is_checked_once) {
+SOUND_TEST(test_a_bad_block_is_checked_once, few) {
         rdmeta_image_t *image, *fresh;
         rdmeta_seen_t seen;
-        sound_t s;
 
-        sound_init(&s, few);
-        long_lists(&s, 1);
-        image = iw_open(s.path, 0, now);
+        long_lists(w, 1);
+        image = iw_open(w->path, 0, now);
         CHECK(image->ops->find(image, "a", 1, &seen) == RDMETA_ERR_MALFORMED);
-        long_lists(&s, 0);
+        long_lists(w, 0);
         CHECK(image->ops->find(image, "a", 1, &seen) == RDMETA_ERR_MALFORMED);
         CHECK(image->ops->at(image, 0, &seen) == RDMETA_ERR_MALFORMED);
-        fresh = iw_open(s.path, 0, now);
+        fresh = iw_open(w->path, 0, now);
         CHECK(!fresh->ops->find(fresh, "a", 1, &seen));
         rdmeta_image_unref(fresh);
         rdmeta_image_unref(image);
-        sound_destroy(&s);
 }
 
-TEST(test_impossible_heads_and_tables_are_refused) {
+SOUND_TEST(test_impossible_heads_and_tables_are_refused, few) {
         const forge_t forges[] = {
                 other_magic,   longer,          no_age,       more_blocks,
                 fewer_blocks,  more_topics,     fewer_partitions,
@@ -497,30 +474,25 @@ TEST(test_impossible_heads_and_tables_are_refused) {
                 no_brokers,    some_brokers,    far_line,     head_line,
                 last_line,     swapped,         twice,        full_names,
                 no_names,      no_ids,          stray_slot,   stray_id};
-        sound_t s;
         size_t i;
 
-        sound_init(&s, few);
-        CHECK(forged(&s, nothing) == RDMETA_OK);
-        CHECK(forged(&s, other_order) == RDMETA_ERR_UNSUPPORTED);
-        CHECK(forged(&s, other_format) == RDMETA_ERR_UNSUPPORTED);
+        CHECK(forged(w, nothing) == RDMETA_OK);
+        CHECK(forged(w, other_order) == RDMETA_ERR_UNSUPPORTED);
+        CHECK(forged(w, other_format) == RDMETA_ERR_UNSUPPORTED);
         for (i = 0; i < sizeof(forges) / sizeof(forges[0]); i++)
-                if (forged(&s, forges[i]) != RDMETA_ERR_MALFORMED) {
+                if (forged(w, forges[i]) != RDMETA_ERR_MALFORMED) {
                         fprintf(stderr, "forgery %zu was accepted\n", i);
                         CHECK(!"refused");
                 }
-        sound_destroy(&s);
 }
 
-TEST(test_a_lookup_ends_in_a_table_without_a_free_slot) {
+SOUND_TEST(test_a_lookup_ends_in_a_table_without_a_free_slot, few) {
         rdmeta_image_t *image;
         rdmeta_reader_t *r;
-        sound_t s;
         int32_t got;
 
-        sound_init(&s, few);
-        CHECK(forged(&s, full_names) == RDMETA_ERR_MALFORMED);
-        image = iw_open(s.path, 0, now);
+        CHECK(forged(w, full_names) == RDMETA_ERR_MALFORMED);
+        image = iw_open(w->path, 0, now);
         r     = rdmeta_image_reader(image, 0);
         CHECK(r);
         got = rdmeta_leader(r, "a", 1, 0, now.mono_us);
@@ -529,7 +501,6 @@ TEST(test_a_lookup_ends_in_a_table_without_a_free_slot) {
         CHECK(got == RDMETA_NOT_CACHED || got == RDMETA_ERR_MALFORMED);
         rdmeta_reader_destroy(r);
         rdmeta_image_unref(image);
-        sound_destroy(&s);
 }
 
 TEST_MAIN()

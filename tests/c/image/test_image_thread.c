@@ -172,8 +172,7 @@ static int32_t walk_visit(void *opaque, const rdmeta_topic_t *t) {
  * may begin to walk. */
 static void step_walk(worker_t *x) {
         rdmeta_image_t *image = image_shared(x);
-        rdmeta_reader_t *r    = rdmeta_image_reader(image,
-                                                    RDMETA_ALLOW_STALE);
+        rdmeta_reader_t *r    = rdmeta_image_reader(image, RDMETA_ALLOW_STALE);
         walk_t walk = {.worker = x, .reader = r};
         rdmeta_image_info_t info;
 

@@ -23,8 +23,7 @@ TEST(test_a_topic_has_one_record_whatever_its_partitions) {
                       "v2 topic_added b#b; v2 topic_added c");
         diff("t#a 0:1@1 1:1@1", "t#b 0:2@0 1:1@0", "v2 topic_recreated t#b");
         diff("t#a 0:1@1", "t!3", "v2 topic_absent t#a");
-        diff("t#a 0:1@1", "t!17", "v2 topic_error t#a "
-                                  "INVALID_TOPIC_EXCEPTION");
+        diff("t#a 0:1@1", "t!17", "v2 topic_error t#a INVALID_TOPIC_EXCEPTION");
         diff("t!3", "t!29", "v2 topic_error t TOPIC_AUTHORIZATION_FAILED");
         diff("t!3", "t#a 0:1@1", "v2 topic_added t#a");
         diff("t#a 0:1@1", "t#a 0:1@1", "");

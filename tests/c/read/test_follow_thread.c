@@ -101,8 +101,7 @@ static void check_inside(rdmeta_reader_t *r, int64_t t, test_rng_t *rng,
                 name_of(name, i);
                 CHECK(rdmeta_leader(r, name, strlen(name), k, later) ==
                       leader_of(g, i, k));
-                CHECK(!rdmeta_topic_find(r, name, strlen(name), later,
-                                         &topic));
+                CHECK(!rdmeta_topic_find(r, name, strlen(name), later, &topic));
                 CHECK(!rdmeta_topic_partition_at(r, topic, (uint32_t)k, &p));
                 CHECK(p.leader == leader_of(g, i, k) && p.leader_epoch == g);
                 rdmeta_topic_info(r, topic, later, &info);

@@ -42,8 +42,7 @@ static node_t *model_first(fixture_t *w, int class) {
 static void fixture_add(fixture_t *w, node_t *n, int class,
                         int64_t deadline_us) {
         n->class = class;
-        rdmeta_deadlines_add(&w->deadlines, class, &n->deadlines,
-                             deadline_us);
+        rdmeta_deadlines_add(&w->deadlines, class, &n->deadlines, deadline_us);
         CHECK(n->deadlines.deadline_us == deadline_us);
         if (w->deadlines.classes[class].tree.count > w->most[class])
                 w->most[class] = w->deadlines.classes[class].tree.count;

@@ -355,8 +355,7 @@ TEST(test_names_chosen_to_collide_make_the_table_change_its_key) {
         CHECK(r);
         CHECK(rdmeta_leader(r, name, strlen(name), 0, now.mono_us) ==
               RDMETA_WAITING);
-        CHECK(rdmeta_leader(r, "topic-0", 7, 0, now.mono_us) ==
-              RDMETA_WAITING);
+        CHECK(rdmeta_leader(r, "topic-0", 7, 0, now.mono_us) == RDMETA_WAITING);
         rdmeta_reader_destroy(r);
         rdmeta_cache_unref(c);
 }

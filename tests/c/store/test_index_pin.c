@@ -272,8 +272,7 @@ static void read_against(fixture_t *w, int i, int kind, int nth) {
                 CHECK(rdmeta_slot_topic(rdmeta_table_pin_slot(w->pins[0],
                                                               k)) == t);
         else if (kind == DEADLINE)
-                CHECK(rdmeta_table_pin_deadline(w->pins[0], k, t) ==
-                      deadline);
+                CHECK(rdmeta_table_pin_deadline(w->pins[0], k, t) == deadline);
         else
                 CHECK(same_provenance(
                         rdmeta_table_pin_provenance(w->pins[0], k, t),

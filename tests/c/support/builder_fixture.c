@@ -14,8 +14,7 @@ static void names_random(facts_t *f, test_rng_t *r) {
         f->internal   = (int32_t)test_below(r, 2);
         f->operations = test_below(r, 2) ? RDMETA_NO_OPERATIONS
                                          : (int32_t)test_u64(r);
-        f->n_past = (uint8_t)(test_below(r, 4) ? 0
-                                               : test_below(r, 5));
+        f->n_past = (uint8_t)(test_below(r, 4) ? 0 : test_below(r, 5));
         for (i = 0; i < 16u * f->n_past; i++)
                 f->past[i] = (uint8_t)test_u64(r);
 }
@@ -332,8 +331,7 @@ static unsigned width_of(int32_t most) {
         return most < 128 ? 0 : most < 32768 ? 1 : 2;
 }
 
-static int lists_equal(const fact_row_t *p, int a, const fact_row_t *q,
-                       int b) {
+static int lists_equal(const fact_row_t *p, int a, const fact_row_t *q, int b) {
         return p->counts[a] == q->counts[b] &&
                !memcmp(p->ids[a], q->ids[b], 4 * (size_t)p->counts[a]);
 }

@@ -436,8 +436,7 @@ rdmeta_topic_info_t cw_info(cw_t *w, const char *topic) {
         const rdmeta_topic_t *t;
 
         rdmeta_reader_enter(w->reader);
-        rdmeta_topic_find(w->reader, topic, strlen(topic), w->now.mono_us,
-                          &t);
+        rdmeta_topic_find(w->reader, topic, strlen(topic), w->now.mono_us, &t);
         CHECK(t);
         rdmeta_topic_info(w->reader, t, w->now.mono_us, &info);
         rdmeta_reader_leave(w->reader);
@@ -528,8 +527,7 @@ const char *cw_topic(cw_t *w, const char *topic) {
         const rdmeta_topic_t *t;
 
         rdmeta_reader_enter(w->reader);
-        rdmeta_topic_find(w->reader, topic, strlen(topic), w->now.mono_us,
-                          &t);
+        rdmeta_topic_find(w->reader, topic, strlen(topic), w->now.mono_us, &t);
         if (t)
                 text_topic(w, text, t);
         else

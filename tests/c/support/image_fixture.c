@@ -14,8 +14,7 @@ static void directory_remove(void) {
         char path[512];
 
         while (dir && (entry = readdir(dir)) != NULL) {
-                snprintf(path, sizeof(path), "%s/%s", directory,
-                         entry->d_name);
+                snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
                 if (entry->d_name[0] != '.' ||
                     strstr(entry->d_name, ".rdmeta-"))
                         unlink(path);

@@ -135,8 +135,7 @@ static void write_leader_hint(race_writer_t *x) {
                 w, i, (uint32_t)test_below(&x->rng,
                                            race_count(i, w->generation[i])));
 
-        CHECK(!rdmeta_cache_apply_leader_hint(w->cache, &h, race_now(w),
-                                              NULL));
+        CHECK(!rdmeta_cache_apply_leader_hint(w->cache, &h, race_now(w), NULL));
         pthread_mutex_unlock(&w->lock);
 }
 

@@ -100,8 +100,7 @@ static void fold_topic(uint64_t *h, rdmeta_reader_t *r, rdmeta_str_t name,
         rdmeta_leaders(r, names, partitions, ROWS_ASKED, mono_us, out);
         for (p = 0; p < ROWS_ASKED; p++)
                 fold_code(h, r, out[p]);
-        fold_code(h, r,
-                  rdmeta_topic_find(r, name.data, name.len, mono_us, &t));
+        fold_code(h, r, rdmeta_topic_find(r, name.data, name.len, mono_us, &t));
         fold(h, t != NULL);
         if (!t)
                 return;

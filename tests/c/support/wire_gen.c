@@ -193,8 +193,7 @@ void gen_response_topic(const gen_topic_t *topic, int version,
                 gen_tags(out, tag_seed);
 }
 
-void gen_response(const gen_cluster_t *cluster, int version,
-                  gen_bytes_t *out) {
+void gen_response(const gen_cluster_t *cluster, int version, gen_bytes_t *out) {
         const int flexible = version >= 9;
         uint64_t tag_seed  = cluster->tag_seed;
         uint32_t i;

@@ -109,8 +109,7 @@ TEST_EACH(test_a_copy_is_the_same_elsewhere, ROUNDS, 0) {
 
         t = builder_fixture_block(w, f, NULL);
         atomic_store(&t->deadline, 12345);
-        rdmeta_topic_provenance_set(
-                t, (rdmeta_provenance_t){7, 60000, 5});
+        rdmeta_topic_provenance_set(t, (rdmeta_provenance_t){7, 60000, 5});
         rdmeta_cold(t)->link = 99;
         t->state             = RDMETA_TOPIC_DENIED;
         copy                 = rdmeta_topic_copy(&w->blocks, t);
@@ -156,8 +155,7 @@ TEST_EACH(test_another_state_keeps_the_facts, ROUNDS, 0) {
         CHECK(other && other->state == state);
         CHECK(rdmeta_cold(other)->version == 8);
         CHECK(!rdmeta_topic_same(t, other));
-        back = rdmeta_topic_restate(&w->blocks, other, 0,
-                                    (int16_t)f->error, 9);
+        back = rdmeta_topic_restate(&w->blocks, other, 0, (int16_t)f->error, 9);
         CHECK(back && rdmeta_topic_same(t, back));
         f->error = 29;
         facts_check(f, other);

@@ -377,8 +377,7 @@ static void odd_values(builder_fixture_t *w, rdmeta_topic_t *t, test_rng_t *r) {
                 CHECK(!good_with(t, c.replicas, c.ref_width, i,
                                  (int32_t)units));
         if (c.n_past) {
-                CHECK(!good_with(t, c.lists_end, 0, 16 * (size_t)c.n_past,
-                                 0));
+                CHECK(!good_with(t, c.lists_end, 0, 16 * (size_t)c.n_past, 0));
                 CHECK(!good_with(t, c.lists_end, 0, 16 * (size_t)c.n_past,
                                  RDMETA_PAST_MAX + 1));
         }

@@ -195,8 +195,7 @@ TEST(test_names_are_asked_for_with_a_zero_id) {
 
         CHECK(gives(&by_n, 0, "00000001000174"));
         CHECK(gives(&by_n, 4, "0000000100017401"));
-        CHECK(gives(&by_n, 9, "020274000100"
-                              "0000"));
+        CHECK(gives(&by_n, 9, "020274000100" "0000"));
         CHECK(gives(&by_n, 12, "0200000000000000000000000000000000"
                                "027400"
                                "010000"));
@@ -248,8 +247,7 @@ TEST(test_a_contradiction_is_an_argument_error) {
 
         EACH_VERSION(version)
                 for (i = 0; i < sizeof(bad) / sizeof(*bad); i++)
-                        CHECK(outcome(&bad[i], version) ==
-                              RDMETA_ERR_ARGUMENT);
+                        CHECK(outcome(&bad[i], version) == RDMETA_ERR_ARGUMENT);
 }
 
 TEST(test_the_longest_name_is_32767_bytes) {

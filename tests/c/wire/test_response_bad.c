@@ -20,8 +20,7 @@
 static rdmeta_err_t check_copy(const uint8_t *data, size_t len, int version,
                                int32_t flags) {
         uint8_t *copy    = gen_bytes_exact(data, len);
-        rdmeta_err_t err = wire_check(copy, len, (int16_t)version, flags,
-                                      NULL);
+        rdmeta_err_t err = wire_check(copy, len, (int16_t)version, flags, NULL);
 
         free(copy);
         return err;
@@ -280,8 +279,7 @@ TEST(test_negative_counts_are_refused) {
 
         for (version = 0; version < 9; version++)
                 for (place = BROKERS; place < PLACES; place++)
-                        for (i = 0; i < sizeof(counts) / sizeof(*counts);
-                             i++) {
+                        for (i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
                                 gen_bytes_clear(&b);
                                 put_until(&b, version, (place_t)place,
                                           counts[i]);
