@@ -659,6 +659,32 @@ TEST(test_a_reassignment_and_more_partitions_are_changes) {
         rw_free(&w);
 }
 
+TEST(test_a_whole_state_is_told_by_changes) {
+        rw_t w;
+
+        cluster(&w);
+        kw_add(&w.log, 7, 0, "il", 2, INT64_C(12));
+        kw_add(&w.log, 4, 0, "bsss", 2, "t", "retention.ms", "5");
+        kw_add(&w.log, 4, 0, "bsss", 4, "1", "ssl.key.password", "secret");
+        kw_add(&w.log, 12, 0, "sh", "metadata.version", 20);
+        rw_commit(&w);
+        *w.changes = '\0';
+        CHECK(!rdmeta_kraft_state_changes(w.replay, 99, rw_visit, &w));
+        CHECK_SAME(w.changes,
+                   "v9 o0 broker_added b1 e11 h:9091; "
+                   "v9 o0 broker_unfenced b1 e11; "
+                   "v9 o5 broker_added b2 e12 h:9092; "
+                   "v9 o5 broker_fenced b2 e12; "
+                   "v9 o2 broker_added b3 e13 h:9093; "
+                   "v9 o2 broker_unfenced b3 e13; "
+                   "v9 o3 topic_added t; "
+                   "v9 o4 topic_added t /0 >1 @0 i1,2,3 r1,2,3 e0; "
+                   "v9 o6 config_changed t retention.ms=5; "
+                   "v9 o7 config_changed b1 ssl.key.password=***");
+        CHECK(w.replay->changes.out.record.wall_us == 99);
+        rw_free(&w);
+}
+
 /* ---- snapshots ----------------------------------------------------------- */
 
 /* Writes a snapshot of one topic, in batches of its own offsets. */
