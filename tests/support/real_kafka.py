@@ -46,6 +46,11 @@ def missing(version: str) -> str | None:
     return None
 
 
+def random_id() -> str:
+    """Returns an id as Kafka writes it, which does not begin like an option."""
+    return "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+
+
 class Listener(NamedTuple):
     """A listener of each node: its name, its protocol, and whether clients reach it by a proxy."""
 
@@ -62,7 +67,8 @@ class RealKafka:
 
     With `proxied`, clients of `client_bootstrap` reach each node through one of `proxies`.
     `listeners` are further ones; their options are in `settings`. `of_last` are settings of the
-    last node. `format_options` are those of the storage tool, `java_options` those of each JVM.
+    last node. `format_options` are those of the storage tool, `java_options` those of each JVM. A
+    dynamic quorum keeps its voters in the metadata log (KIP-853), not in the configuration.
     """
 
     def __init__(
@@ -77,6 +83,7 @@ class RealKafka:
         of_last: Mapping[str, object] | None = None,
         format_options: Sequence[str] = (),
         java_options: Sequence[str] = (),
+        has_dynamic_quorum: bool = False,
     ) -> None:
         self.version = version
         self.classpath = f"{JARS / version}/*"
@@ -93,9 +100,10 @@ class RealKafka:
         self.proxies_of: dict[str, dict[int, Proxy]] = {name: {} for name in self.listeners}
         self._format_options = format_options
         self._java_options = java_options
+        self._has_dynamic_quorum = has_dynamic_quorum
         self._stack = ExitStack()
         self.choose_ports()
-        self.cluster_id = "A" + base64.urlsafe_b64encode(uuid.uuid4().bytes).decode()[1:22]
+        self.cluster_id = random_id()
         self.running: dict[int, subprocess.Popen[bytes]] = {}
 
     @property
@@ -141,7 +149,6 @@ class RealKafka:
 
     def properties(self, node: int) -> Path:
         """Writes the node's configuration; returns its path."""
-        voters = ",".join(f"{i}@127.0.0.1:{port}" for i, port in self.voters.items())
         bound = {name: self.address(node, name) for name in self.listeners}
         told = bound | {name: of[node].address for name, of in self.proxies_of.items() if of}
         bound["CONTROLLER"] = f"127.0.0.1:{self.voters[node]}"
@@ -150,7 +157,7 @@ class RealKafka:
         settings = {
             "process.roles": "broker,controller",
             "node.id": node,
-            "controller.quorum.voters": voters,
+            **self._quorum(),
             "listeners": ",".join(f"{name}://{address}" for name, address in bound.items()),
             "advertised.listeners": ",".join(f"{name}://{at}" for name, at in told.items()),
             "controller.listener.names": "CONTROLLER",
@@ -171,6 +178,12 @@ class RealKafka:
         path = self.directory / f"n{node}.properties"
         path.write_text("".join(f"{k}={v}\n" for k, v in settings.items()), encoding="utf-8")
         return path
+
+    def _quorum(self) -> dict[str, str]:
+        at = {node: f"127.0.0.1:{port}" for node, port in self.voters.items()}
+        if self._has_dynamic_quorum:
+            return {"controller.quorum.bootstrap.servers": ",".join(at.values())}
+        return {"controller.quorum.voters": ",".join(f"{i}@{where}" for i, where in at.items())}
 
     def java(self, node: int, *arguments: str | Path) -> subprocess.Popen[bytes]:
         """Starts a JVM whose output goes to the node's log."""
@@ -332,10 +345,16 @@ class RealKafka:
         return self
 
     def _format(self) -> None:
+        options = [*self._format_options]
+        if self._has_dynamic_quorum:
+            voters = (
+                f"{node}@127.0.0.1:{port}:{random_id()}" for node, port in self.voters.items()
+            )
+            options += ["--initial-controllers", ",".join(voters)]
         formats = [
             self.java(
                 node, "kafka.tools.StorageTool", "format", "-t", self.cluster_id, "-c",
-                self.properties(node), *self._format_options,
+                self.properties(node), *options,
             )
             for node in self.nodes
         ]  # fmt: skip
