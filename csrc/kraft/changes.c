@@ -255,6 +255,7 @@ int32_t rdmeta_kraft_change_controller(rdmeta_kraft_changes_t *c,
         c->broker_epoch = -1;
         rdmeta_diff_begin(&c->out, none, NULL);
         c->out.record.broker           = leader < 0 ? RDMETA_NONE : leader;
+        c->out.record.source_broker    = c->out.record.broker;
         c->out.record.new_leader_epoch = epoch;
         c->out.record.unseen_us        = unseen_us;
         return rdmeta_diff_emit(&c->out, RDMETA_CONTROLLER_CHANGED);

@@ -358,7 +358,8 @@ TEST(test_a_leader_change_does_not_belong_to_a_transaction) {
         w.log.time_ms += 250;
         kw_control(&w.log, 2, "hicc", 0, 3001, 0, 0);
         rw_commit(&w);
-        CHECK_SAME(w.changes, "v7 o6 controller_changed b3001 @2 unseen 250000");
+        CHECK_SAME(w.changes,
+                   "v7 o6 controller_changed b3001 @2 unseen 250000");
         rw_free(&w);
 }
 
