@@ -12,8 +12,7 @@
  * process's life, 0 to 1, in which it did not run, pushed aside or asleep.
  * Nothing that is timed here sleeps or waits.
  */
-#ifndef RDMETA_BENCH_COMMON_H
-#define RDMETA_BENCH_COMMON_H
+#pragma once
 
 #include "gen.h"
 #include "rdmeta.h"

@@ -19,8 +19,7 @@
  * topics and gain nothing below. Leaders of 4 bytes always cost 10 to 20 %. The
  * build touches all pages, in huge pages where the kernel grants them.
  */
-#ifndef RDMETA_BENCH_FLOOR_H
-#define RDMETA_BENCH_FLOOR_H
+#pragma once
 
 #include "gen.h"
 

@@ -21,8 +21,7 @@
  * system when it is freed. So a bench that measures memory sees its subject
  * only.
  */
-#ifndef RDMETA_BENCH_GEN_H
-#define RDMETA_BENCH_GEN_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,8 +3,7 @@
  * that ask for nothing newer. Both lack topic ids and epochs, v4 also offline
  * replicas. Each length takes four or two bytes.
  */
-#ifndef RDMETA_BENCH_GEN_OLD_H
-#define RDMETA_BENCH_GEN_OLD_H
+#pragma once
 
 #include "gen.h"
 

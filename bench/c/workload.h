@@ -17,8 +17,7 @@
  * exit if anything is wrong. Everything that they read is in pages of its own,
  * never on the heap.
  */
-#ifndef RDMETA_BENCH_WORKLOAD_H
-#define RDMETA_BENCH_WORKLOAD_H
+#pragma once
 
 #include "common.h"
 

@@ -120,6 +120,12 @@ RDMETA_INLINE const uint8_t *piece(rdmeta_buf_t *b, size_t *len) {
         return rdmeta_buf_bytes(b, (size_t)n);
 }
 
+/* Returns whether the frame has a byte for each of its three varints. */
+RDMETA_INLINE int has_short_frame(const rdmeta_kraft_record_t *r) {
+        return !r->control && r->len >= 3 &&
+               !((r->value[0] | r->value[1] | r->value[2]) & 0x80);
+}
+
 /* Reads the type and the version from key and value, or from the frame. */
 static int type_read(rdmeta_kraft_record_t *r, const uint8_t *key,
                      size_t key_len) {
@@ -127,6 +133,11 @@ static int type_read(rdmeta_kraft_record_t *r, const uint8_t *key,
 
         if (!r->value)
                 return 0;
+        if (RDMETA_LIKELY(has_short_frame(r) && !key)) {
+                r->type    = r->value[1];
+                r->version = r->value[2];
+                return r->value[0] == 1;
+        }
         rdmeta_buf_init(&b, r->value, r->len);
         if (r->control) {
                 if (key_len != 4 || r->len < 2)
@@ -210,8 +221,7 @@ rdmeta_buf_t rdmeta_kraft_record_body(const rdmeta_kraft_record_t *record) {
         rdmeta_buf_t b;
 
         rdmeta_buf_init(&b, record->value, record->len);
-        if (RDMETA_LIKELY(!record->control && record->len >= 3 &&
-                          !((record->value[1] | record->value[2]) & 0x80))) {
+        if (RDMETA_LIKELY(has_short_frame(record))) {
                 b.p += 3;
         } else if (!record->control) {
                 rdmeta_buf_uvar(&b);

@@ -462,6 +462,21 @@ cdef class KraftReplay:
         memset(&self.kept.records, 0, sizeof(Records))
         return found
 
+    def whole(self, wall_us, /, str session=None):
+        """Returns the changes that tell the state from nothing, all at this time, as a table.
+
+        MemoryError.
+        """
+        cdef ChangeTable found = no_records(session)
+        cdef int64_t when = integer(wall_us, "wall_us", INT64_MIN, INT64_MAX)
+        cdef rdmeta_err_t err
+        self.begin()
+        with nogil:
+            err = rdmeta_kraft_state_changes(self.replay_, when, record_visit, &found.records)
+        self.busy = False
+        self.check(err)
+        return found
+
     def topics(self):
         """Returns (name, id, number of partitions, mark) of each topic, by name."""
         cdef const rdmeta_kraft_state_t *state = self.state()

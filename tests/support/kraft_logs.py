@@ -1,6 +1,6 @@
 """Makes small metadata logs on Apache Kafka, with what DumpLogSegments says of each file.
 
-    python tests/support/kraft_logs.py           # tests/golden/kraft, anew: some 3 minutes
+    python tests/support/kraft_logs.py           # tests/golden/kraft, anew: some 4 minutes
     make("4.3.0", directory)                     # one of them
 
 The golden logs have all kinds of events that three nodes make in a minute. Each folder has

@@ -77,6 +77,16 @@ class Model:
         self.open: list[Record] | None = None  # the records of a transaction
         self.next = 0
 
+    def copied(self) -> Model:
+        """Returns a state that stays as this one is now; rows are replaced, and never changed."""
+        made = Model()
+        made.topics, made.partitions = dict(self.topics), dict(self.partitions)
+        made.brokers, made.facts = dict(self.brokers), dict(self.facts)
+        made.leaders, made.origins = dict(self.leaders), dict(self.origins)
+        made.open = None if self.open is None else list(self.open)
+        made.next = self.next
+        return made
+
     def apply(self, batch: Batch) -> None:
         """Applies a batch of the log, unless it was applied before."""
         if batch.last < self.next:
@@ -175,7 +185,8 @@ class Model:
             raise ContradictionError(data)
         for at, row in self.partitions.items():
             if data["topicName"] in ("", at[0]) and (row["elr"] or row["last_elr"]):
-                self.partitions[at] = row | {"elr": [], "last_elr": []}
+                epoch = row["partition_epoch"] + 1
+                self.partitions[at] = row | {"elr": [], "last_elr": [], "partition_epoch": epoch}
                 self.origins[at] = origin
 
     # ---- brokers ----------------------------------------------------------

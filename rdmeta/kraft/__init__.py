@@ -1,0 +1,25 @@
+"""The metadata log of KRaft: its directories, and which part of it is proven.
+
+    logs = [looked_at(node) for node in find_nodes(["/var/kafka/metadata"])]
+    proof_of(logs).end
+
+Kafka's controllers keep all metadata, and each change of it, in one replicated log. This package
+reads its files beside a live node and in archives. It takes no lock and writes nothing.
+"""
+
+from __future__ import annotations
+
+from rdmeta.kraft.log_files import KraftError, NodeFiles, QuorumState, find_nodes
+from rdmeta.kraft.proving import NodeLog, Proof, looked_at, proof_of, restart_of
+
+__all__ = [
+    "KraftError",
+    "NodeFiles",
+    "NodeLog",
+    "Proof",
+    "QuorumState",
+    "find_nodes",
+    "looked_at",
+    "proof_of",
+    "restart_of",
+]

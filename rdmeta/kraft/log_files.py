@@ -1,0 +1,273 @@
+"""The files of the metadata log beside each other: segments, snapshots, and what a node notes.
+
+A node of KRaft keeps them in `__cluster_metadata-0` below its `metadata.log.dir`:
+
+    00000000000000000000.log                      a segment, named by its first offset
+    00000000000000000120-0000000004.checkpoint    a snapshot: the offset behind it, and its epoch
+    quorum-state                                  the last epoch that the node knows, and its vote
+    leader-epoch-checkpoint                       the first offset of each epoch
+    partition.metadata                            the topic's id
+
+and `meta.properties` beside that directory. Nothing here reads a record.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rdmeta.errors import Error
+
+__all__ = [
+    "KraftError",
+    "NodeFiles",
+    "QuorumState",
+    "SegmentFile",
+    "SnapshotFile",
+    "find_nodes",
+]
+
+LOG_NAME = "__cluster_metadata-0"
+_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_SEGMENT = re.compile(r"(\d{20})\.log")
+# Kafka renames `.part` to this when the snapshot is whole, and appends `.deleted` to an old one.
+_SNAPSHOT = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+_OTHER_LOG = re.compile(r"(?!__cluster_metadata-0$)(.+)-(\d+)")
+
+
+class KraftError(Error):
+    """A metadata log cannot be read: no such log, bytes that are none, or offsets that are missing.
+
+    `file`, `byte` and `offset` say where, as far as that is known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        file: Path | None = None,
+        byte: int | None = None,
+        offset: int | None = None,
+    ) -> None:
+        place = [] if file is None else [str(file)]
+        place += [] if byte is None else [f"byte {byte}"]
+        place += [] if offset is None else [f"offset {offset}"]
+        super().__init__(f"{', '.join(place)}: {message}" if place else message)
+        self.file = file
+        self.byte = byte
+        self.offset = offset
+
+
+class SegmentFile(NamedTuple):
+    """A segment, which begins with the offset `base` or, if it lacks records there, behind it."""
+
+    base: int
+    path: Path
+
+
+class SnapshotFile(NamedTuple):
+    """A snapshot of the state before the offset `end`, whose last record has this epoch."""
+
+    end: int
+    epoch: int
+    path: Path
+
+
+class QuorumState(NamedTuple):
+    """What a node noted of its quorum. `voters` is None where only the log has them (KIP-853)."""
+
+    epoch: int
+    leader: int | None
+    voted: int | None
+    voters: tuple[int, ...] | None
+
+
+class NodeFiles(NamedTuple):
+    """The files of one node's metadata log, in the order of offsets.
+
+    `node`, `directory_id` and `cluster_id` are from `meta.properties`, None without it. `epochs`
+    has each epoch of `leader-epoch-checkpoint` with its first offset. `faults` names what cannot be
+    read, and is left out.
+    """
+
+    directory: Path
+    segments: tuple[SegmentFile, ...]
+    snapshots: tuple[SnapshotFile, ...]
+    quorum: QuorumState | None = None
+    epochs: tuple[tuple[int, int], ...] | None = None
+    node: int | None = None
+    directory_id: str | None = None
+    cluster_id: str | None = None
+    faults: tuple[str, ...] = ()
+
+
+def find_nodes(paths: Iterable[str | Path]) -> list[NodeFiles]:
+    """Returns the logs at these paths, one for each node, in their order.
+
+    A path is a log directory, its parent, a directory of several nodes' parents, or a file of a
+    log. Files of one directory are one node's. Raises KraftError for a path with no metadata log,
+    and for logs of two clusters; FileNotFoundError for no such path.
+    """
+    found: dict[Path, list[Path] | None] = {}
+    for path in map(Path, paths):
+        if path.is_dir():
+            for directory in _log_directories(path):
+                found[directory] = None
+        elif not path.exists():
+            raise FileNotFoundError(f"{path}: there is no such file or directory")
+        elif _is_part(path):
+            files = found.setdefault(path.parent, [])
+            if files is not None:
+                files.append(path)
+        else:
+            raise KraftError("no segment (*.log) and no snapshot (*.checkpoint) of a log", path)
+    nodes = [_node(directory, files) for directory, files in found.items()]
+    _check_clusters(nodes)
+    return nodes
+
+
+def _is_part(path: Path) -> bool:
+    return bool(_SEGMENT.fullmatch(path.name) or _SNAPSHOT.fullmatch(path.name))
+
+
+def _log_directories(path: Path) -> list[Path]:
+    """Returns the log directories at, in, or one below a directory."""
+    if any(map(_is_part, path.iterdir())):
+        _check_topic(path)
+        return [path]
+    for pattern in (LOG_NAME, f"*/{LOG_NAME}"):
+        if found := sorted(each for each in path.glob(pattern) if each.is_dir()):
+            return found
+    inner = sorted(each for each in path.iterdir() if each.is_dir() and _has_parts(each))
+    for each in inner:
+        _check_topic(each)
+    if not inner:
+        raise KraftError(
+            f"no metadata log is here; give the directory {LOG_NAME}, or the one that has it"
+            " (metadata.log.dir, or the first of log.dirs)",
+            path,
+        )
+    return inner
+
+
+def _has_parts(path: Path) -> bool:
+    return any(map(_is_part, path.iterdir()))
+
+
+def _check_topic(path: Path) -> None:
+    """Raises KraftError if a directory says that it is another topic's."""
+    other = _OTHER_LOG.fullmatch(path.name)
+    try:
+        text = (path / "partition.metadata").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return
+    found = re.search(r"topic_id: *(\S+)", text)
+    if found and found[1] != _TOPIC_ID:
+        named = f"the log of topic {other[1]!r}, partition {other[2]}" if other else "another log"
+        raise KraftError(f"{named} (its id is {found[1]}), not the metadata log", path)
+
+
+def _check_clusters(nodes: Sequence[NodeFiles]) -> None:
+    known = {node.cluster_id: node.directory for node in nodes if node.cluster_id}
+    if len(known) > 1:
+        named = ", ".join(f"{cluster} ({directory})" for cluster, directory in known.items())
+        raise KraftError(f"the logs are of {len(known)} clusters: {named}; read one at a time")
+
+
+def _node(directory: Path, files: Sequence[Path] | None) -> NodeFiles:
+    listed = sorted(directory.iterdir() if files is None else files)
+    segments = [
+        SegmentFile(int(match[1]), path)
+        for path in listed
+        if (match := _SEGMENT.fullmatch(path.name))
+    ]
+    snapshots = [
+        SnapshotFile(int(match[1]), int(match[2]), path)
+        for path in listed
+        if (match := _SNAPSHOT.fullmatch(path.name)) and int(match[1])
+    ]
+    notes = _Notes(directory)
+    properties = notes.properties()
+    node = properties.get("node.id", "")
+    return NodeFiles(
+        directory,
+        tuple(segments),
+        tuple(snapshots),
+        notes.quorum(),
+        notes.epochs(),
+        int(node) if node.isdecimal() else None,
+        properties.get("directory.id"),
+        properties.get("cluster.id"),
+        tuple(notes.faults),
+    )
+
+
+class _Notes:
+    """The small files beside a log; one that cannot be read is a fault, and counts as missing."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.faults: list[str] = []
+
+    def _text(self, path: Path) -> str | None:
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeError) as error:
+            self.faults.append(f"{path}: {error}")
+            return None
+
+    def quorum(self) -> QuorumState | None:
+        """Returns `quorum-state`, of version 0 or 1."""
+        path = self._directory / "quorum-state"
+        text = self._text(path)
+        if text is None:
+            return None
+        try:
+            state = json.loads(text)
+            if state["data_version"] not in (0, 1):
+                raise ValueError(f"data_version {state['data_version']} is not known")
+            voters = tuple(int(each["voterId"]) for each in state.get("currentVoters") or ())
+            return QuorumState(
+                int(state["leaderEpoch"]),
+                _id(state["leaderId"]),
+                _id(state["votedId"]),
+                voters or None,
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            self.faults.append(f"{path}: no quorum state: {type(error).__name__}: {error}")
+            return None
+
+    def epochs(self) -> tuple[tuple[int, int], ...] | None:
+        """Returns the lines of `leader-epoch-checkpoint`."""
+        path = self._directory / "leader-epoch-checkpoint"
+        text = self._text(path)
+        if text is None:
+            return None
+        try:
+            version, count, *lines = text.split("\n")
+            found = [(int(epoch), int(offset)) for epoch, offset in map(str.split, lines[:-1])]
+            if (int(version), int(count)) != (0, len(found)):
+                raise ValueError(f"version {version}, {count} epochs, and {len(found)} lines")
+            return tuple(found)
+        except ValueError as error:
+            self.faults.append(f"{path}: no list of epochs: {error}")
+            return None
+
+    def properties(self) -> dict[str, str]:
+        """Returns `meta.properties`, which is beside the log directory, or in a copy of it."""
+        for directory in (self._directory.parent, self._directory):
+            text = self._text(directory / "meta.properties")
+            if text is not None:
+                lines = (line.partition("=") for line in text.splitlines() if line[:1] != "#")
+                return {key.strip(): value.strip() for key, _, value in lines}
+        return {}
+
+
+def _id(value: object) -> int | None:
+    """Returns a node's id; -1 is none."""
+    number = int(str(value))
+    return None if number < 0 else number

@@ -1,0 +1,300 @@
+"""Says which part of a log is proven, which is to say committed: by snapshots and by majorities.
+
+The high watermark is on no disk. Two things prove a log up to an offset:
+
+- The end of a whole snapshot that *belongs* to the log: a node makes snapshots only of what is
+  committed. It belongs if it ends where a batch ends, and its header has that batch's time.
+- Copies of a majority of the voters that hold the same last record, where no log of them and no
+  `quorum-state` knows a higher epoch than that record's. If one knew, another leader might have
+  been elected without the record.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import NamedTuple
+
+from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
+from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, scan_log
+
+__all__ = [
+    "NodeLog",
+    "Proof",
+    "SnapshotUse",
+    "looked_at",
+    "proof_of",
+    "restart_of",
+]
+
+_LEADER_CHANGE, _SNAPSHOT_HEADER, _SNAPSHOT_FOOTER, _VOTERS = 2, 3, 4, 6
+
+
+class SnapshotUse(NamedTuple):
+    """A snapshot, and why it is not used: None if it is."""
+
+    file: SnapshotFile
+    why_not: str | None
+
+
+class NodeLog(NamedTuple):
+    """One node's files, with what their heads say."""
+
+    files: NodeFiles
+    scan: LogScan
+    snapshots: tuple[SnapshotUse, ...]
+
+    @property
+    def used(self) -> list[SnapshotFile]:
+        """The snapshots that are whole and belong to the log, in the order of their ends."""
+        return [each.file for each in self.snapshots if each.why_not is None]
+
+    @property
+    def known_epoch(self) -> int:
+        """The highest epoch of which the node knew: -1 for none."""
+        in_log = self.scan.epochs[-1].epoch if self.scan.epochs else -1
+        noted = self.files.quorum.epoch if self.files.quorum else -1
+        return max(in_log, noted, *(each.epoch for each in self.used), -1)
+
+
+class Proof(NamedTuple):
+    """Offsets before `end` are proven; `by` says by what, for people."""
+
+    end: int
+    by: str
+
+
+def looked_at(files: NodeFiles) -> NodeLog:
+    """Returns a node's log after a look at its segments and snapshots. Raises KraftError."""
+    scan = scan_log(files, (snapshot.end for snapshot in files.snapshots))
+    uses = tuple(SnapshotUse(each, _why_not(each, scan)) for each in files.snapshots)
+    return NodeLog(files, scan, uses)
+
+
+def _why_not(snapshot: SnapshotFile, scan: LogScan) -> str | None:
+    """Returns why a snapshot is not used, None if it is."""
+    try:
+        last_ms = _whole(snapshot.path)
+    except FileNotFoundError:
+        return "it went while the log was read"
+    except KraftError as error:
+        return str(error)
+    if last_ms is None:
+        return "it is cut short, or is no snapshot"
+    if not scan.runs or snapshot.end == scan.runs[0].start:
+        return None  # there is no batch before its end, and the log goes on behind it
+    if (batch := scan.ends.get(snapshot.end)) is None:
+        return f"it ends at {snapshot.end}, where no batch of the log ends"
+    epoch, time_ms = batch
+    if (epoch, time_ms) != (snapshot.epoch, last_ms):
+        return (
+            f"it is of another log: its last batch has epoch {snapshot.epoch} and time {last_ms},"
+            f" and the log's has {epoch} and {time_ms}"
+        )
+    return None
+
+
+def _whole(path: Path) -> int | None:
+    """Returns the time of the log's last batch by a snapshot's header; None if it is not whole."""
+    faults: list[str] = []
+    heads = list(batch_heads(path, faults))
+    if faults or len(heads) < 2 or not (heads[0].is_control and heads[-1].is_control):
+        return None
+    first, last = (dict(_control_records(path, head)) for head in (heads[0], heads[-1]))
+    if _SNAPSHOT_FOOTER not in last or len(first.get(_SNAPSHOT_HEADER, b"")) < 10:
+        return None
+    time_ms: int = struct.unpack_from(">q", first[_SNAPSHOT_HEADER], 2)[0]
+    return time_ms
+
+
+def proof_of(logs: Sequence[NodeLog]) -> Proof:
+    """Returns what is proven by logs of one cluster; offset 0 if nothing is."""
+    best = Proof(0, "nothing")
+    for log in logs:
+        for snapshot in log.used:
+            if snapshot.end > best.end:
+                best = Proof(snapshot.end, f"the snapshot {snapshot.path.name}")
+    agreed = _agreed(logs)
+    return agreed if agreed is not None and agreed.end > best.end else best
+
+
+def _agreed(logs: Sequence[NodeLog]) -> Proof | None:
+    """Returns what copies of a majority of the voters prove."""
+    voters = _voters(logs)
+    if not voters:
+        return None
+    majority = len(voters) // 2 + 1
+    # By epoch: the ends of the voters that know it as the last one, and have records of it.
+    ends: dict[int, dict[int, int]] = {}
+    for log in logs:
+        node, epochs = log.files.node, log.scan.epochs
+        if node is None or not _is_voter(log, voters) or log.files.quorum is None or not epochs:
+            continue
+        if epochs[-1].epoch == log.known_epoch:
+            held = ends.setdefault(log.known_epoch, {})
+            held[node] = max(held.get(node, 0), epochs[-1].last + 1)
+    for _, held in sorted(ends.items(), reverse=True):
+        if len(held) >= majority:
+            end = sorted(held.values(), reverse=True)[majority - 1]
+            nodes = ", ".join(str(node) for node in sorted(held) if held[node] >= end)
+            return Proof(end, f"the copies of nodes {nodes}, of {len(voters)} voters")
+    return None
+
+
+def _is_voter(log: NodeLog, voters: Mapping[int, bytes | None]) -> bool:
+    node = log.files.node
+    if node is None or node not in voters:
+        return False
+    directory = voters[node]
+    return directory is None or log.files.directory_id is None or directory == _uuid(log)
+
+
+def _uuid(log: NodeLog) -> bytes | None:
+    try:
+        return base64.urlsafe_b64decode(f"{log.files.directory_id}==")
+    except ValueError:
+        return None
+
+
+def _voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
+    """Returns the voters by the last record that names them, each with its directory's id.
+
+    That is a control record of the log, of which the one with the highest offset in the highest
+    epoch counts; or `quorum-state`, if no log has one.
+    """
+    found: tuple[int, int, dict[int, bytes | None]] | None = None
+    for log in logs:
+        for path, head in log.scan.control[-4:]:
+            for kind, value in _control_records(path, head):
+                voters = _voters_in(kind, value)
+                if voters and (found is None or (head.epoch, head.last) >= found[:2]):
+                    found = (head.epoch, head.last, voters)
+    if found is not None:
+        return found[2]
+    noted = (log.files.quorum.voters for log in logs if log.files.quorum)
+    return {voter: None for voters in noted for voter in voters or ()}
+
+
+def _control_records(path: Path, head: BatchHead) -> Iterator[tuple[int, bytes]]:
+    """Yields the type and the value of each record of a control batch."""
+    with path.open("rb") as file:
+        file.seek(head.at)
+        reader = _Reader(file.read(head.size)[61:])
+    try:
+        for _ in range(head.records):
+            reader.varint()  # its length
+            reader.take(1)
+            reader.varint(), reader.varint()
+            key = reader.take(reader.varint())
+            value = reader.take(reader.varint())
+            reader.varint()  # headers
+            yield struct.unpack(">hh", key)[1], value
+    except (struct.error, EOFError) as error:
+        raise KraftError("a damaged control batch", path, head.at, head.base) from error
+
+
+def _voters_in(kind: int, value: bytes) -> dict[int, bytes | None]:
+    """Returns the voters that a control record names; none if it names no voters."""
+    reader = _Reader(value)
+    try:
+        if kind == _LEADER_CHANGE:
+            version, _ = struct.unpack(">hi", reader.take(6))
+            return dict(_leader_voters(reader, version))
+        if kind == _VOTERS:
+            reader.take(2)
+            return dict(_registered_voters(reader))
+    except (struct.error, EOFError):
+        pass
+    return {}
+
+
+def _leader_voters(reader: _Reader, version: int) -> Iterator[tuple[int, bytes | None]]:
+    for _ in range(reader.uvarint() - 1):
+        (node,) = struct.unpack(">i", reader.take(4))
+        directory = reader.take(16) if version else None
+        reader.tags()
+        yield node, directory
+
+
+def _registered_voters(reader: _Reader) -> Iterator[tuple[int, bytes | None]]:
+    for _ in range(reader.uvarint() - 1):
+        (node,) = struct.unpack(">i", reader.take(4))
+        directory = reader.take(16)
+        for _ in range(reader.uvarint() - 1):  # endpoints: name, host and port
+            reader.take(reader.uvarint() - 1)
+            reader.take(reader.uvarint() - 1)
+            reader.take(2)
+            reader.tags()
+        reader.take(4)  # the versions of KRaft
+        reader.tags()
+        reader.tags()
+        yield node, directory
+
+
+class _Reader:
+    """Reads a control record; raises EOFError where it ends."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def take(self, size: int) -> bytes:
+        begin, self._at = self._at, self._at + size
+        if size < 0 or self._at > len(self._data):
+            raise EOFError
+        return self._data[begin : self._at]
+
+    def uvarint(self) -> int:
+        value = 0
+        for shift in range(0, 70, 7):
+            (byte,) = self.take(1)
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+        raise EOFError
+
+    def varint(self) -> int:
+        value = self.uvarint()
+        return (value >> 1) ^ -(value & 1)
+
+    def tags(self) -> None:
+        for _ in range(self.uvarint()):
+            self.uvarint()
+            self.take(self.uvarint())
+
+
+def restart_of(log: NodeLog, at: int) -> SnapshotFile | None:
+    """Returns the snapshot from which a replay to the offset `at` begins; None: from offset 0.
+
+    Raises KraftError with the offsets and times that can be had, if there is no state before `at`.
+    """
+    runs = log.scan.runs
+    usable = [each for each in log.used if each.end <= at and _is_covered(log, each.end, at)]
+    if usable:
+        return usable[-1]
+    if not runs or (runs[0].start == 0 and at <= runs[0].end):
+        return None
+    raise KraftError(f"no state at offset {at} can be made: {_had(log)}")
+
+
+def _is_covered(log: NodeLog, begin: int, end: int) -> bool:
+    """Returns whether the log has all offsets between these, or none are needed."""
+    return begin >= end or any(run.start <= begin and end <= run.end for run in log.scan.runs)
+
+
+def _had(log: NodeLog) -> str:
+    """Returns which offsets and times a log has, and which states, as a sentence's end."""
+
+    def shown(ms: int) -> str:
+        return datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(" ", "milliseconds")[:23]
+
+    runs = ", ".join(
+        f"{run.start} to {run.end - 1} ({shown(run.first_ms)} to {shown(run.last_ms)} UTC)"
+        for run in log.scan.runs
+    )
+    ends = ", ".join(str(each.end) for each in log.used)
+    snapshots = f"snapshots end at {ends}" if ends else "no snapshot can be used"
+    return f"the log has the offsets {runs or 'of no record'}; {snapshots}"

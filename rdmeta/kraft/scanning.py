@@ -1,0 +1,247 @@
+"""Reads the heads of batches from the files of a log, which a node may be writing.
+
+A batch is the unit that Kafka appends, with one CRC, one epoch and one time. A look at a log needs
+no more than the heads: where it begins and ends, in which epochs, and which snapshots end where a
+batch ends. Records are read by C, which checks each CRC, too.
+
+Files are read with `pread` and never mapped: a follower truncates its newest segment in place.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile
+
+__all__ = [
+    "BatchHead",
+    "EpochSpan",
+    "LogRun",
+    "LogScan",
+    "batch_heads",
+    "pieces",
+    "scan_log",
+]
+
+PIECE = 1 << 20
+# Base offset, length, epoch, magic, attributes, last offset's delta, latest time, records.
+_HEAD = struct.Struct(">qiib4xhi8xq14xi")
+_ZEROS = bytes(_HEAD.size)
+_CONTROL, _COMPRESSED = 0x20, 0x07
+# Kafka's batches of metadata are at most 8 MB: a larger length is none.
+_LONGEST = 1 << 24
+
+
+class BatchHead(NamedTuple):
+    """The head of a batch at byte `at` of a file, with its first and last offset."""
+
+    at: int
+    size: int
+    base: int
+    last: int
+    epoch: int
+    time_ms: int
+    is_control: bool
+    records: int
+
+
+class EpochSpan(NamedTuple):
+    """The first and the last offset that a log has of an epoch."""
+
+    epoch: int
+    first: int
+    last: int
+
+
+class LogRun(NamedTuple):
+    """Batches without a gap between them: offsets `start` to `end`, which is behind the last."""
+
+    start: int
+    end: int
+    first_ms: int
+    last_ms: int
+
+
+@dataclass
+class LogScan:
+    """What the heads of a log say.
+
+    `ends` has the epoch and the time of the batch that ends before each offset that was asked for.
+    `control` has the places of control batches. `faults` names what is odd but no error.
+    """
+
+    runs: list[LogRun] = field(default_factory=list)
+    epochs: list[EpochSpan] = field(default_factory=list)
+    ends: dict[int, tuple[int, int]] = field(default_factory=dict)
+    control: list[tuple[Path, BatchHead]] = field(default_factory=list)
+    clocks_back: int = 0
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def start(self) -> int:
+        """The first offset of the last run: 0 for an empty log."""
+        return self.runs[-1].start if self.runs else 0
+
+    @property
+    def end(self) -> int:
+        return self.runs[-1].end if self.runs else 0
+
+
+def pieces(path: Path, size: int = PIECE) -> Iterator[tuple[int, bytes]]:
+    """Yields a file in pieces, each with its first byte's place, until there is no more."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        at = 0
+        while piece := os.pread(descriptor, size, at):
+            yield at, piece
+            at += len(piece)
+    finally:
+        os.close(descriptor)
+
+
+def batch_heads(path: Path, faults: list[str], size: int = PIECE) -> Iterator[BatchHead]:
+    """Yields the heads of a file's whole batches.
+
+    A batch that is cut off at the end, and zeros there, end it: a fault says so. Raises KraftError
+    for what is no batch of a metadata log, and for zeros in the middle.
+    """
+    held, begin, last = b"", 0, None  # `held` begins at the byte `begin`
+    for _, piece in pieces(path, size):
+        held += piece
+        at = 0
+        while len(held) - at >= _HEAD.size and held[at : at + _HEAD.size] != _ZEROS:
+            head = _head(held, at, path, begin + at, last)
+            if len(held) - at < head.size:
+                break
+            yield head
+            at, last = at + head.size, head.last
+        begin, held = begin + at, held[at:]
+        if held[: _HEAD.size] == _ZEROS:
+            break
+    if held:
+        rest, is_zero = _rest(path, begin)
+        if held[: _HEAD.size] == _ZEROS and not is_zero:
+            raise KraftError("zeros, and bytes behind them", path, begin)
+        what = "zeros" if is_zero else "a batch that is cut off"
+        behind = "" if last is None else f", behind offset {last}"
+        faults.append(f"{path}, byte {begin}: {what} at the end, {rest} bytes{behind}")
+
+
+def _rest(path: Path, begin: int) -> tuple[int, bool]:
+    """Returns how many bytes a file has from `begin` on, and whether all are zeros."""
+    size, is_zero = 0, True
+    for place, piece in pieces(path):
+        part = piece[max(0, begin - place) :]
+        size += len(part)
+        is_zero = is_zero and not any(part)
+    return size, is_zero
+
+
+def _head(data: bytes, at: int, path: Path, byte: int, last: int | None) -> BatchHead:
+    """Returns the head at a place. `last` is the offset before it."""
+    base, length, epoch, magic, attributes, delta, time_ms, records = _HEAD.unpack_from(data, at)
+    expected = None if last is None else last + 1
+    if magic in (0, 1):
+        raise KraftError(f"message format {magic}, which no metadata log has", path, byte, expected)
+    if magic != 2 or not _HEAD.size - 12 <= length <= _LONGEST or delta < 0 or base < 0:
+        raise KraftError("no record batch; the file is damaged, or no log", path, byte, expected)
+    if attributes & _COMPRESSED:
+        raise KraftError("a compressed batch, which no metadata log has", path, byte, base)
+    if last is not None and base <= last:
+        raise KraftError(f"offset {base} follows offset {last}", path, byte, expected)
+    is_control = bool(attributes & _CONTROL)
+    return BatchHead(byte, 12 + length, base, base + delta, epoch, time_ms, is_control, records)
+
+
+def scan_log(files: NodeFiles, ends: Iterable[int] = ()) -> LogScan:
+    """Returns what the heads of a node's segments say.
+
+    `ends` are the offsets of which the batch before them is of interest. Raises KraftError for
+    damaged bytes, and for a file that shrank or went twice while it was read.
+    """
+    try:
+        return _scanned(files, frozenset(ends))
+    except FileNotFoundError:
+        pass
+    # The node may have removed an old segment: those that are left are a log as well.
+    left = tuple(each for each in files.segments if each.path.exists())
+    try:
+        return _scanned(files._replace(segments=left), frozenset(ends))
+    except FileNotFoundError as error:
+        raise KraftError("the file went while the log was read", Path(error.filename)) from error
+
+
+def _scanned(files: NodeFiles, ends: frozenset[int]) -> LogScan:
+    follower = _Follower(ends)
+    faults = follower.scan.faults
+    for number, segment in enumerate(files.segments):
+        before = len(faults)
+        for head in batch_heads(segment.path, faults):
+            follower.add(segment, head)
+        is_newest = number == len(files.segments) - 1
+        if len(faults) > before and not is_newest:
+            raise KraftError(
+                f"{faults[-1]}; it is not the newest segment, so later ones do not follow it"
+            )
+    return follower.finished()
+
+
+class _Follower:
+    """Takes heads one after the other; keeps the run and the epoch that go on as plain numbers."""
+
+    def __init__(self, ends: frozenset[int]) -> None:
+        self.scan = LogScan()
+        self._ends = ends
+        self._epoch = self._end = -1
+        self._epoch_first = self._start = self._first_ms = self._last_ms = 0
+
+    def add(self, segment: SegmentFile, head: BatchHead) -> None:
+        at, _, base, last, epoch, time_ms, is_control, _ = head
+        if base < segment.base:
+            said = f"its name says {segment.base}, and it has offset {base}"
+            raise KraftError(said, segment.path, at)
+        if epoch != self._epoch or base != self._end:
+            self._turn(segment, head)
+        elif time_ms < self._last_ms:
+            self.scan.clocks_back += 1
+        if time_ms > self._last_ms:
+            self._last_ms = time_ms
+        self._end = last + 1
+        if self._end in self._ends:
+            self.scan.ends[self._end] = (epoch, time_ms)
+        if is_control:
+            self.scan.control.append((segment.path, head))
+
+    def _turn(self, segment: SegmentFile, head: BatchHead) -> None:
+        """Ends the epoch or the run, of which the head is not."""
+        if head.epoch < self._epoch:
+            said = f"epoch {head.epoch} follows epoch {self._epoch}"
+            raise KraftError(said, segment.path, head.at, head.base)
+        if head.base < self._end:
+            said = f"offset {head.base} follows offset {self._end - 1}"
+            raise KraftError(said, segment.path, head.at, head.base)
+        if head.epoch > self._epoch:
+            self._end_epoch()
+            self._epoch, self._epoch_first = head.epoch, head.base
+        if head.base > self._end:
+            self._end_run()
+            self._start, self._first_ms, self._last_ms = head.base, head.time_ms, head.time_ms
+        self.scan.clocks_back += head.time_ms < self._last_ms
+
+    def _end_epoch(self) -> None:
+        if self._epoch >= 0:
+            self.scan.epochs.append(EpochSpan(self._epoch, self._epoch_first, self._end - 1))
+
+    def _end_run(self) -> None:
+        if self._end >= 0:
+            self.scan.runs.append(LogRun(self._start, self._end, self._first_ms, self._last_ms))
+
+    def finished(self) -> LogScan:
+        self._end_epoch()
+        self._end_run()
+        return self.scan
