@@ -774,6 +774,8 @@ cdef extern from "rdmeta.h" nogil:
                                               int32_t *ended)
     const rdmeta_kraft_fault_t * rdmeta_kraft_fault(const rdmeta_kraft_replay_t *replay)
     const rdmeta_kraft_state_t * rdmeta_kraft_replay_state(const rdmeta_kraft_replay_t *replay)
+    rdmeta_err_t rdmeta_kraft_state_changes(rdmeta_kraft_replay_t *replay, int64_t wall_us,
+                                            rdmeta_change_visit_t visit, void *opaque)
     void rdmeta_kraft_info(const rdmeta_kraft_replay_t *replay, rdmeta_kraft_info_t *out)
     int32_t rdmeta_kraft_topic_find(const rdmeta_kraft_state_t *state, rdmeta_str_t name,
                                     rdmeta_kraft_topic_t *out)

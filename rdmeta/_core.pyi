@@ -4,7 +4,17 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from os import PathLike
-from typing import Any, Literal, NoReturn, Protocol, SupportsIndex, TypeVar, final, overload
+from typing import (
+    Any,
+    Literal,
+    NoReturn,
+    Protocol,
+    SupportsIndex,
+    TypeAlias,
+    TypeVar,
+    final,
+    overload,
+)
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -135,6 +145,82 @@ class FoldTable:
     def __reduce__(self) -> NoReturn: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+_KraftMark: TypeAlias = tuple[int, int, int | None, bool]
+_KraftPartition: TypeAlias = tuple[
+    int,
+    int,
+    int,
+    int,
+    bool,
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[str, ...],
+    _KraftMark,
+]
+
+def kraft_batch(
+    data: Buffer, start: int = 0, /
+) -> tuple[str | None, int, int, int, int, int, int, bool]: ...
+def kraft_records(
+    data: Buffer, start: int = 0, /, *, show_secrets: bool = False
+) -> list[tuple[int, int, int, str | int, int, str]]: ...
+def kraft_is_sensitive(key: str, /) -> bool: ...
+
+@final
+class KraftReplay:
+    def __new__(
+        cls,
+        *,
+        cluster_id: str | None = None,
+        listener: str | None = None,
+        session: str | None = None,
+        until_offset: int | None = None,
+        until_us: int | None = None,
+        epoch: int | None = None,
+        leader: int | None = None,
+        latest_us: int | None = None,
+        skip: bool = False,
+        show_secrets: bool = False,
+    ) -> Self: ...
+    def __reduce__(self) -> NoReturn: ...
+    def replay(self, data: Buffer, start: int = 0, /) -> int: ...
+    def snapshot(
+        self, data: Buffer, end: int, epoch: int, start: int = 0, /
+    ) -> tuple[int, bool]: ...
+    def lines(
+        self,
+        data: Buffer,
+        start: int = 0,
+        /,
+        *,
+        types: Iterable[int] | None = None,
+        controls: Iterable[int] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        broker: int | None = None,
+        show_secrets: bool = False,
+    ) -> tuple[bytes, int]: ...
+    @property
+    def fault(self) -> tuple[str | None, int | None, int, int, str]: ...
+    def info(self) -> dict[str, Any]: ...
+    def changes(self) -> ChangeTable: ...
+    def whole(self, wall_us: int, /, session: str | None = None) -> ChangeTable: ...
+    def topics(self) -> list[tuple[str, str, int, _KraftMark]]: ...
+    def topic_name(self, topic_id: bytes, /) -> str | None: ...
+    def partitions(self, topic: str, /) -> list[_KraftPartition]: ...
+    def partition(self, topic: str, partition: int, /) -> _KraftPartition | None: ...
+    def brokers(
+        self,
+    ) -> list[
+        tuple[int, int, bool, bool, tuple[str, ...], tuple[str, ...] | None, str, _KraftMark]
+    ]: ...
+    def facts(self, *, show_secrets: bool = False) -> list[tuple[str | int, str, _KraftMark]]: ...
+    def answer(self) -> bytes: ...
 
 @final
 class Fold:

@@ -45,6 +45,11 @@ def test_a_change_has_the_columns_of_a_change_record_in_their_order() -> None:
         "detail",
         "old_offline",
         "new_offline",
+        "partition_epoch",
+        "broker_epoch",
+        "new_adding",
+        "new_removing",
+        "new_elr",
     )
 
 

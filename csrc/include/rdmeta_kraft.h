@@ -246,6 +246,16 @@ rdmeta_kraft_fault(const rdmeta_kraft_replay_t *replay);
 RDMETA_API const rdmeta_kraft_state_t *
 rdmeta_kraft_replay_state(const rdmeta_kraft_replay_t *replay);
 
+/** Visits the change records that tell the state from nothing: its brokers,
+ *  topics with their partitions, and configurations. They have this time, the
+ *  state's offset as version, and the offset of the record that made them so. A
+ *  visit's result other than 0 ends the call, which returns it. Errors:
+ *  NO_MEMORY. Threads: any, one at a time. */
+RDMETA_API rdmeta_err_t rdmeta_kraft_state_changes(
+        rdmeta_kraft_replay_t *replay, int64_t wall_us,
+        int32_t (*visit)(void *opaque, const struct rdmeta_change *change),
+        void *opaque);
+
 /** Where a state ends, what it has, and what it lacks. */
 typedef struct rdmeta_kraft_info {
         int64_t next;         /**< the offset behind what was replayed */

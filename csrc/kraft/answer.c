@@ -1,9 +1,9 @@
 /*
- * answer: a state as the Metadata answer of a broker that has caught up with it.
+ * answer: a state as the Metadata answer of a broker that has caught up.
  *
  * Brokers are those that are not fenced and have the listener. A leader is that
- * of the log, fenced or not; a partition whose leader is no broker has the error
- * LEADER_NOT_AVAILABLE, and LISTENER_NOT_FOUND if that broker lacks the
+ * of the log, fenced or not. A partition whose leader is no broker has the
+ * error LEADER_NOT_AVAILABLE, and LISTENER_NOT_FOUND if that broker lacks the
  * listener. Replicas are offline if their broker is fenced or gone.
  */
 #include "wire/answer.h"

@@ -414,16 +414,18 @@ static rdmeta_err_t broker_change(rdmeta_kraft_replay_t *r,
 
 /* ---- facts -------------------------------------------------------------- */
 
-/* Visits the change of a configuration, unless it has the value already. */
-static rdmeta_err_t config_change(rdmeta_kraft_replay_t *r,
-                                  const rdmeta_kraft_value_t *values,
-                                  uint8_t *text) {
+rdmeta_err_t rdmeta_kraft_config_change(rdmeta_kraft_replay_t *r,
+                                        const rdmeta_kraft_value_t *values,
+                                        uint8_t *text) {
         const rdmeta_str_t resource = {(const char *)values[1].p,
                                        values[1].count};
         const rdmeta_str_t key      = {(const char *)values[2].p,
                                        values[2].count};
         rdmeta_str_t detail         = {(const char *)text, key.len};
+        const rdmeta_kraft_topic_entry_t *t = NULL;
 
+        if (values[0].number == RDMETA_KRAFT_OF_TOPIC)
+                t = rdmeta_kraft_topic_by_name(r->state, resource);
         memcpy(text, key.data, key.len);
         if (values[3].p) {
                 const int hidden = !r->conf.show_secrets &&
@@ -436,7 +438,8 @@ static rdmeta_err_t config_change(rdmeta_kraft_replay_t *r,
                 detail.len += 1 + n;
         }
         return rdmeta_kraft_change_config(
-                &r->changes, (int)values[0].number, resource, detail);
+                &r->changes, (int)values[0].number, resource,
+                t ? t->id : NULL, detail);
 }
 
 static rdmeta_err_t fact_apply(rdmeta_kraft_replay_t *r,
@@ -471,7 +474,8 @@ static rdmeta_err_t fact_apply(rdmeta_kraft_replay_t *r,
                   : !old || old->len != record->len ||
                             memcmp(old->bytes + key.len, record->value,
                                    record->len) != 0))
-                err = config_change(r, values, scratch + room);
+                err = rdmeta_kraft_config_change(r, values,
+                                                 scratch + room);
         if (err)
                 return err;
         if (!gone)

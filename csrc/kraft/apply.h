@@ -22,4 +22,10 @@ rdmeta_err_t rdmeta_kraft_apply(rdmeta_kraft_replay_t *r,
                                 const rdmeta_kraft_record_t *record,
                                 int64_t latest);
 
+/* Visits the change of a configuration to the values of its record. `text` has
+ * room for them. */
+rdmeta_err_t rdmeta_kraft_config_change(rdmeta_kraft_replay_t *r,
+                                        const rdmeta_kraft_value_t *values,
+                                        uint8_t *text);
+
 #endif /* RDMETA_KRAFT_APPLY_H */

@@ -80,8 +80,7 @@ int32_t rdmeta_kraft_batch(const void *bytes, size_t len,
 
 /* ---- records ----------------------------------------------------------- */
 
-/* Reads a signed varint of at most 64 bits. */
-RDMETA_INLINE int64_t zigzag(rdmeta_buf_t *b) {
+static RDMETA_NOINLINE int64_t zigzag_long(rdmeta_buf_t *b) {
         uint64_t v = 0;
         int shift;
 
@@ -96,9 +95,19 @@ RDMETA_INLINE int64_t zigzag(rdmeta_buf_t *b) {
         return 0;
 }
 
+/* Reads a signed varint of at most 64 bits. */
+RDMETA_INLINE int64_t zigzag(rdmeta_buf_t *b) {
+        if (RDMETA_LIKELY(b->p < b->end && *b->p < 0x80)) {
+                const uint8_t v = *b->p++;
+
+                return (int64_t)(v >> 1) ^ -(int64_t)(v & 1);
+        }
+        return zigzag_long(b);
+}
+
 /* Reads a length, and returns that many bytes of the record; NULL: null, or
  * bad bytes. */
-static const uint8_t *piece(rdmeta_buf_t *b, size_t *len) {
+RDMETA_INLINE const uint8_t *piece(rdmeta_buf_t *b, size_t *len) {
         const int64_t n = zigzag(b);
 
         *len = 0;
@@ -111,6 +120,12 @@ static const uint8_t *piece(rdmeta_buf_t *b, size_t *len) {
         return rdmeta_buf_bytes(b, (size_t)n);
 }
 
+/* Returns whether the frame has a byte for each of its three varints. */
+RDMETA_INLINE int has_short_frame(const rdmeta_kraft_record_t *r) {
+        return !r->control && r->len >= 3 &&
+               !((r->value[0] | r->value[1] | r->value[2]) & 0x80);
+}
+
 /* Reads the type and the version from key and value, or from the frame. */
 static int type_read(rdmeta_kraft_record_t *r, const uint8_t *key,
                      size_t key_len) {
@@ -118,6 +133,11 @@ static int type_read(rdmeta_kraft_record_t *r, const uint8_t *key,
 
         if (!r->value)
                 return 0;
+        if (RDMETA_LIKELY(has_short_frame(r) && !key)) {
+                r->type    = r->value[1];
+                r->version = r->value[2];
+                return r->value[0] == 1;
+        }
         rdmeta_buf_init(&b, r->value, r->len);
         if (r->control) {
                 if (key_len != 4 || r->len < 2)
@@ -201,7 +221,9 @@ rdmeta_buf_t rdmeta_kraft_record_body(const rdmeta_kraft_record_t *record) {
         rdmeta_buf_t b;
 
         rdmeta_buf_init(&b, record->value, record->len);
-        if (!record->control) {
+        if (RDMETA_LIKELY(has_short_frame(record))) {
+                b.p += 3;
+        } else if (!record->control) {
                 rdmeta_buf_uvar(&b);
                 rdmeta_buf_uvar(&b);
                 rdmeta_buf_uvar(&b);

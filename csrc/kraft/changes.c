@@ -118,6 +118,21 @@ static int is_unclean(const rdmeta_kraft_row_t *old,
                  list_has(old, RDMETA_KRAFT_ELR, new_->leader));
 }
 
+int32_t rdmeta_kraft_change_row_added(rdmeta_kraft_changes_t *c, int32_t kind,
+                                      const rdmeta_kraft_topic_entry_t *t,
+                                      const rdmeta_kraft_row_t *row) {
+        const rdmeta_str_t name = {t->name, t->name_len};
+        const rdmeta_row_t b    = row_of(row);
+        rdmeta_change_t *r      = &c->out.record;
+
+        rdmeta_diff_begin(&c->out, name, t->id);
+        c->partition_epoch = row->partition_epoch;
+        r->new_adding      = ids_of(c, row, RDMETA_KRAFT_ADDING);
+        r->new_removing    = ids_of(c, row, RDMETA_KRAFT_REMOVING);
+        r->new_elr         = ids_of(c, row, RDMETA_KRAFT_ELR);
+        return rdmeta_diff_row_added(&c->out, kind, &b);
+}
+
 int32_t rdmeta_kraft_change_row(rdmeta_kraft_changes_t *c,
                                 const rdmeta_kraft_topic_entry_t *t,
                                 const rdmeta_kraft_row_t *old,
@@ -129,21 +144,17 @@ int32_t rdmeta_kraft_change_row(rdmeta_kraft_changes_t *c,
 
         if (!c->visit)
                 return 0;
-        rdmeta_diff_begin(&c->out, name, t->id);
-        b = row_of(new_);
-        c->partition_epoch = new_->partition_epoch;
-        if (!old) {
-                r->new_adding   = ids_of(c, new_, RDMETA_KRAFT_ADDING);
-                r->new_removing = ids_of(c, new_, RDMETA_KRAFT_REMOVING);
-                r->new_elr      = ids_of(c, new_, RDMETA_KRAFT_ELR);
-                return rdmeta_diff_row_added(
-                        &c->out,
+        if (!old)
+                return rdmeta_kraft_change_row_added(
+                        c,
                         (uint64_t)t->born == r->version
                                 ? RDMETA_TOPIC_ADDED
                                 : RDMETA_PARTITIONS_ADDED,
-                        &b);
-        }
+                        t, new_);
+        rdmeta_diff_begin(&c->out, name, t->id);
+        c->partition_epoch = new_->partition_epoch;
         a   = row_of(old);
+        b   = row_of(new_);
         res = rdmeta_diff_row(&c->out, &a, &b);
         if (!res && is_unclean(old, new_)) {
                 r->partition        = new_->id;
@@ -208,6 +219,7 @@ rdmeta_kraft_change_broker(rdmeta_kraft_changes_t *c,
 
 int32_t rdmeta_kraft_change_config(rdmeta_kraft_changes_t *c, int type,
                                    rdmeta_str_t resource,
+                                   const uint8_t *topic_id,
                                    rdmeta_str_t detail) {
         const rdmeta_str_t none = {NULL, 0};
         char text[16], *end;
@@ -218,7 +230,7 @@ int32_t rdmeta_kraft_change_config(rdmeta_kraft_changes_t *c, int type,
                 return 0;
         rdmeta_diff_begin(&c->out,
                           type == RDMETA_KRAFT_OF_TOPIC ? resource : none,
-                          NULL);
+                          topic_id);
         if (type == RDMETA_KRAFT_OF_BROKER && resource.len) {
                 snprintf(text, sizeof(text), "%.*s",
                          (int)(resource.len < 15 ? resource.len : 15),
@@ -243,6 +255,7 @@ int32_t rdmeta_kraft_change_controller(rdmeta_kraft_changes_t *c,
         c->broker_epoch = -1;
         rdmeta_diff_begin(&c->out, none, NULL);
         c->out.record.broker           = leader < 0 ? RDMETA_NONE : leader;
+        c->out.record.source_broker    = c->out.record.broker;
         c->out.record.new_leader_epoch = epoch;
         c->out.record.unseen_us        = unseen_us;
         return rdmeta_diff_emit(&c->out, RDMETA_CONTROLLER_CHANGED);

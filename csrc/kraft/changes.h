@@ -40,13 +40,19 @@ int32_t rdmeta_kraft_change_row(rdmeta_kraft_changes_t *c,
                                 const rdmeta_kraft_topic_entry_t *t,
                                 const rdmeta_kraft_row_t *old,
                                 const rdmeta_kraft_row_t *new_);
+/* Visits a partition that there was not before, as this kind. */
+int32_t rdmeta_kraft_change_row_added(rdmeta_kraft_changes_t *c, int32_t kind,
+                                      const rdmeta_kraft_topic_entry_t *t,
+                                      const rdmeta_kraft_row_t *row);
 int32_t
 rdmeta_kraft_change_broker(rdmeta_kraft_changes_t *c,
                            const rdmeta_kraft_broker_entry_t *old,
                            const rdmeta_kraft_broker_entry_t *new_);
-/* `detail` is KEY=VALUE, or KEY alone. */
+/* `detail` is KEY=VALUE, or KEY alone; `topic_id` NULL: not known. */
 int32_t rdmeta_kraft_change_config(rdmeta_kraft_changes_t *c, int type,
-                                   rdmeta_str_t resource, rdmeta_str_t detail);
+                                   rdmeta_str_t resource,
+                                   const uint8_t *topic_id,
+                                   rdmeta_str_t detail);
 int32_t rdmeta_kraft_change_controller(rdmeta_kraft_changes_t *c,
                                        int32_t leader, int32_t epoch,
                                        int64_t unseen_us);

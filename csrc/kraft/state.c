@@ -112,6 +112,43 @@ rdmeta_kraft_topic_by_name(const rdmeta_kraft_state_t *s, rdmeta_str_t name) {
         return node ? BY_NAME(node) : NULL;
 }
 
+void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
+                           const rdmeta_kraft_record_t *records, int n) {
+        const void *at[RDMETA_KRAFT_WINDOW];
+        int32_t ids[RDMETA_KRAFT_WINDOW];
+        const rdmeta_kraft_topic_entry_t *t;
+        int i, m = 0;
+
+        for (i = 0; s->slots && i < n; i++) {
+                const rdmeta_buf_t b = rdmeta_kraft_record_body(&records[i]);
+
+                if (records[i].control || rdmeta_buf_left(&b) < 20 ||
+                    (records[i].type != RDMETA_KRAFT_PARTITION &&
+                     records[i].type != RDMETA_KRAFT_PARTITION_CHANGE))
+                        continue;
+                ids[m] = (int32_t)rdmeta_be32(b.p);
+                at[m]  = &s->slots[slot_of(s, b.p + 4, s->mask)];
+                __builtin_prefetch(at[m++]);
+        }
+        for (i = 0; i < m; i++) {
+                at[i] = *(rdmeta_kraft_topic_entry_t *const *)at[i];
+                __builtin_prefetch(at[i]);
+        }
+        for (i = 0; i < m; i++) {
+                t     = (const rdmeta_kraft_topic_entry_t *)at[i];
+                at[i] = t && (uint32_t)ids[i] < t->count ? &t->rows[ids[i]]
+                                                         : NULL;
+                __builtin_prefetch(at[i]);
+        }
+        for (i = 0; i < m; i++) {
+                if (!at[i])
+                        continue;
+                at[i] = *(rdmeta_kraft_row_t *const *)at[i];
+                __builtin_prefetch(at[i]);
+                __builtin_prefetch((const char *)at[i] + 64);
+        }
+}
+
 static void slot_put(rdmeta_kraft_state_t *s,
                      rdmeta_kraft_topic_entry_t **slots, uint32_t mask,
                      rdmeta_kraft_topic_entry_t *t) {

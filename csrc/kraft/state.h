@@ -25,14 +25,15 @@
 #include "kraft/facts.h"
 #include "kraft/partition.h"
 
+/* What a replay reads for each record is first, in one cache line. */
 typedef struct rdmeta_kraft_topic_entry {
+        uint8_t id[16];
+        rdmeta_kraft_row_t **rows;
+        uint32_t count, capacity;
         rdmeta_avl_node_t by_name;
         int64_t offset, time_us;
         int64_t born; /* the version of the commit that made it */
-        rdmeta_kraft_row_t **rows;
-        uint32_t count, capacity;
         uint32_t name_len;
-        uint8_t id[16];
         char name[];
 } rdmeta_kraft_topic_entry_t;
 
@@ -56,6 +57,9 @@ typedef struct rdmeta_kraft_epoch {
         int32_t epoch;
         int32_t leader; /* RDMETA_NONE: not known; -1: none */
 } rdmeta_kraft_epoch_t;
+
+/* The most records that rdmeta_kraft_prefetch() takes. */
+enum { RDMETA_KRAFT_WINDOW = 64 };
 
 struct rdmeta_kraft_state {
         rdmeta_allocator_t allocator;
@@ -90,6 +94,10 @@ rdmeta_kraft_topic_entry_t *
 rdmeta_kraft_topic_by_id(const rdmeta_kraft_state_t *s, const uint8_t id[16]);
 rdmeta_kraft_topic_entry_t *
 rdmeta_kraft_topic_by_name(const rdmeta_kraft_state_t *s, rdmeta_str_t name);
+/* Fetches into the CPU's cache what the replay of these records will read, step
+ * by step for all of them: slot, topic, place, row. */
+void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
+                           const rdmeta_kraft_record_t *records, int n);
 /* Adds a topic that the state lacks. NULL: no memory. */
 rdmeta_kraft_topic_entry_t *rdmeta_kraft_topic_add(rdmeta_kraft_state_t *s,
                                                    rdmeta_str_t name,

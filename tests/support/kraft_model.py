@@ -185,7 +185,8 @@ class Model:
             raise ContradictionError(data)
         for at, row in self.partitions.items():
             if data["topicName"] in ("", at[0]) and (row["elr"] or row["last_elr"]):
-                self.partitions[at] = row | {"elr": [], "last_elr": []}
+                epoch = row["partition_epoch"] + 1
+                self.partitions[at] = row | {"elr": [], "last_elr": [], "partition_epoch": epoch}
                 self.origins[at] = origin
 
     # ---- brokers ----------------------------------------------------------

@@ -358,7 +358,8 @@ TEST(test_a_leader_change_does_not_belong_to_a_transaction) {
         w.log.time_ms += 250;
         kw_control(&w.log, 2, "hicc", 0, 3001, 0, 0);
         rw_commit(&w);
-        CHECK_SAME(w.changes, "v7 o6 controller_changed b3001 @2 unseen 250000");
+        CHECK_SAME(w.changes,
+                   "v7 o6 controller_changed b3001 @2 unseen 250000");
         rw_free(&w);
 }
 
@@ -656,6 +657,32 @@ TEST(test_a_reassignment_and_more_partitions_are_changes) {
         CHECK_SAME(w.changes, "v7 o5 replicas_changed t /0 r1,2,3,4 e1; "
                               "v7 o5 reassignment_changed t /0 +4 e1; "
                               "v7 o6 partitions_added t /1 >1 @0 i1 r1 e0");
+        rw_free(&w);
+}
+
+TEST(test_a_whole_state_is_told_by_changes) {
+        rw_t w;
+
+        cluster(&w);
+        kw_add(&w.log, 7, 0, "il", 2, INT64_C(12));
+        kw_add(&w.log, 4, 0, "bsss", 2, "t", "retention.ms", "5");
+        kw_add(&w.log, 4, 0, "bsss", 4, "1", "ssl.key.password", "secret");
+        kw_add(&w.log, 12, 0, "sh", "metadata.version", 20);
+        rw_commit(&w);
+        *w.changes = '\0';
+        CHECK(!rdmeta_kraft_state_changes(w.replay, 99, rw_visit, &w));
+        CHECK_SAME(w.changes,
+                   "v9 o0 broker_added b1 e11 h:9091; "
+                   "v9 o0 broker_unfenced b1 e11; "
+                   "v9 o5 broker_added b2 e12 h:9092; "
+                   "v9 o5 broker_fenced b2 e12; "
+                   "v9 o2 broker_added b3 e13 h:9093; "
+                   "v9 o2 broker_unfenced b3 e13; "
+                   "v9 o3 topic_added t; "
+                   "v9 o4 topic_added t /0 >1 @0 i1,2,3 r1,2,3 e0; "
+                   "v9 o6 config_changed t retention.ms=5; "
+                   "v9 o7 config_changed b1 ssl.key.password=***");
+        CHECK(w.replay->changes.out.record.wall_us == 99);
         rw_free(&w);
 }
 

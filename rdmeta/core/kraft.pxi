@@ -1,0 +1,609 @@
+# The metadata log: batches, records as JSON, and the replay to a state. Included by _core.pyx.
+#
+# Callers pass bytes that they have read: the objects must not change during a call, which releases
+# the GIL. A whole batch is the least that a call uses.
+
+cdef tuple KRAFT_FAULTS = (
+    None, "cut", "zeros", "no_batch", "old_format", "bad_crc", "compressed", "bad_record", "gap",
+    "contradicts", "reached",
+)
+
+cdef struct Lines:
+    char *bytes
+    size_t used
+    size_t capacity
+
+
+cdef struct Wanted:
+    uint64_t types  # bits of api keys
+    uint32_t controls  # bits of control records' types
+    rdmeta_str_t topic  # data NULL: any
+    int32_t partition  # RDMETA_NONE: any
+    int32_t broker
+    int32_t flags  # of the JSON
+
+
+cdef rdmeta_err_t lines_add(Lines *lines, const rdmeta_kraft_record_t *record, rdmeta_str_t topic,
+                            int32_t flags) noexcept nogil:
+    """Appends a record and a newline. NO_MEMORY, MALFORMED."""
+    cdef rdmeta_err_t err = RDMETA_ERR_TOO_SMALL
+    cdef size_t capacity, size = 0
+    cdef char *grown
+    while err == RDMETA_ERR_TOO_SMALL:
+        if size + 1 > lines.capacity - lines.used:
+            capacity = 2 * lines.capacity + size + 4096
+            grown = <char *> realloc(lines.bytes, capacity)
+            if grown is NULL:
+                return RDMETA_ERR_NO_MEMORY
+            lines.bytes = grown
+            lines.capacity = capacity
+        err = rdmeta_kraft_record_json(record, topic, flags, lines.bytes + lines.used,
+                                       lines.capacity - lines.used - 1, &size)
+    if not err:
+        lines.bytes[lines.used + size] = 10
+        lines.used += size + 1
+    return err
+
+
+cdef rdmeta_str_t kraft_name(const rdmeta_kraft_state_t *state, const rdmeta_kraft_about_t *about,
+                             const Lines *gone) noexcept nogil:
+    """Returns the name of a record's topic; `gone` has ids and names that the batch removes."""
+    cdef rdmeta_kraft_topic_t topic
+    cdef rdmeta_str_t name = about.topic
+    cdef size_t at = 0
+    if name.data is not NULL or about.topic_id is NULL:
+        return name
+    if rdmeta_kraft_topic_find_id(state, about.topic_id, &topic):
+        return topic.name
+    while at < gone.used:
+        memcpy(&name.len, gone.bytes + at + 16, sizeof(size_t))
+        name.data = gone.bytes + at + 24
+        if memcmp(gone.bytes + at, about.topic_id, 16) == 0:
+            return name
+        at += 24 + name.len
+    name.data = NULL
+    name.len = 0
+    return name
+
+
+cdef rdmeta_err_t kraft_gone(const rdmeta_kraft_state_t *state, const rdmeta_kraft_batch_t *batch,
+                             Lines *gone) noexcept nogil:
+    """Writes the ids and names of the topics that a batch removes. NO_MEMORY."""
+    cdef rdmeta_kraft_record_t record
+    cdef rdmeta_kraft_about_t about
+    cdef rdmeta_kraft_topic_t topic
+    cdef rdmeta_kraft_place_t place
+    cdef size_t size
+    cdef char *grown
+    gone.used = 0
+    memset(&place, 0, sizeof(place))
+    while rdmeta_kraft_record_next(batch, &place, &record) > 0:
+        if record.type != RDMETA_KRAFT_REMOVE_TOPIC or record.control:
+            continue
+        rdmeta_kraft_record_about(&record, &about)
+        if about.topic_id is NULL or not rdmeta_kraft_topic_find_id(state, about.topic_id, &topic):
+            continue
+        size = 24 + topic.name.len
+        if size > gone.capacity - gone.used:
+            grown = <char *> realloc(gone.bytes, 2 * gone.capacity + size)
+            if grown is NULL:
+                return RDMETA_ERR_NO_MEMORY
+            gone.bytes = grown
+            gone.capacity = 2 * gone.capacity + size
+        memcpy(gone.bytes + gone.used, about.topic_id, 16)
+        memcpy(gone.bytes + gone.used + 16, &topic.name.len, sizeof(size_t))
+        memcpy(gone.bytes + gone.used + 24, topic.name.data, topic.name.len)
+        gone.used += size
+    return RDMETA_OK
+
+
+cdef rdmeta_err_t batch_lines(const rdmeta_kraft_state_t *state, const rdmeta_kraft_batch_t *batch,
+                              const Wanted *wanted, const Lines *gone, Lines *lines) noexcept nogil:
+    """Appends the records of a batch that are wanted. NO_MEMORY; MALFORMED: bad bytes."""
+    cdef rdmeta_kraft_record_t record
+    cdef rdmeta_kraft_about_t about
+    cdef rdmeta_kraft_place_t place
+    cdef rdmeta_str_t name
+    cdef rdmeta_err_t err
+    cdef int32_t got
+    memset(&place, 0, sizeof(place))
+    while True:
+        got = rdmeta_kraft_record_next(batch, &place, &record)
+        if got <= 0:
+            return RDMETA_OK if got == 0 else RDMETA_ERR_MALFORMED
+        if record.type < 64 and not (((wanted.controls if record.control else wanted.types)
+                                      >> record.type) & 1):
+            continue
+        rdmeta_kraft_record_about(&record, &about)
+        name = kraft_name(state, &about, gone)
+        if wanted.topic.data is not NULL and (
+                name.data is NULL or name.len != wanted.topic.len
+                or memcmp(name.data, wanted.topic.data, name.len) != 0):
+            continue
+        if wanted.partition != RDMETA_NONE and about.partition != wanted.partition:
+            continue
+        if wanted.broker != RDMETA_NONE and about.broker != wanted.broker:
+            continue
+        err = lines_add(lines, &record, name, wanted.flags)
+        if err:
+            return err
+
+
+cdef object kraft_json(const rdmeta_kraft_record_t *record, int32_t flags):
+    """Returns the data of a record as a str of JSON. MemoryError."""
+    cdef Lines lines
+    cdef rdmeta_str_t none
+    none.data = NULL
+    none.len = 0
+    memset(&lines, 0, sizeof(lines))
+    try:
+        if lines_add(&lines, record, none, flags | RDMETA_KRAFT_DATA_ALONE):
+            raise MemoryError
+        return PyUnicode_DecodeUTF8(lines.bytes, <Py_ssize_t> lines.used - 1, "strict")
+    finally:
+        free(lines.bytes)
+
+
+cdef object kraft_type(int32_t control, int32_t type_):
+    """Returns the name of a type, or its number if the table has none."""
+    cdef const char *name = rdmeta_kraft_type_name(control, type_)
+    return type_ if name is NULL else name.decode("ascii")
+
+
+cdef tuple kraft_mark(const rdmeta_kraft_mark_t *mark):
+    """Returns offset, microseconds since 1970, epoch or None, and whether it is "at or before"."""
+    return (mark.offset, mark.time_us, some(mark.epoch), bool(mark.at_or_before))
+
+
+cdef tuple kraft_ids(rdmeta_kraft_ids_t ids):
+    cdef list found = []
+    cdef uint32_t i
+    for i in range(ids.count):
+        found.append(<int32_t> (<uint32_t> ids.be[4 * i] << 24 | <uint32_t> ids.be[4 * i + 1] << 16
+                                | <uint32_t> ids.be[4 * i + 2] << 8 | ids.be[4 * i + 3]))
+    return tuple(found)
+
+
+cdef tuple kraft_uuids(const uint8_t *p, uint32_t n):
+    cdef uint32_t i
+    return tuple([uuid_text(p + 16 * i) for i in range(n)])
+
+
+cdef object uuid_text(const uint8_t *p):
+    """Returns a UUID as Kafka writes it, all zeros too."""
+    return b2a_base64((<const char *> p)[:16], newline=False).decode("ascii").replace(
+        "+", "-").replace("/", "_")[:22]
+
+
+def kraft_batch(data, start=0, /):
+    """Reads the record batch at the byte `start` of `data`, and checks its CRC.
+
+    Returns (fault, size, base_offset, last_offset, time_ms, epoch, records, control). `fault` is
+    None for a good batch; "cut" if `data` ends within it: `size` is then what it takes at least, as
+    far as it is known; or "zeros", "no_batch", "old_format", "bad_crc", "compressed".
+    """
+    cdef Py_buffer view_
+    cdef rdmeta_kraft_batch_t b
+    cdef int32_t fault
+    PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
+    try:
+        at = integer(start, "start", 0, view_.len)
+        fault = rdmeta_kraft_batch(<const char *> view_.buf + <Py_ssize_t> at,
+                                   <size_t> (view_.len - at), &b)
+    finally:
+        PyBuffer_Release(&view_)
+    return (KRAFT_FAULTS[fault], b.size, b.base_offset, b.last_offset, b.time_ms, b.epoch, b.count,
+            bool(b.control))
+
+
+def kraft_records(data, start=0, /, *, show_secrets=False):
+    """Returns the records of the good batch at the byte `start` of `data`.
+
+    Each is (offset, microseconds since 1970, epoch, type, version, JSON of its data). The type is a
+    name, or a number where it is unknown; of such a one, the JSON is its value in base64.
+    MalformedError for a batch or a record that is not good.
+    """
+    cdef Py_buffer view_
+    cdef rdmeta_kraft_batch_t b
+    cdef rdmeta_kraft_record_t r
+    cdef rdmeta_kraft_place_t place
+    cdef list found = []
+    cdef int32_t flags = RDMETA_KRAFT_SHOW_SECRETS if show_secrets else 0
+    cdef int32_t got = -1
+    memset(&place, 0, sizeof(place))
+    PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
+    try:
+        at = integer(start, "start", 0, view_.len)
+        if not rdmeta_kraft_batch(<const char *> view_.buf + <Py_ssize_t> at,
+                                  <size_t> (view_.len - at), &b):
+            got = rdmeta_kraft_record_next(&b, &place, &r)
+        while got > 0:
+            found.append((r.offset, r.time_us, r.epoch, kraft_type(r.control, r.type), r.version,
+                          kraft_json(&r, flags)))
+            got = rdmeta_kraft_record_next(&b, &place, &r)
+    finally:
+        PyBuffer_Release(&view_)
+    if got < 0:
+        raise from_code(RDMETA_ERR_MALFORMED, f"no good batch of a metadata log at byte {start}")
+    return found
+
+
+def kraft_is_sensitive(str key not None, /):
+    """Returns whether the name of a configuration says that its value is a secret."""
+    cdef rdmeta_str_t name
+    owner = view(key, "key", &name)
+    return bool(rdmeta_kraft_is_sensitive(name))
+
+
+@cython.final
+cdef class KraftReplay:
+    """Replays a metadata log to a state, and makes the change records on the way.
+
+        replay = KraftReplay(session=str(uuid.uuid4()))
+        replay.snapshot(path.read_bytes(), end, epoch)
+        used = replay.replay(segment.read_bytes())
+        replay.partition("orders", 3), replay.changes().to_arrow()
+
+    With a `session` the changes are kept, for changes(). The replay ends before the first batch
+    that reaches beyond `until_offset`, or is later than `until_us`. `listener` names the endpoint
+    of brokers; by default it is their first one. `epoch`, `leader` and `latest_us` are what is
+    known of the log before the first batch. With `skip` it goes on behind records that contradict
+    the state, and behind gaps; the state is then partial. ValueError, MemoryError. One thread at a
+    time may use it; others get RuntimeError.
+    """
+
+    cdef rdmeta_kraft_replay_t *replay_
+    cdef ChangeTable kept
+    cdef bytes cluster, listener
+    cdef bint busy
+
+    def __cinit__(self, *, str cluster_id=None, str listener=None, str session=None,
+                  until_offset=None, until_us=None, epoch=None, leader=None, latest_us=None,
+                  skip=False, show_secrets=False):
+        cdef rdmeta_kraft_conf_t conf
+        rdmeta_kraft_conf_init(&conf)
+        self.cluster = None if cluster_id is None else cluster_id.encode("utf-8", "surrogateescape")
+        self.listener = None if listener is None else listener.encode("utf-8", "surrogateescape")
+        conf.cluster_id = bytes_view(self.cluster)
+        conf.listener = bytes_view(self.listener)
+        if until_offset is not None:
+            conf.until_offset = integer(until_offset, "until_offset", 0, INT64_MAX)
+        if until_us is not None:
+            conf.until_us = integer(until_us, "until_us", INT64_MIN, INT64_MAX)
+        if epoch is not None:
+            conf.epoch = <int32_t> integer(epoch, "epoch", 0, INT32_MAX)
+        if leader is not None:
+            conf.leader = <int32_t> integer(leader, "leader", 0, INT32_MAX)
+        if latest_us is not None:
+            conf.latest_us = integer(latest_us, "latest_us", INT64_MIN, INT64_MAX)
+        conf.skip = bool(skip)
+        conf.show_secrets = bool(show_secrets)
+        if session is not None:
+            self.kept = no_records(session)
+            conf.visit = record_visit
+            conf.opaque = &self.kept.records
+        if rdmeta_kraft_replay_new(&conf, &self.replay_):
+            raise MemoryError
+
+    def __dealloc__(self):
+        rdmeta_kraft_replay_destroy(self.replay_)
+
+    def __reduce__(self):
+        raise TypeError("a KraftReplay cannot be pickled or copied")
+
+    cdef int begin(self) except -1:
+        """Begins a call in this thread. RuntimeError if another thread is in one."""
+        if self.busy:
+            raise RuntimeError("another thread uses this replay: one thread at a time may use it")
+        self.busy = True
+        return 0
+
+    cdef const rdmeta_kraft_state_t *state(self) except NULL:
+        """Returns the state. RuntimeError while another thread replays."""
+        if self.busy:
+            raise RuntimeError("another thread uses this replay: one thread at a time may use it")
+        return rdmeta_kraft_replay_state(self.replay_)
+
+    cdef int check(self, rdmeta_err_t err) except -1:
+        if err == RDMETA_ERR_NO_MEMORY:
+            raise MemoryError
+        if err:
+            raise from_code(err, self.fault[4] or "the snapshot and the log are out of turn")
+        return 0
+
+    def replay(self, data, start=0, /):
+        """Applies the whole batches of `data` from the byte `start` on. Returns the bytes used.
+
+        `fault` says what follows them: None, or "cut", "zeros", "reached". A batch that was applied
+        before changes nothing. MalformedError: `fault` says which record or batch is bad; what
+        precedes it is applied. ArgumentError within a snapshot. MemoryError: the same call goes on.
+        """
+        cdef Py_buffer view_
+        cdef const char *p
+        cdef size_t used = 0, size
+        cdef rdmeta_err_t err
+        PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
+        try:
+            at = integer(start, "start", 0, view_.len)
+            p = <const char *> view_.buf + <Py_ssize_t> at
+            size = <size_t> (view_.len - at)
+            self.begin()
+            with nogil:
+                err = rdmeta_kraft_replay(self.replay_, p, size, &used)
+            self.busy = False
+        finally:
+            PyBuffer_Release(&view_)
+        self.check(err)
+        return used
+
+    def snapshot(self, data, end, epoch, start=0, /):
+        """Applies batches of the snapshot that ends at `end`, in `epoch`, as replay() does.
+
+        Returns the bytes used, and whether the snapshot has ended; then the log goes on at `end`.
+        The state must be empty before. MalformedError, ArgumentError, MemoryError.
+        """
+        cdef Py_buffer view_
+        cdef int64_t to = integer(end, "end", 0, INT64_MAX)
+        cdef int32_t of = <int32_t> integer(epoch, "epoch", 0, INT32_MAX)
+        cdef const char *p
+        cdef size_t used = 0, size
+        cdef int32_t ended = 0
+        cdef rdmeta_err_t err
+        PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
+        try:
+            at = integer(start, "start", 0, view_.len)
+            p = <const char *> view_.buf + <Py_ssize_t> at
+            size = <size_t> (view_.len - at)
+            self.begin()
+            with nogil:
+                err = rdmeta_kraft_replay_snapshot(self.replay_, p, size, to, of, &used, &ended)
+            self.busy = False
+        finally:
+            PyBuffer_Release(&view_)
+        self.check(err)
+        return used, bool(ended)
+
+    def lines(self, data, start=0, /, *, types=None, controls=None, str topic=None, partition=None,
+              broker=None, show_secrets=False):
+        """Applies batches as replay() does, and returns (their records as lines of JSON, used).
+
+        `types` and `controls` are sets of api keys and of control records' types; without either,
+        all records come. A record has the name that its topic has or had in its batch. Of a bad
+        batch `fault` tells; it ends the call, without an exception. MemoryError.
+        """
+        cdef Py_buffer view_
+        cdef Wanted wanted
+        cdef Lines lines, gone
+        cdef rdmeta_err_t err
+        cdef size_t used = 0
+        cdef Py_ssize_t at
+        wanted.types = kraft_bits(types) if types is not None or controls is None else 0
+        wanted.controls = <uint32_t> (kraft_bits(controls)
+                                      if controls is not None or types is None else 0)
+        owner = None
+        wanted.topic.data = NULL
+        if topic is not None:
+            owner = view(topic, "topic", &wanted.topic)
+        wanted.partition = RDMETA_NONE if partition is None else int32(partition, "partition")
+        wanted.broker = RDMETA_NONE if broker is None else int32(broker, "broker")
+        wanted.flags = RDMETA_KRAFT_SHOW_SECRETS if show_secrets else 0
+        memset(&lines, 0, sizeof(lines))
+        memset(&gone, 0, sizeof(gone))
+        PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
+        try:
+            at = integer(start, "start", 0, view_.len)
+            self.begin()
+            with nogil:
+                err = self.each_batch(<const char *> view_.buf + at, <size_t> (view_.len - at),
+                                      &wanted, &gone, &lines, &used)
+            self.busy = False
+            if err == RDMETA_ERR_NO_MEMORY:
+                raise MemoryError
+            return PyBytes_FromStringAndSize(lines.bytes, <Py_ssize_t> lines.used), used
+        finally:
+            free(lines.bytes)
+            free(gone.bytes)
+            PyBuffer_Release(&view_)
+
+    cdef rdmeta_err_t each_batch(self, const char *p, size_t size, const Wanted *wanted,
+                                 Lines *gone, Lines *lines, size_t *used) noexcept nogil:
+        """Writes and applies one batch after the other; MALFORMED, NO_MEMORY."""
+        cdef const rdmeta_kraft_state_t *state = rdmeta_kraft_replay_state(self.replay_)
+        cdef rdmeta_kraft_batch_t batch
+        cdef rdmeta_err_t err = RDMETA_OK
+        cdef size_t step
+        while True:
+            step = size - used[0]
+            if step and rdmeta_kraft_batch(p + used[0], step, &batch) == RDMETA_KRAFT_OK:
+                step = batch.size
+                err = kraft_gone(state, &batch, gone)
+                if err:
+                    return err
+            err = rdmeta_kraft_replay(self.replay_, p + used[0], step, &step)
+            if err or not step:
+                return err
+            err = batch_lines(state, &batch, wanted, gone, lines)
+            if err:
+                return err
+            used[0] += step
+
+    @property
+    def fault(self):
+        """How the last call ended: (code or None, offset or None, byte, needed bytes, text)."""
+        cdef const rdmeta_kraft_fault_t *f = rdmeta_kraft_fault(self.replay_)
+        return (KRAFT_FAULTS[f.code], f.offset if f.offset >= 0 else None, f.byte, f.needed,
+                (<const char *> f.text).decode("utf-8", "replace"))
+
+    def info(self):
+        """Returns where the state ends and what it has, as a dict of rdmeta_kraft_info_t."""
+        cdef rdmeta_kraft_info_t i
+        rdmeta_kraft_info(self.replay_, &i)
+        return {
+            "next": i.next, "snapshot_end": i.snapshot_end, "snapshot_us": i.snapshot_us,
+            "latest_us": None if i.latest_us == INT64_MIN else i.latest_us,
+            "transaction": None if i.transaction < 0 else i.transaction, "pending": i.pending,
+            "topics": i.topics, "partitions": i.partitions, "brokers": i.brokers,
+            "facts": i.facts, "directories": i.directories, "unknown": i.unknown,
+            "skipped": i.skipped, "clocks_back": i.clocks_back, "epoch": some(i.epoch),
+            "leader": some(i.leader), "partial": bool(i.partial),
+        }
+
+    def changes(self):
+        """Returns the changes since the last call, as a table for Arrow with read().
+
+        ValueError without a session.
+        """
+        cdef ChangeTable found = self.kept
+        if found is None:
+            raise ValueError("this replay keeps no changes: give it a session")
+        self.state()
+        found = no_records(self.kept.session)
+        found.records = self.kept.records
+        memset(&self.kept.records, 0, sizeof(Records))
+        return found
+
+    def whole(self, wall_us, /, str session=None):
+        """Returns the changes that tell the state from nothing, all at this time, as a table.
+
+        MemoryError.
+        """
+        cdef ChangeTable found = no_records(session)
+        cdef int64_t when = integer(wall_us, "wall_us", INT64_MIN, INT64_MAX)
+        cdef rdmeta_err_t err
+        self.begin()
+        with nogil:
+            err = rdmeta_kraft_state_changes(self.replay_, when, record_visit, &found.records)
+        self.busy = False
+        self.check(err)
+        return found
+
+    def topics(self):
+        """Returns (name, id, number of partitions, mark) of each topic, by name."""
+        cdef const rdmeta_kraft_state_t *state = self.state()
+        cdef rdmeta_kraft_topic_t t
+        cdef list found = []
+        memset(&t, 0, sizeof(t))
+        while rdmeta_kraft_topic_next(state, t.name, &t):
+            found.append((text(t.name), uuid_text(t.id), t.partitions, kraft_mark(&t.mark)))
+        return found
+
+    def topic_name(self, bytes topic_id not None, /):
+        """Returns the name of the topic with these 16 bytes as its id; None: there is none."""
+        cdef rdmeta_kraft_topic_t t
+        if len(topic_id) != 16:
+            raise ValueError("an id has 16 bytes")
+        if not rdmeta_kraft_topic_find_id(self.state(), topic_id, &t):
+            return None
+        return text(t.name)
+
+    cdef tuple partition_of(self, const rdmeta_kraft_partition_t *p):
+        cdef list directories = []
+        cdef const rdmeta_kraft_state_t *state = rdmeta_kraft_replay_state(self.replay_)
+        for number in kraft_ids(p.directories):
+            directories.append(uuid_text(rdmeta_kraft_directory_id(state, <uint32_t> number)))
+        return (p.id, p.leader, p.leader_epoch, p.partition_epoch, bool(p.recovery),
+                kraft_ids(p.replicas), kraft_ids(p.isr), kraft_ids(p.removing),
+                kraft_ids(p.adding), kraft_ids(p.elr), kraft_ids(p.last_elr), tuple(directories),
+                kraft_mark(&p.mark))
+
+    def partitions(self, str topic not None, /):
+        """Returns the partitions of a topic in the order of ids; none for an unknown topic.
+
+        Each is (id, leader or -1, leader epoch, partition epoch, recovering, replicas, ISR,
+        removing, adding, ELR, last known ELR, directories, mark).
+        """
+        cdef const rdmeta_kraft_state_t *state = self.state()
+        cdef rdmeta_kraft_partition_t p
+        cdef rdmeta_kraft_topic_t t
+        cdef rdmeta_str_t name
+        cdef list found = []
+        cdef uint32_t i
+        owner = view(topic, "topic", &name)
+        if rdmeta_kraft_topic_find(state, name, &t):
+            for i in range(t.partitions):
+                rdmeta_kraft_partition_at(state, t.id, i, &p)
+                found.append(self.partition_of(&p))
+        return found
+
+    def partition(self, str topic not None, partition, /):
+        """Returns one partition as partitions() does; None: there is none."""
+        cdef const rdmeta_kraft_state_t *state = self.state()
+        cdef rdmeta_kraft_partition_t p
+        cdef rdmeta_kraft_topic_t t
+        cdef rdmeta_str_t name
+        owner = view(topic, "topic", &name)
+        if rdmeta_kraft_topic_find(state, name, &t) and rdmeta_kraft_partition_find(
+                state, t.id, int32(partition, "partition"), &p):
+            return self.partition_of(&p)
+        return None
+
+    def brokers(self):
+        """Returns (id, epoch, fenced, shutting down, log dirs, cordoned or None, JSON of its
+        registration, mark) of each broker, by id.
+        """
+        cdef const rdmeta_kraft_state_t *state = self.state()
+        cdef rdmeta_kraft_broker_t b
+        cdef list found = []
+        b.id = -1
+        while rdmeta_kraft_broker_next(state, b.id, &b):
+            found.append((
+                b.id, b.epoch, bool(b.fenced), bool(b.shutting_down),
+                kraft_uuids(b.log_dirs, b.n_log_dirs),
+                None if b.cordoned is NULL else kraft_uuids(b.cordoned, b.n_cordoned),
+                kraft_json(&b.registration, 0), kraft_mark(&b.mark)))
+        return found
+
+    def facts(self, *, show_secrets=False):
+        """Returns (type, JSON of its last record, mark) of all that is no row, by type and key."""
+        cdef const rdmeta_kraft_state_t *state = self.state()
+        cdef int32_t flags = RDMETA_KRAFT_SHOW_SECRETS if show_secrets else 0
+        cdef rdmeta_kraft_fact_t f
+        cdef list found = []
+        memset(&f, 0, sizeof(f))
+        while rdmeta_kraft_fact_next(state, f.record.control, f.record.type, f.key, f.key_len, &f):
+            found.append((kraft_type(f.record.control, f.record.type),
+                          kraft_json(&f.record, flags), kraft_mark(&f.mark)))
+        return found
+
+    def answer(self):
+        """Returns the state as the body of a Metadata answer of version 12, for apply().
+
+        Brokers are those that are not fenced, with the endpoint of `listener`. MemoryError.
+        """
+        cdef const rdmeta_kraft_state_t *state = self.state()
+        cdef void *made = NULL
+        cdef size_t size = 0
+        cdef rdmeta_err_t err
+        cdef rdmeta_str_t cluster = bytes_view(self.cluster)
+        cdef rdmeta_str_t listener = bytes_view(self.listener)
+        self.begin()
+        with nogil:
+            err = rdmeta_kraft_answer(state, cluster, listener, &made, &size)
+        self.busy = False
+        if err:
+            self.check(err)
+        try:
+            return PyBytes_FromStringAndSize(<const char *> made, <Py_ssize_t> size)
+        finally:
+            rdmeta_kraft_answer_free(made)
+
+
+cdef rdmeta_str_t bytes_view(bytes data) noexcept:
+    """Borrows the bytes of an object; None is null."""
+    cdef rdmeta_str_t s
+    s.data = NULL
+    s.len = 0
+    if data is not None:
+        s.data = PyBytes_AS_STRING(data)
+        s.len = <size_t> PyBytes_GET_SIZE(data)
+    return s
+
+
+cdef uint64_t kraft_bits(object types) except? 0:
+    """Returns a set of types as bits; None: all."""
+    cdef uint64_t bits = 0
+    if types is None:
+        return ~(<uint64_t> 0)
+    for each in types:
+        bits |= (<uint64_t> 1) << integer(each, "type", 0, 63)
+    return bits
