@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ _SETTINGS = {
     "delta.deletedFileRetentionDuration": _FOR_EVER,
 }
 _HOUR_MS = 3_600_000
+_COLOUR = re.compile(r"\x1b\[\d*m")
 
 
 class DeltaLogs:
@@ -56,10 +58,11 @@ class DeltaLogs:
         opened = self._opened(table)
         if opened is None:
             return TableState()
-        self._require_ours(table, opened)
-        names = [f"{table.folder}/{each['path']}" for each in _files(opened)]
+        with self._naming(table):
+            self._require_ours(table, opened)
+            names = [f"{table.folder}/{each['path']}" for each in _files(opened)]
+            last = opened.history(1)[0]
         ours = frozenset(name for name in names if StoredName.parse(name) is not None)
-        last = opened.history(1)[0]
         by = f"version {opened.version()} ({last.get('operation')} by {last.get('engineInfo')})"
         foreign = tuple(sorted({*names} - ours))
         return TableState(
@@ -135,12 +138,9 @@ class DeltaLogs:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        uri = self._uri(table)
         with self._naming(table):
-            if not DeltaTable.is_deltatable(uri, self._options):
-                return None
             try:
-                return DeltaTable(uri, storage_options=self._options)
+                return DeltaTable(self._uri(table), storage_options=self._options)
             except TableNotFoundError:
                 return None
 
@@ -171,7 +171,9 @@ class DeltaLogs:
         except (DeltaError, OSError, ValueError) as error:
             if isinstance(error, PipelineError):
                 raise
-            reason = str(error).strip().partition("\n")[0]
+            # An error of a store is a tree of lines in colours; the last ones say what went wrong.
+            lines = [line.strip(" \u21b3") for line in _COLOUR.sub("", str(error)).splitlines()]
+            reason = ": ".join(line for line in lines if line)
             raise PipelineError(f"{self._out.shown(table.folder)}: {reason}") from error
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from logged_tables import SILVER, assert_same_rows, made, rows_by_reader
-from recorded import cluster_day, contents, tree
+from logged_tables import SILVER, assert_same_rows, made, rows_by_reader, rows_of_folder
+from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
+from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline import layout
 from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
 from rdmeta.pipeline.layout import StoredName
@@ -281,3 +283,41 @@ def test_vacuum_leaves_what_a_dead_run_has_made(copied: tuple[Path, Path]) -> No
     made(*copied)
     with pytest.raises(ValueError, match="such as 7d, not '7 days'"):
         pipeline.vacuum(out, "7 days")
+
+
+def test_without_the_extra_the_error_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_day(tmp_path / "history", "one", 1)
+    for package, extra in (("deltalake", "delta"), ("pyiceberg", "iceberg")):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(MissingExtraError, match=rf"--tables {extra} needs .*\[{extra}\]"):
+            pipeline.plan([tmp_path / "history"], tmp_path / "out", tables=extra)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_of_days_and_parts_is_in_place_after_a_dead_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its manifest is lost: days and parts are those that the names of files tell."""
+    large_days(monkeypatch)
+    monkeypatch.setattr(layout, "_PART_ROWS", 6)
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2):
+        cluster_day(source, "one", day, topics=3)
+    made(source, out, tables="delta")
+    assert len(tables(out)) == 2 * (len(SILVER) + (len(SILVER) - 2) * 2)  # 3 parts a day
+    (out / layout.MANIFEST).unlink()
+    shutil.rmtree(out / layout.MANIFEST_PARTS)
+    (out / layout.LAYOUT).write_text(
+        '{"layout": 2, "silver": 1, "tables": "delta", "clusters": {}}\n'
+    )
+    monkeypatch.undo()
+    cluster_day(source, "one", 3)
+    assert {file.name.split("period=")[1][:10] for file in made(source, out).made} == {"2026-11-03"}
+    made(source, tmp_path / "folder")
+    for table in SILVER:
+        seen = rows_by_reader(out, table)
+        assert seen["delta-rs"] == seen["polars"]
+        assert {*seen["polars"]} == {*rows_of_folder(tmp_path / "folder", table)}
+    assert versions(out) == [1] * len(SILVER)

@@ -7,7 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from logged_tables import SILVER, assert_same_rows, iceberg_table, made, rows_by_reader
+from logged_tables import (
+    SILVER,
+    assert_same_rows,
+    configured_catalog,
+    iceberg_table,
+    made,
+    rows_by_reader,
+)
 from recorded import cluster_day, contents, tree
 
 from rdmeta import pipeline
@@ -133,20 +140,11 @@ def test_vacuum_expires_snapshots_and_removes_what_only_they_have(
     assert pipeline.check(out) == []
 
 
-def configure(monkeypatch: pytest.MonkeyPatch, catalog: str, **values: str) -> None:
-    """Sets pyiceberg's configuration of a catalog; it reads that once, when it is imported."""
-    from pyiceberg.utils.config import Config
-
-    for key, value in values.items():
-        monkeypatch.setenv(f"PYICEBERG_CATALOG__{catalog}__{key}", value)
-    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
-
-
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A catalog of the user, by the name `lake`."""
     uri = f"sqlite:///{tmp_path / 'lake.db'}"
-    configure(monkeypatch, "LAKE", TYPE="sql", URI=uri, WAREHOUSE=str(tmp_path / "lake"))
+    configured_catalog(monkeypatch, "LAKE", TYPE="sql", URI=uri, WAREHOUSE=str(tmp_path / "lake"))
     found = sql.SqlCatalog("lake", uri=uri, warehouse=str(tmp_path / "lake"))
     yield found
     found.close()
@@ -180,7 +178,7 @@ def test_a_catalog_that_is_down_or_unknown_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster_day(tmp_path / "history", "one", 1)
-    configure(monkeypatch, "DOWN", TYPE="rest", URI="http://127.0.0.1:9")
+    configured_catalog(monkeypatch, "DOWN", TYPE="rest", URI="http://127.0.0.1:9")
     for name in ("down", "nowhere"):
         with pytest.raises(pipeline.PipelineError) as caught:
             pipeline.plan([tmp_path / "history"], tmp_path / "out", tables="iceberg", catalog=name)

@@ -71,6 +71,15 @@ def iceberg_table(out: Path, table: LoggedTable) -> Any:
     return found
 
 
+def configured_catalog(monkeypatch: pytest.MonkeyPatch, catalog: str, **values: str) -> None:
+    """Sets pyiceberg's configuration of a catalog; it reads that once, when it is imported."""
+    from pyiceberg.utils.config import Config
+
+    for key, value in values.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__{catalog}__{key}", value)
+    monkeypatch.setattr("pyiceberg.catalog._ENV_CONFIG", Config())
+
+
 def assert_same_rows(out: Path, folder: Path, tables: tuple[LoggedTable, ...]) -> None:
     """Compares what each reader sees of the tables with the rows of a folder without logs."""
     for table in tables:
