@@ -285,33 +285,45 @@ static int rows_grow(rdmeta_kraft_state_t *s, rdmeta_kraft_topic_entry_t *t) {
         return 1;
 }
 
+/* Makes a row of this capacity, in place of `old` or as a new one. NULL: no
+ * memory. */
+static rdmeta_kraft_row_t *row_new(rdmeta_kraft_state_t *s,
+                                   rdmeta_kraft_topic_entry_t *t,
+                                   rdmeta_kraft_row_t *old, int32_t id,
+                                   size_t units) {
+        const uint32_t k = rdmeta_kraft_row_place(t, id);
+        rdmeta_kraft_row_t *now;
+
+        if (!old && !rows_grow(s, t))
+                return NULL;
+        now = rdmeta_alloc(&s->allocator, RDMETA_KRAFT_ROW_FIXED + 4 * units);
+        if (!now)
+                return NULL;
+        if (old) {
+                rdmeta_free(&s->allocator, old, row_size(old));
+        } else {
+                memmove(t->rows + k + 1, t->rows + k,
+                        (t->count - k) * sizeof(*t->rows));
+                t->count++;
+                s->partitions++;
+        }
+        t->rows[k] = now;
+        return now;
+}
+
 int rdmeta_kraft_row_set(rdmeta_kraft_state_t *s,
                          rdmeta_kraft_topic_entry_t *t,
+                         rdmeta_kraft_row_t *old,
                          const rdmeta_kraft_row_t *row) {
         const size_t units      = rdmeta_kraft_row_units(row);
-        const uint32_t k        = rdmeta_kraft_row_place(t, row->id);
-        rdmeta_kraft_row_t *old = k < t->count && t->rows[k]->id == row->id
-                                          ? t->rows[k]
-                                          : NULL;
-        rdmeta_kraft_row_t *now = old;
         uint16_t capacity       = old ? old->capacity : 0;
+        rdmeta_kraft_row_t *now = old;
 
         if (!old || units > capacity) {
-                if (!old && !rows_grow(s, t))
-                        return 0;
                 capacity = (uint16_t)units;
-                now      = rdmeta_alloc(&s->allocator,
-                                   RDMETA_KRAFT_ROW_FIXED + 4 * units);
+                now      = row_new(s, t, old, row->id, units);
                 if (!now)
                         return 0;
-                if (old)
-                        rdmeta_free(&s->allocator, old, row_size(old));
-                else
-                        memmove(t->rows + k + 1, t->rows + k,
-                                (t->count - k) * sizeof(*t->rows));
-                t->rows[k] = now;
-                t->count += !old;
-                s->partitions += !old;
         }
         memcpy(now, row, RDMETA_KRAFT_ROW_FIXED + 4 * units);
         now->capacity = capacity;

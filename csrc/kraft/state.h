@@ -112,11 +112,11 @@ uint32_t rdmeta_kraft_row_place(const rdmeta_kraft_topic_entry_t *t,
 /* Returns a partition's row. NULL: none. */
 rdmeta_kraft_row_t *rdmeta_kraft_row_of(const rdmeta_kraft_topic_entry_t *t,
                                         int32_t id);
-/* Puts a copy of `row` in place of the one with its id, or as a new one. It may
- * write into the old one, whose lists `row` must not borrow. Returns 0: no
- * memory. */
+/* Puts a copy of `row` in place of `old`, or as a new one if that is NULL. It
+ * may write into the old one. Returns 0: no memory. */
 int rdmeta_kraft_row_set(rdmeta_kraft_state_t *s,
                          rdmeta_kraft_topic_entry_t *t,
+                         rdmeta_kraft_row_t *old,
                          const rdmeta_kraft_row_t *row);
 /* Returns the number of a directory, which it adds if it is new; -1: no
  * memory. */

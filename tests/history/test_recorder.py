@@ -39,7 +39,8 @@ def rows_of(directory: Path, kind: str) -> list[Change]:
 
 
 def test_columns_are_those_of_a_change_record_in_its_order_and_those_of_history() -> None:
-    assert CHANGE_SCHEMA.names == [*Change._fields, "unseen_us"]
+    assert [name for name in CHANGE_SCHEMA.names if name != "unseen_us"] == list(Change._fields)
+    assert "unseen_us" in CHANGE_SCHEMA.names
 
 
 def test_a_recording_begins_with_the_whole_state(
