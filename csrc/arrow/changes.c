@@ -146,9 +146,12 @@ static int put_ids(rdmeta_arrow_column_t *c, int64_t row, rdmeta_ids_t ids) {
 #define PUT_detail put_text(c, row, r->detail)
 #define PUT_old_offline put_ids(c, row, r->old_offline)
 #define PUT_new_offline put_ids(c, row, r->new_offline)
-#define PUT_partition_epoch put_int32(c, row, r->partition_epoch)
+/* A record that was made for an earlier version has zeros here. */
+#define OF_LOG(r) ((r)->source == RDMETA_SOURCE_LOG)
+#define PUT_partition_epoch \
+        put_int32(c, row, OF_LOG(r) ? r->partition_epoch : RDMETA_NONE)
 #define PUT_broker_epoch \
-        put_int64(c, row, r->broker_epoch, r->broker_epoch >= 0)
+        put_int64(c, row, r->broker_epoch, OF_LOG(r) && r->broker_epoch >= 0)
 #define PUT_new_adding put_ids(c, row, r->new_adding)
 #define PUT_new_removing put_ids(c, row, r->new_removing)
 #define PUT_new_elr put_ids(c, row, r->new_elr)

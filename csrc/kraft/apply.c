@@ -186,7 +186,8 @@ static int row_fill(rdmeta_kraft_state_t *s, new_row_t *out,
                                 l.be    = from;
                                 l.count = old->counts[i];
                         }
-                        memcpy(to, l.be, 4 * (size_t)l.count);
+                        if (l.count)
+                                memcpy(to, l.be, 4 * (size_t)l.count);
                 }
                 if (from)
                         from += 4 * (size_t)old->counts[i];
@@ -200,8 +201,10 @@ static rdmeta_err_t row_put(rdmeta_kraft_replay_t *r,
                             rdmeta_kraft_topic_entry_t *t,
                             rdmeta_kraft_row_t *old,
                             const rdmeta_kraft_row_t *row) {
-        rdmeta_err_t err = rdmeta_kraft_change_row(&r->changes, t, old, row);
+        rdmeta_err_t err = RDMETA_OK;
 
+        if (r->changes.visit)
+                err = rdmeta_kraft_change_row(&r->changes, t, old, row);
         if (err)
                 return err;
         return rdmeta_kraft_row_set(r->state, t, old, row)

@@ -168,6 +168,56 @@ static int bad(rdmeta_kraft_records_t *it, const uint8_t *at) {
         return -1;
 }
 
+/* Reads a varint of one or two bytes; a longer one gives an odd number, which
+ * no length here is. */
+RDMETA_INLINE uint32_t short_varint(const uint8_t **p) {
+        uint32_t v = *(*p)++;
+
+        if (v >= 0x80) {
+                v = (v & 0x7f) | (uint32_t)**p << 7;
+                if (*(*p)++ >= 0x80)
+                        return UINT32_MAX;
+        }
+        return v;
+}
+
+/* Reads a metadata record whose lengths and deltas have the usual bytes: two
+ * for each length, or one, and no time delta. Returns 0 for any other record,
+ * or a bad one, and has read nothing then. */
+RDMETA_INLINE int plain_next(rdmeta_kraft_records_t *it,
+                             rdmeta_kraft_record_t *out) {
+        const rdmeta_kraft_batch_t *batch = it->batch;
+        const uint8_t *p                  = it->buf.p, *end;
+        uint32_t len, delta, value;
+
+        if (it->buf.end - p < 16 || batch->control)
+                return 0;
+        len = short_varint(&p);
+        if (len & 1 || len >> 1 > (size_t)(it->buf.end - p))
+                return 0;
+        end = p + (len >> 1);
+        if (p[1]) /* the time delta, behind the attributes */
+                return 0;
+        p += 2;
+        delta = short_varint(&p);
+        if (delta != 2 * (uint32_t)it->next || *p++ != 1) /* no key */
+                return 0;
+        value = short_varint(&p);
+        if (value & 1 || p + (value >> 1) + 1 != end || end[-1] ||
+            value < 6 || p[0] != 1 || (p[1] | p[2]) & 0x80)
+                return 0;
+        out->value   = p;
+        out->len     = value >> 1;
+        out->control = 0;
+        out->type    = p[1];
+        out->version = p[2];
+        out->offset  = batch->base_offset + it->next++;
+        out->epoch   = batch->epoch;
+        out->time_us = 1000 * batch->base_time_ms;
+        it->buf.p    = end;
+        return 1;
+}
+
 int rdmeta_kraft_records_next(rdmeta_kraft_records_t *it,
                               rdmeta_kraft_record_t *out) {
         const rdmeta_kraft_batch_t *batch = it->batch;
@@ -180,6 +230,8 @@ int rdmeta_kraft_records_next(rdmeta_kraft_records_t *it,
                 return -1;
         if (it->next == batch->count)
                 return begin == it->buf.end ? 0 : bad(it, begin);
+        if (RDMETA_LIKELY(plain_next(it, out)))
+                return 1;
         bytes = piece(&it->buf, &len);
         if (!bytes)
                 return bad(it, begin);

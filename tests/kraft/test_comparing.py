@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from kraft_cluster import NOTHING, Cluster
-from kraft_logs import GOLDEN, LOG, LOGS, Made
+from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
 from kraft_records import Log
 
-from rdmeta.kraft import NodeLog, find_nodes, findings_of, looked_at
+from rdmeta.kraft import NodeLog, find_nodes, findings_of, looked_at, proof_of, replayed
 
 
 @pytest.fixture
@@ -33,6 +34,25 @@ def said(logs: list[NodeLog]) -> list[str]:
 @pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
 def test_nothing_is_odd_about_real_logs(made: Made) -> None:
     assert findings_of([looked_at(each) for each in find_nodes([GOLDEN / made.name])]) == []
+
+
+def test_the_tail_that_never_was_is_found_in_real_logs() -> None:
+    """Its leader appended it while the others were paused, and was killed."""
+    logs = [looked_at(each) for each in find_nodes([GOLDEN / DIVERGED.name])]
+    (finding,) = findings_of(logs)
+    assert not finding.is_serious
+    (tail,) = re.findall(r"offsets (\d+) to (\d+) of epoch \d+ never committed", finding.text)
+    begin, end = map(int, tail)
+    stale = next(log for log in logs if f"node {log.files.node} " in finding.text.split(":")[0])
+    assert (stale.scan.end, proof_of([stale]).end) == (end + 1, 0)
+    others = [log for log in logs if log is not stale]
+    assert proof_of(logs).end == min(log.scan.end for log in others) > begin
+    lost, kept = (
+        {name: id for name, id, *_ in replayed(log).replay.topics()} for log in (stale, others[0])
+    )
+    assert lost["orders"] == kept["orders"]
+    assert lost["never"] != kept.get("never")  # a client that asks again makes another one
+    assert "after" not in lost
 
 
 def test_a_copy_may_be_behind(cluster: Cluster) -> None:

@@ -141,6 +141,17 @@ def test_a_snapshot_that_does_not_belong_is_named_and_not_used(
     assert proof_of([log]).end == 0
 
 
+def test_a_snapshot_that_ends_with_another_control_record_is_cut_short(cluster: Cluster) -> None:
+    path = cluster.snapshot(1, 2, 1, cluster.logs[1].ends[1][2])
+    cut = Log(0, 1)
+    for _ in range(2):
+        header = {"version": 0, "lastContainedLogTimestamp": cluster.logs[1].ends[1][2]}
+        cut.control(("SNAPSHOT_HEADER", header))
+    path.write_bytes(bytes(cut.data))
+    (log,) = cluster.looked_at(1)
+    assert "it is cut short" in (log.snapshots[0].why_not or "")
+
+
 def test_the_next_older_snapshot_is_used(cluster: Cluster) -> None:
     cluster.snapshot(1, 2, 1, cluster.logs[1].ends[1][2])
     cluster.append()

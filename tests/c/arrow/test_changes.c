@@ -53,6 +53,11 @@ static int32_t naive_change(void *opaque, const rdmeta_change_t *c) {
         naive_text(t, c->detail);
         naive_ids(t, c->old_offline);
         naive_ids(t, c->new_offline);
+        CHECK(c->partition_epoch == RDMETA_NONE && c->broker_epoch == -1);
+        aw_put(t, "-|-|");
+        naive_ids(t, c->new_adding);
+        naive_ids(t, c->new_removing);
+        naive_ids(t, c->new_elr);
         t->data[t->len - 1] = '\n';
         return 0;
 }
@@ -88,7 +93,10 @@ TEST(test_columns_are_the_members_of_a_record) {
                      "old_leader:i? new_leader:i? old_leader_epoch:i? "
                      "new_leader_epoch:i? old_isr:+l<i>? new_isr:+l<i>? "
                      "old_replicas:+l<i>? new_replicas:+l<i>? offset:l? "
-                     "detail:u? old_offline:+l<i>? new_offline:+l<i>?") ==
+                     "detail:u? old_offline:+l<i>? new_offline:+l<i>? "
+                     "partition_epoch:i? broker_epoch:l? "
+                     "new_adding:+l<i>? new_removing:+l<i>? "
+                     "new_elr:+l<i>?") ==
               0);
         aw_free(&t);
         s.release(&s);
@@ -183,7 +191,8 @@ TEST(test_collected_changes_can_be_freed_without_a_stream) {
         CHECK(!rdmeta_arrow_changes_stream(c, &s));
         t = aw_read(&s);
         CHECK_TEXT(t.data,
-                   "0|-|-|0|poll|0|resync|-|-|-|0|0|0|0|0|-|-|-|-|9|why|-|-\n");
+                   "0|-|-|0|poll|0|resync|-|-|-|0|0|0|0|0|-|-|-|-|9|why|-|-"
+                   "|-|-|-|-|-\n");
         aw_free(&t);
 }
 

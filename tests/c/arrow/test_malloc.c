@@ -90,13 +90,13 @@ static void run_changes(cw_t *w) {
         } while (err);
         check_rows(&s,
                    "1|c|life|5000000000|poll|1|broker_added|-|-|-|1|-|-|-|-|-"
-                   "|-|-|-|-|h1:9001|-|-\n"
+                   "|-|-|-|-|h1:9001|-|-|-|-|-|-|-\n"
                    "1|c|life|5000000000|poll|1|broker_added|-|-|-|2|-|-|-|-|-"
-                   "|-|-|-|-|h2:9002|-|-\n"
+                   "|-|-|-|-|h2:9002|-|-|-|-|-|-|-\n"
                    "1|c|life|5000000000|poll|1|broker_added|-|-|-|3|-|-|-|-|-"
-                   "|-|-|-|-|h3:9003|-|-\n"
+                   "|-|-|-|-|h3:9003|-|-|-|-|-|-|-\n"
                    "1|c|life|5000000000|poll|1|topic_added|a|-|-|-|-|-|-|-|-"
-                   "|-|-|-|-|-|-|-\n");
+                   "|-|-|-|-|-|-|-|-|-|-|-|-\n");
 }
 
 /* Fails one allocation. Returns 1 if that allocation was reached. */
