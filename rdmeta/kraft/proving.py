@@ -25,6 +25,7 @@ __all__ = [
     "NodeLog",
     "Proof",
     "SnapshotUse",
+    "control_records",
     "looked_at",
     "proof_of",
     "restart_of",
@@ -103,7 +104,7 @@ def _whole(path: Path) -> int | None:
     heads = list(batch_heads(path, faults))
     if faults or len(heads) < 2 or not (heads[0].is_control and heads[-1].is_control):
         return None
-    first, last = (dict(_control_records(path, head)) for head in (heads[0], heads[-1]))
+    first, last = (dict(control_records(path, head)) for head in (heads[0], heads[-1]))
     if _SNAPSHOT_FOOTER not in last or len(first.get(_SNAPSHOT_HEADER, b"")) < 10:
         return None
     time_ms: int = struct.unpack_from(">q", first[_SNAPSHOT_HEADER], 2)[0]
@@ -168,7 +169,7 @@ def _voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
     found: tuple[int, int, dict[int, bytes | None]] | None = None
     for log in logs:
         for path, head in log.scan.control[-4:]:
-            for kind, value in _control_records(path, head):
+            for kind, value in control_records(path, head):
                 voters = _voters_in(kind, value)
                 if voters and (found is None or (head.epoch, head.last) >= found[:2]):
                     found = (head.epoch, head.last, voters)
@@ -178,7 +179,7 @@ def _voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
     return {voter: None for voters in noted for voter in voters or ()}
 
 
-def _control_records(path: Path, head: BatchHead) -> Iterator[tuple[int, bytes]]:
+def control_records(path: Path, head: BatchHead) -> Iterator[tuple[int, bytes]]:
     """Yields the type and the value of each record of a control batch."""
     with path.open("rb") as file:
         file.seek(head.at)

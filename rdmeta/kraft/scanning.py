@@ -26,6 +26,7 @@ __all__ = [
     "batch_heads",
     "pieces",
     "scan_log",
+    "whole_batches",
 ]
 
 PIECE = 1 << 20
@@ -110,6 +111,18 @@ def batch_heads(path: Path, faults: list[str], size: int = PIECE) -> Iterator[Ba
     A batch that is cut off at the end, and zeros there, end it: a fault says so. Raises KraftError
     for what is no batch of a metadata log, and for zeros in the middle.
     """
+    return (head for head, _, _ in _batches(path, faults, size))
+
+
+def whole_batches(files: NodeFiles) -> Iterator[tuple[SegmentFile, BatchHead, bytes]]:
+    """Yields all batches of a log with their bytes."""
+    for segment in files.segments:
+        for head, held, at in _batches(segment.path, [], PIECE):
+            yield segment, head, held[at : at + head.size]
+
+
+def _batches(path: Path, faults: list[str], size: int) -> Iterator[tuple[BatchHead, bytes, int]]:
+    """Yields each whole batch: its head, bytes that have it, and its place in them."""
     held, begin, last = b"", 0, None  # `held` begins at the byte `begin`
     for _, piece in pieces(path, size):
         held += piece
@@ -118,7 +131,7 @@ def batch_heads(path: Path, faults: list[str], size: int = PIECE) -> Iterator[Ba
             head = _head(held, at, path, begin + at, last)
             if len(held) - at < head.size:
                 break
-            yield head
+            yield head, held, at
             at, last = at + head.size, head.last
         begin, held = begin + at, held[at:]
         if held[: _HEAD.size] == _ZEROS:

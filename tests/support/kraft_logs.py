@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +68,8 @@ LOGS = (
     Made("4.3.0-dynamic", "4.3.0", True),
     Made("3.9.1", "3.9.1", False),
 )
+# Its leader's copy has a tail that never committed.
+DIVERGED = Made("4.3.0-diverged", "4.3.0", False)
 
 
 class _Events:
@@ -229,6 +232,36 @@ def make(made: Made, target: Path) -> None:
             out.write(text.encode())
 
 
+def make_diverged(target: Path) -> None:
+    """Makes logs of which one has a tail that never committed.
+
+    Both followers are paused while the leader appends; then it is killed, and they go on.
+    """
+    with tempfile.TemporaryDirectory() as directory:
+        with RealKafka(DIVERGED.version, 3, Path(directory)) as kafka:
+            kafka.create("orders", [[1, 2, 3]])
+            client = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+            (topic,) = client.describe_metadata_quorum()["topics"]
+            leader = topic["partitions"][0]["leader_id"]
+            client.close()
+            followers = [node for node in kafka.nodes if node != leader]
+            log = Path(directory, f"n{leader}", LOG, f"{0:020d}.log")
+            for node in followers:
+                kafka.freeze(node)
+            # By now the leader has answered what they had asked before.
+            time.sleep(0.8)
+            alone: Any = api.AdminClient({"bootstrap.servers": kafka.address(leader)})
+            alone.create_topics([api.NewTopic("never", 2, 1)], request_timeout=5)
+            kafka.until(lambda: b"never" in log.read_bytes(), "the leader appends")
+            kafka.kill(leader)
+            for node in followers:
+                kafka.thaw(node)
+            kafka.until_up()
+            kafka.create("after", [followers])
+        for node in kafka.nodes:
+            _copy(Path(directory, f"n{node}"), target / f"n{node}")
+
+
 def kinds_missing(made: Made, directory: Path) -> list[str]:
     """Returns what a golden log should have and lacks."""
     log = directory / "n1" / LOG
@@ -273,11 +306,14 @@ def _copy(node: Path, target: Path) -> None:
 
 
 def main() -> None:
-    for made in LOGS:
+    for made in (*LOGS, DIVERGED):
         if len(sys.argv) > 1 and made.name not in sys.argv[1:]:
             continue
         shutil.rmtree(GOLDEN / made.name, ignore_errors=True)
-        make(made, GOLDEN / made.name)
+        if made is DIVERGED:
+            make_diverged(GOLDEN / made.name)
+        else:
+            make(made, GOLDEN / made.name)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,194 @@
+"""Compares what copies of one log say, and what each node noted beside its own: findings.
+
+Copies are compared by Raft's log matching: two that hold a record of the same offset and epoch are
+equal up to it, byte by byte. Behind the last such record
+
+- one copy may go on where the other ends: it is ahead;
+- both may go on, in different epochs: then the one with the lower epoch has a *tail that never
+  committed*. Its node drops it when it is back. That is harmless.
+
+A copy with other bytes before that record contradicts Raft, and is serious. So are two leaders of
+one epoch, and notes that do not agree with the log.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+from rdmeta.kraft.proving import NodeLog, control_records
+from rdmeta.kraft.scanning import BatchHead, whole_batches
+
+__all__ = ["Finding", "findings_of"]
+
+_LEADER_CHANGE = 2
+
+
+class Finding(NamedTuple):
+    """Something that a check found; what is not serious is shown, and needs no action."""
+
+    is_serious: bool
+    text: str
+
+
+def findings_of(logs: Sequence[NodeLog]) -> list[Finding]:
+    """Returns what is odd about each log, and between the copies. Raises KraftError."""
+    found = [finding for log in logs for finding in _of_one(log)]
+    found += _leaders(logs)
+    tails = set()
+    for one, other in combinations(logs, 2):
+        for finding in _between(one, other):
+            # Each other copy shows the same tail.
+            tail = finding.text.partition(" never ")[0]
+            if tail not in tails:
+                tails.add(tail)
+                found.append(finding)
+    return found
+
+
+def _name(log: NodeLog) -> str:
+    node = log.files.node
+    return str(log.files.directory) if node is None else f"node {node} ({log.files.directory})"
+
+
+# ---- one log ------------------------------------------------------------------------------------
+
+
+def _of_one(log: NodeLog) -> Iterator[Finding]:
+    name = _name(log)
+    for fault in (*log.files.faults, *log.scan.faults):
+        yield Finding(False, fault)
+    for use in log.snapshots:
+        if use.why_not is not None:
+            yield Finding(True, f"{use.file.path} is not used: {use.why_not}")
+    for before, after in zip(log.scan.runs, log.scan.runs[1:], strict=False):
+        yield Finding(True, f"{name}: offsets {before.end} to {after.start - 1} are missing")
+    if log.scan.clocks_back:
+        yield Finding(False, f"{name}: the clock went back {log.scan.clocks_back} times")
+    runs = log.scan.runs
+    if runs and runs[0].start and not any(each.end >= runs[0].start for each in log.used):
+        yield Finding(True, f"{name}: no snapshot covers what was before offset {runs[0].start}")
+    if log.files.quorum and log.scan.epochs and log.files.quorum.epoch < log.scan.epochs[-1].epoch:
+        yield Finding(
+            True,
+            f"{name}: quorum-state knows epoch {log.files.quorum.epoch},"
+            f" and the log has records of epoch {log.scan.epochs[-1].epoch}",
+        )
+    yield from _noted_epochs(log)
+
+
+def _noted_epochs(log: NodeLog) -> Iterator[Finding]:
+    """Compares `leader-epoch-checkpoint` with the log, from the log's begin on."""
+    if log.files.epochs is None or not log.scan.runs:
+        return
+    start = log.scan.runs[0].start
+    in_log = [(span.epoch, span.first) for span in log.scan.epochs]
+    noted = [each for each in log.files.epochs if start < each[1] < log.scan.end]
+    # The epoch in which the log begins may have begun before.
+    if noted != in_log[1:]:
+        yield Finding(
+            True,
+            f"{_name(log)}: leader-epoch-checkpoint says that epochs begin at {_pairs(noted)},"
+            f" and in the log they begin at {_pairs(in_log[1:])}",
+        )
+
+
+def _pairs(epochs: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(f"{offset} (epoch {epoch})" for epoch, offset in epochs) or "no offset"
+
+
+def _leaders(logs: Sequence[NodeLog]) -> Iterator[Finding]:
+    """Yields the epochs that have two leaders."""
+    leaders: dict[int, tuple[int, NodeLog]] = {}
+    named = set()
+    for log in logs:
+        for path, head in log.scan.control:
+            for kind, value in control_records(path, head):
+                if kind != _LEADER_CHANGE or len(value) < 6:
+                    continue
+                (leader,) = struct.unpack_from(">i", value, 2)
+                known, other = leaders.setdefault(head.epoch, (leader, log))
+                if known != leader and head.epoch not in named:
+                    named.add(head.epoch)
+                    yield Finding(
+                        True,
+                        f"epoch {head.epoch} has two leaders: {known} by {_name(other)},"
+                        f" and {leader} by {_name(log)} at offset {head.base}",
+                    )
+
+
+# ---- two copies ---------------------------------------------------------------------------------
+
+
+def _between(one: NodeLog, other: NodeLog) -> Iterator[Finding]:
+    common = _last_common(one, other)
+    if common is not None:
+        differing = _first_difference(one, other, common[1])
+        if differing is not None:
+            yield Finding(
+                True,
+                f"{_name(one)} and {_name(other)} both have offset {common[1]} of epoch"
+                f" {common[0]}, and differ before it: first in the batch at offset {differing}",
+            )
+            return
+    behind = -1 if common is None else common[1]
+    tails = [_tail(log, behind) for log in (one, other)]
+    if None in tails:
+        return
+    ours, theirs = (tail for tail in tails if tail is not None)
+    if ours.epoch == theirs.epoch:
+        return  # they do not overlap: one log begins behind the other's end
+    log, tail, winner = (one, ours, theirs) if ours.epoch < theirs.epoch else (other, theirs, ours)
+    is_serious = any(each.end > tail.base for each in log.used)
+    yield Finding(
+        is_serious,
+        f"{_name(log)}: offsets {tail.base} to {log.scan.end - 1} of epoch {tail.epoch} never"
+        f" committed: in {_name(other if log is one else one)} epoch {winner.epoch} has offset"
+        f" {winner.base}" + ("; but its snapshot says that they did" if is_serious else ""),
+    )
+
+
+class _Tail(NamedTuple):
+    epoch: int
+    base: int
+
+
+def _tail(log: NodeLog, behind: int) -> _Tail | None:
+    """Returns the epoch and the offset of a log's first record behind an offset."""
+    for span in log.scan.epochs:
+        if span.last > behind:
+            return _Tail(span.epoch, max(span.first, behind + 1))
+    return None
+
+
+def _last_common(one: NodeLog, other: NodeLog) -> tuple[int, int] | None:
+    """Returns the epoch and the offset of the last record that both hold."""
+    theirs = {span.epoch: span for span in other.scan.epochs}
+    for span in reversed(one.scan.epochs):
+        if (found := theirs.get(span.epoch)) is not None:
+            last = min(span.last, found.last)
+            if last >= max(span.first, found.first):
+                return span.epoch, last
+    return None
+
+
+def _first_difference(one: NodeLog, other: NodeLog, last: int) -> int | None:
+    """Returns the offset of the first batch, up to an offset, that is not the same bytes."""
+    start = max(one.scan.runs[0].start, other.scan.runs[0].start)
+    theirs = _batches_between(other, start, last)
+    for head, data in _batches_between(one, start, last):
+        found = next(theirs, None)
+        if found is None or found[1] != data:
+            return head.base
+    left = next(theirs, None)
+    return None if left is None else left[0].base
+
+
+def _batches_between(log: NodeLog, start: int, last: int) -> Iterator[tuple[BatchHead, bytes]]:
+    for _, head, data in whole_batches(log.files):
+        if head.base > last:
+            return
+        if head.base >= start:
+            yield head, data

@@ -1,0 +1,179 @@
+"""A replay of files begins at the right place, ends at the right one, and says what is bad."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kraft_cluster import NOTHING, Cluster
+from kraft_logs import GOLDEN, LOGS, Made
+from kraft_model import Model
+from kraft_random import RandomLog
+from kraft_records import Log, batches, snapshot_name
+
+from rdmeta._core import KraftReplay
+from rdmeta.kraft import KraftError, NodeLog, find_nodes, looked_at, offset_at, replayed
+
+
+def shown(replay: KraftReplay) -> dict[Any, Any]:
+    """Returns the topics and partitions of a state, without their origins."""
+    found: dict[Any, Any] = {}
+    for name, id, *_ in replay.topics():
+        found[name] = id
+        for row in replay.partitions(name):
+            found[name, row[0]] = row[1:11]
+    return found
+
+
+def modelled(model: Model) -> dict[Any, Any]:
+    """Returns the same of a naive replay."""
+    found: dict[Any, Any] = dict(model.topics)
+    for at, row in model.partitions.items():
+        lists = ("replicas", "isr", "removing", "adding", "elr", "last_elr")
+        found[at] = (
+            row["leader"], row["leader_epoch"], row["partition_epoch"], bool(row["recovery"]),
+            *(tuple(row[each]) for each in lists),
+        )  # fmt: skip
+    return found
+
+
+def random_node(directory: Path, seed: int, cut: int = 0) -> tuple[NodeLog, RandomLog]:
+    """Writes a random log as three segments, of which the first is left out with `cut`."""
+    made = RandomLog(random.Random(seed))
+    made.grow(60)
+    commits = sorted(made.states)[1:]
+    ends = {end: place for place, end, _, _ in made.log.ends}
+    begins = [0, commits[len(commits) // 3], commits[2 * len(commits) // 3]]
+    places = [0, *(ends[begin] for begin in begins[1:]), len(made.log.data)]
+    for number, begin in enumerate(begins[cut:], cut):
+        data = bytes(made.log.data[places[number] : places[number + 1]])
+        (directory / f"{begin:020d}.log").write_bytes(data)
+    for end in (*begins[1:], commits[-2]):
+        name, data = made.snapshot(end)
+        (directory / name).write_bytes(data)
+    return looked_at(find_nodes([directory])[0]), made
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_offset_of_a_log_has_its_state_whatever_the_pieces(tmp_path: Path, seed: int) -> None:
+    log, made = random_node(tmp_path, seed)
+    assert len(log.used) == 3
+    assert len(shown(replayed(log).replay)) > 5
+    for end in random.Random(seed).sample(sorted(made.states), 12):
+        found = replayed(log, end, piece=random.Random(end).choice([62, 1000, 1 << 20]))
+        assert shown(found.replay) == modelled(made.states[end])
+        assert found.replay.info()["next"] == end
+        nearest = [each.end for each in log.used if each.end <= end]
+        assert (found.began.end if found.began else 0) == (nearest[-1] if nearest else 0)
+
+
+def test_a_log_whose_begin_is_gone_is_replayed_from_its_snapshot(tmp_path: Path) -> None:
+    log, made = random_node(tmp_path, 9, cut=1)
+    assert log.scan.start > 0
+    for end in [each for each in made.states if each >= log.scan.start][:5]:
+        assert shown(replayed(log, end).replay) == modelled(made.states[end])
+    with pytest.raises(KraftError, match="no state at offset"):
+        replayed(log, log.scan.start - 1)
+
+
+@pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
+def test_real_logs_have_the_state_of_the_model_at_their_end(made: Made) -> None:
+    for files in find_nodes([GOLDEN / made.name]):
+        log, model = looked_at(files), Model()
+        for segment in files.segments:
+            for batch in batches(segment.path.read_bytes()):
+                model.apply(batch)
+        found = replayed(log)
+        assert found.began is not None
+        assert shown(found.replay) == modelled(model)
+        assert [row[0] for row in found.replay.brokers()] == sorted(model.brokers)
+
+
+def test_a_time_is_before_the_first_batch_that_is_later(tmp_path: Path) -> None:
+    log = Log()
+    log.lead(1, 1)
+    for time_ms in (5000, 9000, 4000, 12_000):
+        log.time_ms = time_ms
+        log.append(NOTHING)
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    node = looked_at(find_nodes([tmp_path])[0])
+    assert offset_at(node, 0) == 0
+    begun = log.ends[0][2]
+    later = Log()
+    for time_ms in (5000, 9000, 4000, 12_000):
+        later.time_ms = time_ms
+        later.append(NOTHING)
+    (tmp_path / log.name).write_bytes(bytes(later.data))
+    node = looked_at(find_nodes([tmp_path])[0])
+    assert begun > 12_000
+    wanted = {4_999_999: 0, 5_000_000: 1, 8_999_999: 1, 9_000_000: 3, 12_000_000: 4}
+    assert {us: offset_at(node, us) for us in wanted} == wanted
+
+
+def test_a_torn_end_is_the_end(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.append()
+    for cut, end in ((0, 3), (1, 2), (100, 1)):
+        data = cluster.logs[1].data
+        cluster.logs[2].data = data[: len(data) - cut]
+        (log,) = cluster.looked_at(2)
+        assert replayed(log).replay.info()["next"] == end
+
+
+def damaged(cluster: Cluster, batch: int, place: int) -> NodeLog:
+    """Returns a log of which a byte of one batch is another one."""
+    for _ in range(3):
+        cluster.append(1)
+    log = cluster.logs[1]
+    log.data[log.ends[batch - 1][0] + place] ^= 1
+    (found,) = cluster.looked_at(1)
+    return found
+
+
+def test_a_corrupt_batch_is_an_error_with_its_place_or_passed_over(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    log = damaged(cluster, 2, 70)
+    byte = cluster.logs[1].ends[1][0]
+    for piece in (62, 1 << 20):
+        with pytest.raises(KraftError, match=rf"\.log, byte {byte}, offset 2: ") as raised:
+            replayed(log, piece=piece)
+        assert (raised.value.byte, raised.value.offset) == (byte, 2)
+        found = replayed(log, skip=True, piece=piece)
+        assert len(found.skipped) == 1
+        assert f"byte {byte}, offset 2" in found.skipped[0]
+        assert (found.replay.info()["next"], found.replay.info()["partial"]) == (4, True)
+
+
+def test_a_record_that_contradicts_the_state_is_an_error(tmp_path: Path) -> None:
+    log = Log()
+    log.lead(1, 1)
+    log.append(("FENCE_BROKER_RECORD", 0, {"id": 1, "epoch": 5}))
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    node = looked_at(find_nodes([tmp_path])[0])
+    with pytest.raises(KraftError, match=r"byte 106, offset 1: ") as raised:
+        replayed(node)
+    assert "broker" in str(raised.value)
+    assert replayed(node, skip=True).replay.info()["skipped"] == 1
+
+
+def test_a_snapshot_that_shrank_since_the_look_is_an_error(tmp_path: Path) -> None:
+    log, made = random_node(tmp_path, 2)
+    last = log.used[-1]
+    assert last.path.name == snapshot_name(last.end, last.epoch)
+    last.path.write_bytes(last.path.read_bytes()[:-1])
+    with pytest.raises(KraftError, match="the snapshot is cut short"):
+        replayed(log)
+    assert shown(replayed(looked_at(log.files)).replay) == modelled(made.states[log.scan.end])
+
+
+def test_options_reach_the_replay(tmp_path: Path) -> None:
+    log, _ = random_node(tmp_path, 1)
+    changes = replayed(log, log.scan.end, session="s", cluster_id="c").replay.changes().read()
+    assert {(change.session, change.cluster_id) for change in changes} <= {("s", "c")}
+    early = replayed(log, sorted(each.end for each in log.used)[0] - 1, session="s")
+    assert "controller_changed" in {change.kind for change in early.replay.changes().read()}
