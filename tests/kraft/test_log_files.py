@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -132,3 +134,8 @@ def test_what_is_no_log_is_said_to_be_none(tmp_path: Path) -> None:
 def test_two_clusters_in_one_call_are_refused() -> None:
     with pytest.raises(KraftError, match=r"the logs are of 2 clusters: .*4\.3\.0.*3\.9\.1"):
         find_nodes([CLUSTER, GOLDEN / "3.9.1"])
+
+
+def test_the_package_needs_no_pyarrow() -> None:
+    code = "import sys; sys.modules['pyarrow'] = None; import rdmeta.kraft"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
