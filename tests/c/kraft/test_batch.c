@@ -202,6 +202,46 @@ TEST(test_a_record_with_a_changed_byte_never_leads_outside) {
         kw_free(&w);
 }
 
+TEST(test_a_record_may_be_later_than_its_batch_begins) {
+        kw_t w                     = {.count = 1, .time_ms = 1003};
+        rdmeta_kraft_place_t place = {0};
+        rdmeta_kraft_record_t r;
+        rdmeta_kraft_batch_t b;
+
+        gen_put(&w.records, "\x14\0\6\0\1\x08\1\x14\0\0\0", 11);
+        kw_batch(&w);
+        w.log.data[34] = 1000 & 0xff;
+        kw_crc(w.log.data, w.log.len);
+        CHECK(!rdmeta_kraft_batch(w.log.data, w.log.len, &b));
+        CHECK(rdmeta_kraft_record_next(&b, &place, &r) == 1);
+        CHECK(r.time_us == 1003000 && r.type == 20 && r.len == 4);
+        kw_free(&w);
+}
+
+/* Their lengths, and the deltas behind them, have one byte, two, or three. */
+TEST(test_records_of_all_sizes_follow_each_other) {
+        static char name[20001];
+        kw_t w                     = {0};
+        rdmeta_kraft_place_t place = {0};
+        rdmeta_kraft_about_t about;
+        rdmeta_kraft_record_t r;
+        rdmeta_kraft_batch_t b;
+        size_t n;
+
+        memset(name, 'x', sizeof(name) - 1);
+        for (n = 0; n <= 20000; n += n < 200 ? 1 : 50)
+                kw_add(&w, 2, 0, "su", name + 20000 - n, 'a');
+        kw_batch(&w);
+        CHECK(!rdmeta_kraft_batch(w.log.data, w.log.len, &b));
+        for (n = 0; n <= 20000; n += n < 200 ? 1 : 50) {
+                CHECK(rdmeta_kraft_record_next(&b, &place, &r) == 1);
+                rdmeta_kraft_record_about(&r, &about);
+                CHECK(r.type == 2 && about.topic.len == n);
+        }
+        CHECK(rdmeta_kraft_record_next(&b, &place, &r) == 0);
+        kw_free(&w);
+}
+
 /* Makes a batch of this one record, its bytes as they are given. */
 static int one(const char *bytes, size_t n) {
         kw_t w = {.count = 1};
