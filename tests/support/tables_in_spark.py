@@ -1,14 +1,14 @@
 """A Spark that compares tables with folders: python tables_in_spark.py KIND JARS LOCATIONS.
 
-LOCATIONS is JSON: what it reads of each table, and the folder with the same rows. It prints JSON:
-the rows of each table, those that it lacks, those that it has more, and those of its first version.
+LOCATIONS is JSON: what it reads of each table, its first version, and the folder with the same
+rows. It prints JSON: the rows of each table, those that it lacks, those that it has more, and those
+of its first version.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -16,12 +16,9 @@ _SETTINGS = {
     "delta": {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "1",
     },
-    "iceberg": {
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-        "spark.sql.catalog.mem": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.mem.catalog-impl": "org.apache.iceberg.inmemory.InMemoryCatalog",
-    },
+    "iceberg": {},
 }
 
 
@@ -32,27 +29,14 @@ def main(kind: str, jars: str, locations: str) -> None:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     found = {}
-    for name, (where, folder) in json.loads(locations).items():
-        rows, first = _read(spark, kind, name, where)
+    for name, (where, version, folder) in json.loads(locations).items():
+        reader = spark.read.format(kind)
+        rows, first = reader.load(where), reader.option("versionAsOf", version).load(where)
         whole = spark.read.option("recursiveFileLookup", "true").parquet(folder)
         rows = rows.select(whole.columns)
         counts = (rows, whole.exceptAll(rows), rows.exceptAll(whole), first)
         found[name] = [each.count() for each in counts]
     print(json.dumps(found))
-
-
-def _read(spark: Any, kind: str, name: str, where: str) -> tuple[Any, Any]:
-    """Returns a table, and its first version."""
-    if kind == "delta":
-        reader = spark.read.format("delta")
-        return reader.load(where), reader.option("versionAsOf", 0).load(where)
-    spark.sql("CREATE NAMESPACE IF NOT EXISTS mem.db")
-    spark.sql(f"CALL mem.system.register_table('db.{name}', '{where}')")
-    (first, *_) = spark.sql(
-        f"SELECT snapshot_id FROM mem.db.{name}.snapshots ORDER BY committed_at"
-    ).collect()
-    at = spark.sql(f"SELECT * FROM mem.db.{name} VERSION AS OF {first[0]}")
-    return spark.table(f"mem.db.{name}"), at
 
 
 if __name__ == "__main__":
