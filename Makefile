@@ -100,6 +100,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_DAMAGE_SECONDS=60 $(PY) -m pytest -k damaged tests/net tests/client
 	RDMETA_SEEDS=100 $(PY) -m pytest tests/pipeline/test_random_fleets.py
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
+	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory table-jars; fi
 	RDMETA_KILLS=every $(PY) -m pytest -m nightly
 	RDMETA_KILLS=every $(PY) -m pytest tests/spark
 	@$(MAKE) --no-print-directory .cache/pyspark/$(OLDER_SPARK)
@@ -176,6 +177,16 @@ spark-kafka-jars: .cache/spark-kafka/$(SPARK_KAFKA_VERSION)
 	@echo "fetching Spark's Kafka connector $*"
 	@rm -rf $@ $@.part
 	@mvn -q -B -ntp -f $< -Dspark.version=$* dependency:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
+	@mv $@.part $@ && touch $@
+
+# Delta and Iceberg for Spark; no release of theirs is for the newest Spark.
+.PHONY: table-jars
+table-jars: .cache/table-jars .cache/pyspark/4.2.1 .cache/pyspark/4.1.4 ## Delta and Iceberg for Spark, for tests/spark
+
+.cache/table-jars: tests/spark/tables.xml
+	@rm -rf $@ $@.part
+	@mvn -q -B -ntp -f $< dependency:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$@.part
 	@mv $@.part $@ && touch $@
 

@@ -15,11 +15,13 @@ from uuid import UUID
 import pytest
 from fleet import DAY_US, Fleet, Seen, State, told
 from gold_model_changes import churn
+from logged_tables import assert_same_rows
 from recorded import contents, large_days
 from silver_model import made_silver, model_silver, states
 
 from rdmeta import pipeline
 from rdmeta.pipeline import layout
+from rdmeta.pipeline.committing import EVERY_TABLE
 
 COUNTS = ("gained", "lost", "kept", "elections", "unseen_elections")
 ALL = (None, "elections")
@@ -270,3 +272,25 @@ def test_days_whose_input_is_gone_stay_and_late_input_of_them_is_named(
 
 def _is_of(name: str, days: set[str]) -> bool:
     return any(f"/period={day}/" in name for day in days)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_tables_with_logs_have_the_rows_of_a_folder(
+    tmp_path: Path, seed: int, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half of the days come later, so that a second run takes files out of the tables."""
+    source, late = tmp_path / "history", tmp_path / "late"
+    Fleet("one", source, seed)
+    if seed % 2:
+        large_days(monkeypatch)
+    for folder in days_of(source)[1::2]:
+        move(folder, source, late)
+    settings = {"gold": True, "min_isr": 2 if seed % 3 else None}
+    made(source, tmp_path / "out", tables=kind, **settings)
+    for folder in days_of(late):
+        move(folder, late, source)
+    out = made(source, tmp_path / "out", **settings)
+    assert_same_rows(out, made(source, tmp_path / "folder", **settings), EVERY_TABLE)
+    assert pipeline.check(out) == []

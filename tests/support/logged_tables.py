@@ -19,7 +19,7 @@ from rdmeta.pipeline.store import Store
 SILVER = tuple(each for each in EVERY_TABLE if each.layer == "silver")
 
 
-def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
+def made(source: Path, out: Path | str, **options: Any) -> pipeline.Made:
     return pipeline.run(pipeline.plan([source], out, **options), workers=1)
 
 

@@ -1,0 +1,61 @@
+"""Spark reads tables of Delta and Iceberg that were committed without it, and older versions.
+
+Jars come by `make table-jars`; none are made for the newest Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from logged_tables import iceberg_table, made
+from processes import environment
+from recorded import cluster_day
+
+from rdmeta.pipeline.committing import EVERY_TABLE
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = ROOT / "tests/support/tables_in_spark.py"
+JARS = Path(os.environ.get("RDMETA_TABLE_JARS", ROOT / ".cache/table-jars"))
+SPARKS = Path(os.environ.get("RDMETA_SPARKS", ROOT / ".cache/pyspark"))
+# With rows and without, with lists, and with lists of structs.
+TABLES = [t for t in EVERY_TABLE if t.name in ("partition_interval", "change", "coverage_hour")]
+VERSIONS = {"delta": "4.2.1", "iceberg": "4.1.4"}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str) -> None:
+    jars, spark = sorted(JARS.glob("*.jar")), SPARKS / VERSIONS[kind]
+    if not jars or not spark.exists() or shutil.which("java") is None:
+        pytest.skip(f"needs Java, {JARS} and {spark}: make table-jars")
+    source, out, folder = (tmp_path / name for name in ("history", "out", "folder"))
+    cluster_day(source, "a/b %", 1)
+    made(source, out, gold=True, tables=kind)
+    cluster_day(source, "a/b %", 2)
+    cluster_day(source, "one", 1)
+    made(source, out, gold=True)
+    made(source, folder, gold=True)
+    locations = {}
+    for table in TABLES:
+        where, first = str(out / table.folder), 0
+        if kind == "iceberg":
+            loaded = iceberg_table(out, table)
+            where, first = loaded.metadata_location, loaded.snapshots()[0].snapshot_id
+        locations[table.name] = (where, first, str(folder / table.folder))
+    paths = os.pathsep.join((str(spark), environment()["PYTHONPATH"]))
+    env = {**environment(), "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+    words = [sys.executable, str(PROGRAM), kind, ",".join(map(str, jars)), json.dumps(locations)]
+    done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 0
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == len(TABLES)
+    assert {name: counts[1:3] for name, counts in found.items()} == dict.fromkeys(found, [0, 0])
+    rows, *_, before = found["partition_interval"]
+    assert (rows, before) == (24, 8)
