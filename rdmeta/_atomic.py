@@ -85,7 +85,7 @@ class AtomicFile:
 
 
 def commit(files: Sequence[AtomicFile]) -> None:
-    """Gives each file its name, in this order, once all are synced; then syncs their folders.
+    """Gives each file its name, in this order, once all are synced; then syncs each folder once.
 
     A disk syncs several files at a time in less time than one after the other. Raises OSError; then
     some files may have their names.
@@ -93,7 +93,7 @@ def commit(files: Sequence[AtomicFile]) -> None:
     _each(AtomicFile.sync, files)
     for file in files:
         file.name_it()
-    _each(AtomicFile.sync_folder, files)
+    _each(AtomicFile.sync_folder, list({file.path.parent: file for file in files}.values()))
 
 
 def _each(step: Callable[[AtomicFile], None], files: Sequence[AtomicFile]) -> None:

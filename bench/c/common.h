@@ -91,5 +91,3 @@ void bench_print_samples(const bench_samples_t *s);
 void bench_print_end(void);
 /* Prints the same of other threads' times, and the end. */
 void bench_print_end_of(double wall_ns, double cpu_ns);
-
-#endif

@@ -35,5 +35,3 @@ int32_t floor_leader(const floor_table_t *t, const char *topic, size_t len,
 
 /* Returns `leader`: the cost of any call into another file. */
 int32_t floor_call(int32_t leader);
-
-#endif

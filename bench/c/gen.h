@@ -89,5 +89,3 @@ uint32_t gen_below(gen_t *g, uint32_t n);
 void *gen_pages(size_t size);
 void *gen_pages_untouched(size_t size);
 void gen_pages_free(void *p, size_t size);
-
-#endif

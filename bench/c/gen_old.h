@@ -12,5 +12,3 @@ size_t gen_old_bound(const gen_t *g);
 /* Encodes the first `topics` topics as version 4 or 5. Returns the length. */
 size_t gen_old_response(const gen_t *g, uint32_t topics, int version,
                         uint8_t *out);
-
-#endif

@@ -60,5 +60,3 @@ typedef struct workload_budget {
 
 workload_budget_t workload_budget(int rounds, double seconds);
 int workload_next(workload_budget_t *b);
-
-#endif

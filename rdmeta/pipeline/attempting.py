@@ -1,4 +1,4 @@
-"""Makes tasks of any kind, parts of silver or a month of gold: here, or in other processes.
+"""Makes tasks of any kind, copies, parts of silver or a month of gold: here or elsewhere.
 
 Such a process is a Python of its own that reads tasks from its stdin and writes results to its
 stdout. Unlike the workers of multiprocessing it does not run the caller's program again.
@@ -16,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import IO, Any
 
+from rdmeta.pipeline.copying import copy_files
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.making import make_month
 from rdmeta.pipeline.task import make
-from rdmeta.pipeline.work import AnyTask, MonthTask, Result
+from rdmeta.pipeline.work import AnyTask, CopyTask, MonthTask, Result
 
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
 
@@ -27,9 +28,11 @@ _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serv
 def attempt(task: AnyTask) -> Result | BadFileError:
     """Makes a task; returns the error of an input that it cannot read.
 
-    Raises the other errors of `make` and `make_month`.
+    Raises the other errors of `make`, `make_month` and `copy_files`.
     """
     try:
+        if isinstance(task, CopyTask):
+            return copy_files(task)
         return make_month(task) if isinstance(task, MonthTask) else make(task)
     except BadFileError as error:
         return error

@@ -32,6 +32,7 @@ from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.store import Store
 
 VERSION = 1
+BRONZE = "bronze"
 SILVER_VERSION = 1
 SILVER = f"silver/v{SILVER_VERSION}"
 GOLD_VERSION = 1
@@ -111,7 +112,7 @@ def cluster_folder(cluster_id: str) -> str:
 
 def bronze_file(cluster_id: str, day: str, name: str) -> str:
     """Returns the name of the copy of a history file of a recording that began on `day`."""
-    return f"bronze/{cluster_folder(cluster_id)}/day={day}/{name}"
+    return f"{BRONZE}/{cluster_folder(cluster_id)}/day={day}/{name}"
 
 
 def table_file(table: str, cluster_id: str, period: str, bucket: int, buckets: int) -> str:

@@ -32,6 +32,7 @@ from rdmeta.pipeline.gold.months import aside_of, month_tasks, names_of_month
 from rdmeta.pipeline.gold.query import require_duckdb
 from rdmeta.pipeline.inputs import Input, InputRecording, arrange, look, read_inputs
 from rdmeta.pipeline.layout import (
+    BRONZE,
     KINDS,
     MANIFEST,
     SILVER,
@@ -48,9 +49,17 @@ from rdmeta.pipeline.layout import (
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import DayRecord, FileEntry, Manifest, days_of_parts, read_manifest
 from rdmeta.pipeline.store import Store, StoredFile, contacted
-from rdmeta.pipeline.work import VERSIONS, MadeMonth, MonthTask, Period, Settings, Task, tables_of
+from rdmeta.pipeline.work import (
+    VERSIONS,
+    Copy,
+    MadeMonth,
+    MonthTask,
+    Period,
+    Settings,
+    Task,
+    tables_of,
+)
 
-_BRONZE = "bronze"
 _MOST = (1 << 31) - 1  # of a setting, in the queries of gold
 _USABLE = ("good", "copied", "duplicate")
 
@@ -86,14 +95,6 @@ class PipelineOptions:
     def is_gold_alone(self) -> bool:
         """Whether a run makes gold from the silver that is there, and looks at no input."""
         return self.gold and not self.silver
-
-
-@dataclass(frozen=True)
-class Copy:
-    """An input file, and the name in the output folder that its copy gets."""
-
-    source: Input
-    name: str
 
 
 @dataclass(frozen=True)
@@ -414,7 +415,7 @@ class _Planner:
             if not any(self._before.values()):
                 raise PipelineError(f"{self._out.where}: it has no silver; make that first")
         elif not used and not self._aside:
-            where = " ".join(self._options.inputs) or f"{self._out.where}/{_BRONZE}"
+            where = " ".join(self._options.inputs) or f"{self._out.where}/{BRONZE}"
             raise PipelineError(f"{where}: there are no history files; record some first")
         names = {**self._manifest.names, **_labels(recordings), **self._options.names}
         days = {c: dict(made) for c, made in self._before.items()}
@@ -454,7 +455,7 @@ class _Planner:
 
     def _used(self) -> tuple[list[Input], list[Copy]]:
         """Returns the files that tell of the clusters, and those of them that are to be copied."""
-        bronze = [self._unrotten(each) for each in look(self._out, self._known, _BRONZE)]
+        bronze = [self._unrotten(each) for each in look(self._out, self._known, BRONZE)]
         found: list[Input] = []
         for where in self._options.inputs:
             store = Store(where)

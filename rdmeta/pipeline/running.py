@@ -6,25 +6,22 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 
 from rdmeta._atomic import is_leftover
-from rdmeta.history.opening import verify
-from rdmeta.history.schema import HistoryError
 from rdmeta.pipeline.attempting import attempt, made_by_processes
 from rdmeta.pipeline.committing import CommitLostError
+from rdmeta.pipeline.copying import copy_tasks
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
 from rdmeta.pipeline.inputs import Input, write_inputs
-from rdmeta.pipeline.layout import GOLD, SILVER, period_of, write_layout
+from rdmeta.pipeline.layout import BRONZE, GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock, NoLock
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import FileEntry, Manifest, kept, read_manifest, write_manifest
 from rdmeta.pipeline.planning import (
-    Copy,
     Plan,
     changes_of_plan,
     files_in_place,
@@ -33,39 +30,7 @@ from rdmeta.pipeline.planning import (
 )
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
-from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result
-
-
-def copied(out: Store, copy: Copy) -> Input:
-    """Copies one file into the output folder; returns the copy as an input.
-
-    The copy has the digest that the file had when the plan was made, and each row agrees with its
-    footer. Raises BadFileError for a file that is damaged or has changed since, and OSError if the
-    copy cannot be written.
-    """
-    source = copy.source
-    content = _content(source)
-    path = Path(source.name)
-    try:
-        verified = verify(path, content)
-    except HistoryError as error:
-        raise BadFileError(source.path, str(error).removeprefix(f"{path}: ")) from error
-    if verified.sha256 != source.sha256:
-        raise BadFileError(source.path, "it has changed since it was looked at")
-    out.put(copy.name, content)
-    mtime_ns = out.mtime_ns(copy.name)
-    return replace(source, store=out.where, name=copy.name, mtime_ns=mtime_ns)
-
-
-def _content(source: Input) -> bytes:
-    try:
-        content = Store(source.store).read(source.name)
-    except OSError as error:
-        raise BadFileError(source.path, str(error)) from error
-    if content is None:
-        raise BadFileError(source.path, "it is gone")
-    return content
-
+from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result, Task
 
 # A run in one process is faster than to start others, for fewer tasks with fewer rows.
 _FEW_ROWS = 200_000
@@ -187,7 +152,7 @@ def local_engine(workers: int | None = None) -> Engine:
 
 
 def _remove_leftovers(out: Store) -> None:
-    for entry in [*out.files(SILVER), *out.files(GOLD)]:
+    for entry in [*out.files(BRONZE), *out.files(SILVER), *out.files(GOLD)]:
         if is_leftover(entry.name.rpartition("/")[2]):
             out.remove(entry.name)
 
@@ -274,20 +239,21 @@ class _Runner:
     def _copy(self) -> bool:
         """Makes the copies of the plan; returns whether there were any."""
         copies = self._plan.copies
-        size = sum(each.source.bytes for each in copies)
-        if copies:
-            rows = sum(each.source.rows for each in copies)
-            self._progress.begin("copy", len(copies), rows, size)
-        for each in copies:
-            try:
-                made = copied(self._out, each)
-            except BadFileError as error:
-                self._quarantine(each.source, error.reason)
-            else:
-                self._known[made.store, made.name] = made
-                self._known[each.source.store, each.source.name] = each.source
-                self._made.copied.append(each.name)
-            self._progress.step(each.source.rows, each.source.bytes)
+        tasks = list(copy_tasks(self._out.where, copies, self._token))
+        if tasks:
+            rows, size = (sum(getattr(c.source, n) for c in copies) for n in ("rows", "bytes"))
+            self._progress.begin("copy", len(tasks), rows, size)
+            for result in self._engine(tasks):
+                if isinstance(result, BadFileError):
+                    raise result
+                for bad in result.refused:
+                    self._known[bad.store, bad.name] = bad
+                for source, made in result.copied:
+                    self._known[made.store, made.name] = made
+                    self._known[source.store, source.name] = source
+                    self._made.copied.append(made.name)
+                done = [*result.refused, *(source for source, _ in result.copied)]
+                self._progress.step(sum(f.rows for f in done), sum(f.bytes for f in done))
         return bool(copies)
 
     def _make(self) -> bool:
@@ -321,7 +287,7 @@ class _Runner:
             self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
         return is_damaged
 
-    def _stored_of(self, task: AnyTask) -> dict[str, str] | None:
+    def _stored_of(self, task: Task | MonthTask) -> dict[str, str] | None:
         """Returns where a task finds the files that it may read, None if they have one name."""
         if not self._plan.kind.has_logs:
             return None
@@ -401,7 +367,7 @@ class _Runner:
         return (self._kept(name) or kept(self._out, name)).rows
 
     def _is_copy(self, name: str) -> bool:
-        return name.startswith("bronze/")
+        return name.startswith(f"{BRONZE}/")
 
     def _is_bronze(self, each: Input) -> bool:
         return each.store == self._out.where

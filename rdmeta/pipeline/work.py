@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rdmeta.pipeline.days import Day, File
+from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import SILVER_VERSION, Parts
 from rdmeta.pipeline.tables import TABLES
 
@@ -110,7 +111,44 @@ class MonthTask:
         yield from ()
 
 
-AnyTask: TypeAlias = Task | MonthTask
+@dataclass(frozen=True)
+class Copy:
+    """An input file, and the name in the output folder that its copy gets."""
+
+    source: Input
+    name: str
+
+
+@dataclass(frozen=True)
+class CopyTask:
+    """Files of a cluster that one process copies into the output folder."""
+
+    out: str
+    copies: tuple[Copy, ...]
+    token: str = ""
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        return self.copies[0].source.cluster_id or ""
+
+    @property
+    def name(self) -> str:
+        """The name of its first copy."""
+        return self.copies[0].name
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of its files."""
+        return sum(each.source.rows for each in self.copies)
+
+    def files(self) -> Iterator[Input]:
+        """Yields its input files."""
+        for each in self.copies:
+            yield each.source
+
+
+AnyTask: TypeAlias = Task | MonthTask | CopyTask
 
 
 @dataclass(frozen=True)
@@ -144,7 +182,8 @@ class Result:
     """The result of a task; `rows` counts change records by what the fold did with them.
 
     `months` are the months of gold that it has made, by name. `stored` are the names of content of
-    unchanged files that lay there and that no table had.
+    unchanged files that lay there and that no table had. `copied` are inputs with their copies,
+    and `refused` are inputs that are damaged.
     """
 
     cluster_id: str
@@ -153,6 +192,8 @@ class Result:
     rows: dict[str, int] = field(default_factory=dict)
     months: dict[str, MadeMonth] = field(default_factory=dict)
     stored: dict[str, str] = field(default_factory=dict)
+    copied: list[tuple[Input, Input]] = field(default_factory=list)
+    refused: list[Input] = field(default_factory=list)
 
 
 def tables_of(bucket: int) -> tuple[str, ...]:

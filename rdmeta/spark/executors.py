@@ -26,7 +26,9 @@ except ImportError as error:
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.running import Engine
-from rdmeta.pipeline.work import AnyTask, Result
+from rdmeta.pipeline.work import AnyTask, CopyTask, MonthTask, Result, Task
+from rdmeta.spark.gold_frames import ZONE
+from rdmeta.spark.large_months import is_large, made_by_spark
 from rdmeta.spark.remote import SCHEMA, shipped
 from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 
@@ -44,16 +46,23 @@ def spark_engine(session: SparkSession) -> Engine:
     """
 
     def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
-        packs = [pickle.dumps(pack) for pack in _packed(tasks)]
-        size = -(-len(packs) // _JOBS)
+        large = [task for task in tasks if is_large(task)]
+        packs = [pickle.dumps(pack) for pack in _packed([t for t in tasks if not is_large(t)])]
+        size = max(1, -(-len(packs) // _JOBS))
         groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
         tag = f"rdmeta-{uuid4().hex}"
-        with ThreadPoolExecutor(len(groups), "rdmeta-spark") as pool:
+        # Measures count days in UTC.
+        settings = {ZONE: "UTC", "spark.job.description": _description(tasks)}
+        with (
+            _set(session, settings),
+            ThreadPoolExecutor(len(groups) + 1, "rdmeta-spark") as pool,
+        ):
             jobs = [pool.submit(_collected, session, group, tag) for group in groups]
+            jobs += [pool.submit(_large, session, task, tag) for task in large]
             try:
                 for job in as_completed(jobs):
-                    for row in job.result():
-                        yield _result_of(row)
+                    for found in job.result():
+                        yield found if isinstance(found, Result) else _result_of(found)
             except spark_errors() as error:
                 raise PipelineError(f"the Spark job has failed: {reason_of(error)}") from error
             finally:
@@ -63,6 +72,43 @@ def spark_engine(session: SparkSession) -> Engine:
                         session.interruptTag(tag)
 
     return run_tasks
+
+
+@contextmanager
+def _set(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
+    """Lets a session have these settings for a while."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name in settings:
+        session.conf.set(name, settings[name])
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):  # the session may be gone
+            for name, value in before.items():
+                session.conf.unset(name) if value is None else session.conf.set(name, value)
+
+
+def _description(tasks: Sequence[AnyTask]) -> str:
+    """Returns what Spark's page shows of the jobs, such as `silver: 12 clusters, 340 days`."""
+    clusters = len({task.cluster_id for task in tasks})
+    files = sum(len(each.copies) for each in tasks if isinstance(each, CopyTask))
+    if files:
+        return f"bronze: {_counted(clusters, 'cluster')}, {_counted(files, 'file')}"
+    days = {(t.cluster_id, day) for t in tasks if isinstance(t, Task) for day in _days_of(t)}
+    table, what, count = "silver", "day", len(days)
+    if not days:  # a run makes all silver before it makes gold
+        table, what, count = "gold", "month", len(tasks)
+    return f"{table}: {_counted(clusters, 'cluster')}, {_counted(count, what)}"
+
+
+def _days_of(task: Task) -> Iterator[str]:
+    for period in task.periods:
+        for day in period.days:
+            yield day.day
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 @contextmanager
@@ -90,6 +136,12 @@ def _collected(session: SparkSession, packs: Sequence[bytes], tag: str) -> list[
     session.addTag(tag)
     numbers = session.range(0, len(packs), 1, len(packs))
     return numbers.mapInArrow(shipped(packs, os.getcwd()), SCHEMA).collect()
+
+
+def _large(session: SparkSession, task: MonthTask, tag: str) -> list[Any]:
+    """Runs the jobs that make a month by Spark SQL."""
+    session.addTag(tag)
+    return [made_by_spark(session, task)]
 
 
 def _result_of(row: Any) -> Result | BadFileError:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rdmeta.spark.silver_frames import Tables
 
 _VIEW = re.compile(r"CREATE OR REPLACE TEMPORARY VIEW (\w+) AS\n(.*?);\n", re.DOTALL)
-_ZONE = "spark.sql.session.timeZone"
+ZONE = "spark.sql.session.timeZone"
 _UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
@@ -74,11 +74,11 @@ class Measures(NamedFrames):
 
     def _require_utc(self) -> None:
         """Raises ConfigError for a session whose days and hours are not those of gold."""
-        zone = self.session.conf.get(_ZONE)
+        zone = self.session.conf.get(ZONE)
         if zone not in _UTC:
             raise ConfigError(
-                f"{_ZONE} = {zone!r}: the measures count days and hours in UTC; call"
-                f" spark.conf.set({_ZONE!r}, 'UTC')"
+                f"{ZONE} = {zone!r}: the measures count days and hours in UTC; call"
+                f" spark.conf.set({ZONE!r}, 'UTC')"
             )
 
 

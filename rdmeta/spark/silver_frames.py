@@ -7,6 +7,7 @@ those of other clusters and periods. All else comes by the data source. Both giv
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from functools import reduce
@@ -17,7 +18,7 @@ from rdmeta.errors import MissingExtraError
 
 try:
     from pyspark.sql import functions as sf
-    from pyspark.sql.types import StringType, StructType
+    from pyspark.sql.types import StringType, StructField, StructType
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark.tables", "spark") from error
 
@@ -39,7 +40,8 @@ from rdmeta.spark.source.schemas import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-_ASIDE = "cluster_id string, day string, state string"
+# A string here would be parsed by a classic session, which Connect has not.
+ASIDE = StructType([StructField(name, StringType()) for name in ("cluster_id", "day", "state")])
 
 
 class Tables(NamedFrames):
@@ -72,7 +74,7 @@ class Tables(NamedFrames):
     def make(self, name: str) -> DataFrame:
         """Returns a table."""
         if name == "input_file":
-            return self.session.createDataFrame(self._aside(), _ASIDE)
+            return self.session.createDataFrame(self._aside(), ASIDE)
         if self._clusters is None or not self._store.is_local:
             return read(self.session, {**self._given, "table": name})
         return self._of_files(name, self._clusters)
@@ -87,8 +89,7 @@ class Tables(NamedFrames):
         return chosen_clusters(self._store, self._wanted, ids, read_manifest(self._store).names)
 
     def _of_files(self, name: str, clusters: list[str]) -> DataFrame:
-        # The session may begin relative paths in another folder than this process.
-        where = os.path.abspath(self._store.path(f"{SILVER}/{name}"))
+        where = spark_path(self._store.path(f"{SILVER}/{name}"))
         columns = spark_schema(name)
         if self._named:
             files = [self._file(each) for each in self._named if self._is_of(each, name, clusters)]
@@ -133,6 +134,15 @@ class Tables(NamedFrames):
             for day, state in days
             if day >= day_at(since) and (last is None or day <= last)
         ]
+
+
+def spark_path(path: str) -> str:
+    """Returns a path of this machine as Spark reads it: it is absolute, and no pattern.
+
+    A session may begin relative paths in another folder, or in another file system.
+    """
+    escaped = re.sub(r"([\\{}\[\]*?])", r"\\\1", os.path.abspath(path))
+    return f"file://{escaped}"
 
 
 def _period(compares: str, us: int) -> Column:

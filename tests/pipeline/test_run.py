@@ -616,14 +616,17 @@ def test_a_task_whose_run_has_lost_the_lock_gives_no_file_its_name(tmp_path: Pat
 def test_leftovers_of_a_process_that_was_lost_in_the_run_are_removed(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
-    left = out / "silver/v1/change" / f".part-0-of-1.parquet.{'0' * 32}.tmp"
+    names = "silver/v1/change/.part-0-of-1.parquet", "bronze/cluster=one/.changes.parquet"
+    left = [out / f"{name}.{'0' * 32}.tmp" for name in names]
 
     def losing(tasks: Sequence[AnyTask]) -> Iterator[Result | pipeline.BadFileError]:
         yield from map(attempt, tasks)
-        left.write_bytes(b"cut")
+        for each in left:
+            each.parent.mkdir(parents=True, exist_ok=True)
+            each.write_bytes(b"cut")
 
     pipeline.run(pipeline.plan([source], out), engine=losing)
-    assert not left.exists()
+    assert not any(each.exists() for each in left)
 
 
 @pytest.mark.slow

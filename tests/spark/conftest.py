@@ -31,9 +31,35 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture
+def light(spark: SparkSession) -> Iterator[SparkSession]:
+    """Yields the session so that it spends no time on compiling plans for a few rows."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
+
+
 @pytest.fixture(scope="session")
 def connect(spark: SparkSession) -> str:
     """Returns the URL of the one Connect server, which runs in the Java of the session."""
     service = spark._jvm.org.apache.spark.sql.connect.service.SparkConnectService  # type: ignore[union-attr]
     service.start(spark._jsc.sc())
     return f"sc://127.0.0.1:{spark.conf.get(PORT)}"
+
+
+@pytest.fixture
+def remote(connect: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
+    """Yields a session of Spark Connect, beside which the classic one works again afterwards."""
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+    session = SparkSession.builder.remote(connect).create()
+    yield session
+    session.stop()

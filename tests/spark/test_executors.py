@@ -44,6 +44,13 @@ def test_executors_make_the_bytes_that_local_processes_make(
     pipeline.run(pipeline.plan([source], tmp_path / "b"), workers=1)
     assert lasting(tmp_path / "a") == lasting(tmp_path / "b")
     assert pipeline.check(tmp_path / "a") == []
+    # Copies are made by executors, too, and Spark's page says what each job is for.
+    jobs = spark._jsc.sc().statusStore().jobsList(None)
+    shown = {jobs.apply(number).description().toString() for number in range(jobs.size())}
+    files = len(done.copied)
+    wanted = f"bronze: 2 clusters, {files} files", "silver: 2 clusters, 10 days"
+    assert {f"Some({each})" for each in wanted} <= shown
+    assert spark.conf.get("spark.job.description", None) is None
     assert spark.read.parquet(f"file://{tmp_path}/a/silver/v1/observation").count() == 10
 
 
@@ -91,10 +98,18 @@ def test_relative_paths_are_those_of_the_driver(
     assert pipeline.check("out") == []
 
 
+class Conf(dict[str, str]):
+    """Stands for the settings of a session."""
+
+    set = dict.__setitem__
+    unset = dict.pop
+
+
 class Jobs:
     """Stands for Spark, whose jobs wait for each other."""
 
     def __init__(self, jobs: int) -> None:
+        self.conf = Conf({"spark.sql.session.timeZone": "Asia/Tokyo"})
         self._barrier = threading.Barrier(jobs, timeout=30)
         self.packs = 0
 
@@ -117,6 +132,7 @@ def test_all_packs_are_in_jobs_that_run_at_a_time(
     with pytest.raises(pipeline.PipelineError, match="executor a has no rdmeta"):
         list(spark_engine(jobs)(plan.tasks))  # type: ignore[arg-type]
     assert jobs.packs == len(plan.tasks) == 50
+    assert jobs.conf == {"spark.sql.session.timeZone": "Asia/Tokyo"}
 
 
 def test_the_other_jobs_are_cancelled_when_one_fails(
@@ -137,7 +153,7 @@ def test_the_other_jobs_are_cancelled_when_one_fails(
         let_go.set()
 
     monkeypatch.setattr(executors, "_collected", collected)
-    session: Any = SimpleNamespace(interruptTag=cancel)
+    session: Any = SimpleNamespace(interruptTag=cancel, conf=Conf())
     with pytest.raises(pipeline.PipelineError, match="it fails"):
         list(spark_engine(session)(plan.tasks))
     assert len(cancelled) == 1
@@ -159,6 +175,6 @@ def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
     monkeypatch.setattr(remote, "attempt", failing)
     monkeypatch.setattr(executors, "_collected", collected)
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
-    session: Any = SimpleNamespace(interruptTag=lambda tag: None)
+    session: Any = SimpleNamespace(interruptTag=lambda tag: None, conf=Conf())
     with pytest.raises(pipeline.PipelineError, match="an executor has too little memory"):
         list(spark_engine(session)(plan.tasks))

@@ -20,6 +20,8 @@ from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
 from rdmeta.spark import tables
 
+pytestmark = pytest.mark.timeout(600)
+
 PLAN = Plan(clusters=3, days=3, changes=150, gaps=1, recorders=2, every=300, deleted=(1,))
 PARTS = {"cluster-0": Parts("day", 1), "cluster-1": Parts("day", 2), "cluster-2": Parts("month", 2)}
 NOON = START.replace(hour=12, minute=0, second=0, microsecond=0)

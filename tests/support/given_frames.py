@@ -11,9 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.tables import SCHEMAS
 from rdmeta.spark import measures
-from rdmeta.spark.silver_frames import Tables
-
-__all__ = ["GivenTables", "spark_gold"]
+from rdmeta.spark.silver_frames import ASIDE, Tables
 
 
 class GivenTables(Tables):
@@ -25,8 +23,7 @@ class GivenTables(Tables):
 
     def make(self, name: str) -> DataFrame:
         if name == "input_file" and name not in self._silver:
-            none = "cluster_id string, day string, state string"
-            return self.session.createDataFrame([], none)
+            return self.session.createDataFrame([], ASIDE)
         rows = self._silver.get(name)
         return self.session.createDataFrame(SCHEMAS[name].empty_table() if rows is None else rows)
 

@@ -21,13 +21,13 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from rdmeta._atomic import commit
+from rdmeta._atomic import AtomicFile, commit
 from rdmeta.pipeline import lock
-from rdmeta.pipeline.days import begin_of, digest_of
+from rdmeta.pipeline.days import DAY_US, begin_of, digest_of
 from rdmeta.pipeline.errors import LockedError, PipelineError
 from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
@@ -110,7 +110,7 @@ def _made(task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -
     return result
 
 
-def _names_read(
+def names_read(
     task: MonthTask, read: MadeMonth, tables: Iterable[str] | None = None
 ) -> dict[str, list[str]]:
     """Returns the parts by table that a month is made from.
@@ -131,26 +131,24 @@ def _names_read(
             ]
         elif table not in (*_SMALL, "partition_interval"):
             around = list(task.periods)
-        found[table] = [name for each in around for name in _parts(task, table, each)]
+        found[table] = [name for each in around for name in parts_of_period(task, table, each)]
     return found
 
 
 def digest_of_month(task: MonthTask, made: MadeMonth) -> str:
     """Returns the digest of all that a month is made from, if so much is read as for `made`."""
-    names = [name for each in _names_read(task, made).values() for name in each]
+    names = [name for each in names_read(task, made).values() for name in each]
     read = {name: task.digests.get(name) for name in names}
     return digest_of([GOLD_VERSION, _VERSION, vars(task.settings), task.aside, read])
 
 
-def _begin_of(period: str) -> int:
-    """Returns the begin of a day or a month in microseconds since 1970."""
-    return begin_of(period if len(period) > 7 else f"{period}-01")
-
-
-def _end_of(month: str) -> int:
-    """Returns the end of a month in microseconds since 1970."""
-    year, number = int(month[:4]), int(month[5:])
-    return _begin_of(f"{year + number // 12:04d}-{number % 12 + 1:02d}")
+def bounds_of(period: str) -> tuple[int, int]:
+    """Returns the begin and the end of a day or a month in microseconds since 1970."""
+    if len(period) > 7:
+        return begin_of(period), begin_of(period) + DAY_US
+    year, number = int(period[:4]), int(period[5:])
+    following = f"{year + number // 12:04d}-{number % 12 + 1:02d}"
+    return begin_of(f"{period}-01"), begin_of(f"{following}-01")
 
 
 class _Silver:
@@ -161,7 +159,7 @@ class _Silver:
         self._task, self._folder = task, folder
         self._out = Store(task.out, task.stored)
         self._paths: dict[str, str] = {}
-        self.begin, self.end = _begin_of(task.month), _end_of(task.month)
+        self.begin, self.end = bounds_of(task.month)
         last = task.periods[-1] if task.periods else task.month
         self.read = MadeMonth("", last, None, None)
 
@@ -205,7 +203,9 @@ class _Silver:
     def _add(self, periods: Sequence[str]) -> None:
         """Adds the intervals of these periods that are at risk, and those right behind one."""
         names = [
-            name for each in periods for name in _parts(self._task, "partition_interval", each)
+            name
+            for each in periods
+            for name in parts_of_period(self._task, "partition_interval", each)
         ]
         self._define(
             "partition_interval", f"SELECT * FROM {self._reads('partition_interval', names)}"
@@ -232,7 +232,7 @@ class _Silver:
     def _is_alive(self, next_period: str) -> bool:
         """Returns whether an incident of the month ends where the next period begins."""
         found = query.rows(self.connection, "incident", self.of_month("began_at"))
-        edge = pa.scalar(_begin_of(next_period), found["ended_at"].type)
+        edge = pa.scalar(bounds_of(next_period)[0], found["ended_at"].type)
         return edge in found["ended_at"].unique()
 
     def of_month(self, column: str) -> str:
@@ -242,7 +242,7 @@ class _Silver:
     def _nearest(self, periods: Iterable[str]) -> str | None:
         """Returns the first of these periods with an observation of some time; None without one."""
         for period in periods:
-            names = _parts(self._task, "observation", period)
+            names = parts_of_period(self._task, "observation", period)
             seen = f"FROM {self._reads('observation', names)} WHERE counts_from < counts_to LIMIT 1"
             if self.connection.execute(seen).fetchone() is not None:
                 return period
@@ -255,7 +255,7 @@ class _Silver:
                 self._define(table, f"SELECT * FROM {self._reads(table, self._names(table))}")
 
     def _names(self, table: str) -> list[str]:
-        return _names_read(self._task, self.read, [table])[table]
+        return names_read(self._task, self.read, [table])[table]
 
     def _is_before(self, name: str) -> bool:
         return any(f"/period={each}/" in name for each in self._task.earlier[-1:])
@@ -283,7 +283,8 @@ class _Silver:
         return self._paths[name]
 
 
-def _parts(task: MonthTask, table: str, period: str) -> list[str]:
+def parts_of_period(task: MonthTask, table: str, period: str) -> list[str]:
+    """Returns the names of the parts of a table."""
     return [
         table_file(table, task.cluster_id, period, bucket, task.parts.buckets)
         for bucket in range(task.parts.buckets)
@@ -292,29 +293,54 @@ def _parts(task: MonthTask, table: str, period: str) -> list[str]:
 
 
 def _write(task: MonthTask, silver: _Silver, result: Result) -> None:
-    out = Store(task.out)
     made = replace(silver.read, digest=digest_of_month(task, silver.read))
-    footer = json.dumps(
-        {"cluster_id": task.cluster_id, "month": task.month, **vars(made)}, sort_keys=True
-    )
     with contextlib.ExitStack() as stack:
         drafts = []
-        for target, measure in zip(_targets(task).values(), MEASURES.values(), strict=True):
-            name = gold_file(measure.name, task.cluster_id, task.month)
+        for measure in MEASURES.values():
             where = silver.of_month(measure.time)
             rows = query.rows(silver.connection, measure.name, where)
-            draft = stack.enter_context(out.draft(target))
-            with draft.naming(), parquet_writer(draft.path, measure.schema, footer) as writer:
-                writer.write_table(rows)
-            with pa.OSFile(str(draft.path), "rb") as stream:
-                digest = sha256_of(stream)
-            size, stored = draft.path.stat().st_size, "" if target == name else target
-            result.made.append(MadeFile(name, len(rows), size, digest, stored))
+            draft, file = _drafted(stack, task, made, measure.name, rows)
             drafts.append(draft)
-        if task.token and not lock.is_held(out, task.token):
-            raise LockedError(f"{out.where}: another run has taken it over")
-        commit(drafts)
+            result.made.append(file)
+        _commit(task, drafts)
     result.months[task.month] = made
+
+
+def write_measure(task: MonthTask, made: MadeMonth, name: str, rows: pa.Table) -> MadeFile:
+    """Writes the file of a month of one measure; `rows` come in any order, with its columns.
+
+    Raises LockedError if another run has taken over the output folder, ValueError and OSError.
+    """
+    keys: Any = [(key, "ascending", "at_start") for key in MEASURES[name].order]
+    ordered = query.exact(name, rows.sort_by(keys) if rows.num_rows else rows)
+    with contextlib.ExitStack() as stack:
+        draft, file = _drafted(stack, task, made, name, ordered)
+        _commit(task, [draft])
+    return file
+
+
+def _drafted(
+    stack: contextlib.ExitStack, task: MonthTask, made: MadeMonth, name: str, rows: pa.Table
+) -> tuple[AtomicFile, MadeFile]:
+    """Writes a file that has no name yet. Its bytes follow from the month and the rows alone."""
+    footer = {"cluster_id": task.cluster_id, "month": task.month, **vars(made)}
+    file = gold_file(name, task.cluster_id, task.month)
+    target = _targets(task)[name]
+    draft = stack.enter_context(Store(task.out).draft(target))
+    text = json.dumps(footer, sort_keys=True)
+    with draft.naming(), parquet_writer(draft.path, MEASURES[name].schema, text) as writer:
+        writer.write_table(rows.combine_chunks())
+    with pa.OSFile(str(draft.path), "rb") as stream:
+        digest = sha256_of(stream)
+    stored = "" if target == file else target
+    return draft, MadeFile(file, len(rows), draft.path.stat().st_size, digest, stored)
+
+
+def _commit(task: MonthTask, drafts: Sequence[AtomicFile]) -> None:
+    out = Store(task.out)
+    if task.token and not lock.is_held(out, task.token):
+        raise LockedError(f"{out.where}: another run has taken it over")
+    commit(drafts)
 
 
 @contextlib.contextmanager

@@ -75,8 +75,13 @@ def rows(connection: duckdb.DuckDBPyConnection, name: str, where: str = "true") 
     columns = ", ".join(f'"{each}"' for each in measure.schema.names)
     order = ", ".join(f'"{each}" NULLS FIRST' for each in measure.order)
     query = f"SELECT {columns} FROM (\n{text_of(name)}\n) WHERE {where} ORDER BY {order}"
-    found = connection.sql(query).to_arrow_table().cast(measure.schema)
-    for field in measure.schema:
+    return exact(name, connection.sql(query).to_arrow_table())
+
+
+def exact(name: str, rows: pa.Table) -> pa.Table:
+    """Returns rows with exactly a measure's schema; raises ValueError for a null where none is."""
+    found = rows.cast(MEASURES[name].schema)
+    for field in found.schema:
         if not field.nullable and found[field.name].null_count:
             raise ValueError(f"{name}: column {field.name} has nulls")
     return found

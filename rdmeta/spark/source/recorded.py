@@ -30,7 +30,7 @@ from rdmeta.pipeline.inputs import (
     recordings_in,
     shown,
 )
-from rdmeta.pipeline.layout import LAYOUT, SILVER, cluster_folder, parts_of_rows
+from rdmeta.pipeline.layout import BRONZE, LAYOUT, SILVER, cluster_folder, parts_of_rows
 from rdmeta.pipeline.manifest import Manifest, read_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import rows_of
@@ -38,7 +38,6 @@ from rdmeta.pipeline.work import VERSIONS, Period, Task, tables_of
 from rdmeta.spark.source.files import ROW_BYTES, Part, Slice, packed
 from rdmeta.spark.source.row_filter import RowFilter, chosen
 
-_BRONZE = "bronze"
 _ADVICE = "move it elsewhere, or read tables of `rdmeta pipeline`, which sets it aside"
 
 
@@ -93,10 +92,10 @@ def history_place(store: Store) -> Store:
     """
     if not is_pipeline(store):
         return store
-    bronze = Store(store.shown(_BRONZE))
+    bronze = Store(store.shown(BRONZE))
     if not bronze.exists():
         raise ConfigError(
-            f"option path = {store.where!r}: there is no folder {_BRONZE} in it, as the tables were"
+            f"option path = {store.where!r}: there is no folder {BRONZE} in it, as the tables were"
             " made with --in-place; give the folder of the recorder"
         )
     return bronze

@@ -1,0 +1,152 @@
+"""Makes a month of gold that is too large for one process, by Spark SQL.
+
+The rows of a measure spread over the executors; one task gets them in the end, and writes the file
+as a DuckDB task does. So the bytes are the same, and a month may change from one way to the other.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeGuard
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import functions as sf
+
+from rdmeta.pipeline.gold.making import (
+    bounds_of,
+    digest_of_month,
+    names_read,
+    parts_of_period,
+    write_measure,
+)
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.store import Store
+from rdmeta.pipeline.work import AnyTask, MadeFile, MadeMonth, MonthTask, Result
+from rdmeta.spark.gold_frames import Measures, measures
+from rdmeta.spark.silver_frames import Tables, spark_path
+from rdmeta.spark.source.schemas import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+# The most intervals of partitions of a month that one process gets. DuckDB has them in memory, or
+# on the disk beyond its share of the memory; with so many, sorting them takes it minutes.
+LARGEST = 20_000_000
+_MADE = "name string, rows bigint, bytes bigint, sha256 string, stored string"
+
+
+def is_large(task: AnyTask) -> TypeGuard[MonthTask]:
+    """Returns whether Spark SQL is to make a task: a large month in a folder of a file system."""
+    return isinstance(task, MonthTask) and task.rows > LARGEST and Store(task.out).is_local
+
+
+def made_by_spark(session: SparkSession, task: MonthTask) -> Result:
+    """Makes all measures of a month, one file after the other; the session's zone is UTC.
+
+    Raises PySparkException, LockedError and OSError.
+    """
+    task = replace(task, out=os.path.abspath(task.out))
+    result = Result(task.cluster_id)
+    month = _Month(session, task)
+    read, gold = month.read()
+    made = replace(read, digest=digest_of_month(task, read))
+    for name in MEASURES:
+        rows = getattr(gold, name).where(month.has(MEASURES[name].time))
+        result.made.append(_written(task, made, name, rows))
+    result.months[task.month] = made
+    return result
+
+
+def _written(task: MonthTask, made: MadeMonth, name: str, rows: DataFrame) -> MadeFile:
+    """Writes the file of a measure in a task of an executor; that of no rows here."""
+
+    def write(found: pa.Table) -> pa.Table:
+        file = write_measure(task, made, name, found)
+        return pa.Table.from_pylist([vars(file)])
+
+    # A month is of one cluster, so that its rows come to one task.
+    found = rows.groupBy("cluster_id").applyInArrow(write, _MADE).collect()
+    if found:
+        return MadeFile(**found[0].asDict())
+    return write_measure(task, made, name, MEASURES[name].schema.empty_table())
+
+
+class _MonthTables(Tables):
+    """The tables of silver that a month is made from."""
+
+    def __init__(self, session: SparkSession, task: MonthTask, read: MadeMonth) -> None:
+        super(Tables, self).__init__(session)
+        self._task, self._names = task, names_read(task, read)
+        self._out = Store(task.out, task.stored)
+
+    def make(self, name: str) -> DataFrame:
+        if name == "input_file":
+            aside = [(self._task.cluster_id, *each) for each in self._task.aside]
+            return self.session.createDataFrame(
+                aside, "cluster_id string, day string, state string"
+            )
+        found = self._of(name, self._names[name])
+        if name != "partition_interval":
+            return found
+        # Of the period before the month only what reaches it.
+        edge = sf.timestamp_micros(sf.lit(bounds_of(self._task.month)[0]))
+        return found.where((sf.col("began_at") >= edge) | (sf.col("ended_at") == edge))
+
+    def _of(self, name: str, parts: Sequence[str]) -> DataFrame:
+        schema = spark_schema(name)
+        if not parts:
+            return self.session.createDataFrame([], schema)
+        paths = [spark_path(self._out.path(part)) for part in parts]
+        return self.session.read.schema(schema).parquet(*paths)
+
+
+class _Month:
+    """Finds what a month is made from: as much of the time around it as a DuckDB task reads."""
+
+    def __init__(self, session: SparkSession, task: MonthTask) -> None:
+        self._session, self._task = session, task
+        self._out = Store(task.out, task.stored)
+
+    def read(self) -> tuple[MadeMonth, Measures]:
+        """Returns which parts are read, without a digest, and the measures over them."""
+        task = self._task
+        last = task.periods[-1] if task.periods else task.month
+        seen = self._nearest(reversed(task.earlier)), self._nearest(task.later)
+        read, gold = self._measures(MadeMonth("", last, *seen))
+        later, count = list(task.later), 1
+        while later and self._is_alive(gold, later[0]):
+            periods, later = later[:count], later[count:]
+            count *= 2
+            seen_to = self._nearest(later)
+            read, gold = self._measures(replace(read, read_to=periods[-1], seen_to=seen_to))
+        return read, gold
+
+    def has(self, column: str) -> Column:
+        """Returns the condition that a time lies in the month."""
+        begin, end = (sf.timestamp_micros(sf.lit(each)) for each in bounds_of(self._task.month))
+        return (sf.col(column) >= begin) & (sf.col(column) < end)
+
+    def _measures(self, read: MadeMonth) -> tuple[MadeMonth, Measures]:
+        settings = self._task.settings
+        tables = _MonthTables(self._session, self._task, read)
+        return read, measures(tables, min_isr=settings.min_isr, flap_seconds=settings.flap_seconds)
+
+    def _is_alive(self, gold: Measures, next_period: str) -> bool:
+        """Returns whether an incident of the month ends where the next period begins."""
+        edge = sf.timestamp_micros(sf.lit(bounds_of(next_period)[0]))
+        found = gold.incident.where(self.has("began_at") & (sf.col("ended_at") == edge))
+        return not found.isEmpty()
+
+    def _nearest(self, periods: Iterable[str]) -> str | None:
+        """Returns the first of these periods with an observation of some time; None without one."""
+        for period in periods:
+            for name in parts_of_period(self._task, "observation", period):
+                with self._out.opened(name) as stream:
+                    seen = pq.read_table(stream, columns=["counts_from", "counts_to"])
+                if pc.any(pc.less(seen["counts_from"], seen["counts_to"])).as_py():
+                    return period
+        return None

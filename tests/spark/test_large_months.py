@@ -1,0 +1,45 @@
+"""A month of gold that Spark SQL makes has the bytes that a DuckDB task writes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import fleet
+import pytest
+from fleet import Fleet
+from pyspark.sql import SparkSession
+from recorded import contents
+
+from rdmeta import pipeline
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.spark import large_months, run
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+
+
+def test_the_bytes_are_those_of_duckdb(
+    light: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    monkeypatch.setattr(fleet, "BEGIN", datetime(2026, 10, 30, 21, tzinfo=timezone.utc))
+    Fleet("one", tmp_path / "history", seed)
+    source, by_duckdb, by_spark = (tmp_path / each for each in ("history", "duckdb", "spark"))
+    pipeline.run(pipeline.plan([source], by_duckdb, in_place=True), workers=1)
+    shutil.copytree(by_duckdb, by_spark)
+    pipeline.run(pipeline.plan([source], by_duckdb, in_place=True, gold=True), workers=1)
+    monkeypatch.setattr(large_months, "LARGEST", -1)
+    light.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    monkeypatch.chdir(tmp_path)
+    made = run(pipeline.plan([source], "spark", in_place=True, gold=True), light)
+    assert light.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+    light.conf.set("spark.sql.session.timeZone", "UTC")
+    assert len([each for each in made.made if "gold/" in each.name]) == 2 * len(MEASURES)
+    assert contents(by_spark) == contents(by_duckdb)
+    assert pipeline.check(by_spark) == []
+    # A month may change from one way to the other: nothing is made again.
+    again = pipeline.plan([source], by_spark, in_place=True, gold=True)
+    assert not again.months
