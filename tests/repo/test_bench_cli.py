@@ -35,6 +35,7 @@ def test_the_list_is_timed_beside_a_script_that_prints_the_same_and_kcat(
     assert words[2].startswith("127.0.0.1:")
 
 
+@pytest.mark.slow
 def test_a_peer_of_the_list_that_is_not_installed_is_missing_for_that_reason(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
