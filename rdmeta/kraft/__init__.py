@@ -2,7 +2,7 @@
 
     logs = [looked_at(node) for node in find_nodes(["/var/kafka/metadata"])]
     proof_of(logs).end
-    findings_of(logs)
+    check(["/var/kafka/metadata"])
     replayed(logs[0], offset_at(logs[0], time_us)).replay.partition("orders", 3)
 
 Kafka's controllers keep all metadata, and each change of it, in one replicated log. This package
@@ -11,7 +11,9 @@ reads its files beside a live node and in archives. It takes no lock and writes 
 
 from __future__ import annotations
 
+from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding, findings_of
+from rdmeta.kraft.explaining import Turn, explained
 from rdmeta.kraft.log_files import KraftError, NodeFiles, QuorumState, find_nodes
 from rdmeta.kraft.proving import NodeLog, Proof, looked_at, proof_of, restart_of
 from rdmeta.kraft.replaying import Replayed, offset_at, replayed
@@ -24,6 +26,9 @@ __all__ = [
     "Proof",
     "QuorumState",
     "Replayed",
+    "Turn",
+    "check",
+    "explained",
     "find_nodes",
     "findings_of",
     "looked_at",
