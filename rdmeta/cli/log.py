@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from rdmeta.cli.log_opening import LogRequest, point
+from rdmeta.cli.log_opening import LogRequest
+from rdmeta.cli.log_options import at_option, point_option, proven_option
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
 from rdmeta.cli.shared_options import output_options
@@ -30,15 +31,6 @@ _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def _point(context: click.Context, option: click.Parameter, value: str | None) -> Any:
-    if value is None:
-        return None
-    try:
-        return point(value)
-    except ValueError as error:
-        raise click.UsageError(f"{option.opts[-1]}: {error}", context) from None
-
-
 @click.command(
     epilog="""\b
 Examples:
@@ -48,14 +40,9 @@ Examples:
 )
 @click.argument("word", type=click.Choice(list(_WORDS)), metavar="WORD")
 @click.argument("arguments", nargs=-1, required=True, metavar="PATH...")
-@click.option(
-    "--at",
-    metavar="OFFSET|TIME",
-    callback=_point,
-    help="The state before this offset, or at this time; by default that of the end.",
-)
-@click.option("--since", metavar="OFFSET|TIME", callback=_point, help="Nothing before that.")
-@click.option("--until", metavar="OFFSET|TIME", callback=_point, help="Nothing from there on.")
+@at_option
+@point_option("--since", "Nothing before this offset or time.")
+@point_option("--until", "Nothing from this offset or time on.")
 @click.option(
     "--type",
     "types",
@@ -71,7 +58,7 @@ Examples:
     "--recordings", metavar="DIR", help="changes: write recordings there, one for each UTC day."
 )
 @click.option("--listener", metavar="NAME", help="The listener whose endpoints brokers have.")
-@click.option("--proven", is_flag=True, help="Leave out what is not proven to be committed.")
+@proven_option
 @click.option("--skip-corrupt", is_flag=True, help="Go on behind a batch that is corrupt.")
 @click.option("--show-secrets", is_flag=True, help="Show what is *** otherwise.")
 @click.option("-q", "quiet", is_flag=True, help="Print errors only, and no warnings.")

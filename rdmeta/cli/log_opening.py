@@ -1,19 +1,17 @@
-"""What the words of `rdmeta log` share: the request, points of a log, and the log that they ask."""
+"""What the words of `rdmeta log` share: the request, and the log or the state that it asks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rdmeta._core import KraftReplay
-from rdmeta._moments import moment
+from rdmeta.cli.log_options import LogChoice, Point
 from rdmeta.cli.messages import Messages
 from rdmeta.cli.output import Output
 from rdmeta.history.schema import microseconds
-from rdmeta.kraft import find_nodes, looked_at, offset_at, proof_of, replayed
-
-Point = int | datetime
+from rdmeta.kraft import NodeLog, find_nodes, looked_at, offset_at, proof_of, replayed
 
 
 class LogRequest(NamedTuple):
@@ -38,27 +36,28 @@ class LogRequest(NamedTuple):
     show_secrets: bool = False
 
 
-def point(text: str) -> Point:
-    """Returns an offset, or a time. Raises ValueError."""
-    if text.isascii() and text.isdigit():
-        return int(text)
-    try:
-        return moment(text)
-    except (ValueError, OverflowError):
-        raise ValueError(
-            f"{text!r} is neither an offset nor a time, such as 2026-11-22T03:05:00Z"
-        ) from None
+def furthest(logs: Sequence[NodeLog]) -> NodeLog:
+    """Returns the copy that has the most of the highest epoch."""
+    return max(logs, key=lambda each: (each.known_epoch, each.scan.end))
 
 
 def state_of(request: LogRequest, paths: Sequence[str]) -> KraftReplay:
     """Returns the state that --at asks for."""
-    logs = [looked_at(each) for each in find_nodes(paths)]
-    log = max(logs, key=lambda each: (each.known_epoch, each.scan.end))
-    end = log.scan.end
-    if request.at is not None:
-        end = (
-            request.at if isinstance(request.at, int) else offset_at(log, microseconds(request.at))
-        )
-    if request.proven:
-        end = min(end, proof_of(logs).end)
-    return replayed(log, end, skip=request.skip_corrupt).replay
+    choice = LogChoice(tuple(paths), request.at, request.proven)
+    return chosen_state(choice, request.messages, skip=request.skip_corrupt)
+
+
+def chosen_state(choice: LogChoice, messages: Messages, **options: Any) -> KraftReplay:
+    """Returns the state that was chosen; says which part of it is not proven."""
+    logs = [looked_at(each) for each in find_nodes(choice.paths)]
+    log, end = furthest(logs), choice.at
+    if isinstance(end, datetime):
+        end = offset_at(log, microseconds(end))
+    elif end is None:
+        end = log.scan.end
+    proven = proof_of(logs)
+    if choice.is_proven:
+        end = min(end, proven.end)
+    elif end > proven.end:
+        messages.note(f"offsets {proven.end} to {end - 1} are not proven to be committed")
+    return replayed(log, end, **options).replay

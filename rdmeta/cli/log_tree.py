@@ -300,8 +300,8 @@ class _Facts:
         return {name: _directory(leaves) for name, leaves in found.items()}
 
     def producer_ids(self) -> dict[str, TreeNode]:
-        records = self._of("PRODUCER_IDS_RECORD")[-1:]
-        return dict(("nextProducerId", _leaf(_marked(data, mark))) for data, mark in records)
+        records = self._of("PRODUCER_IDS_RECORD")
+        return {"nextProducerId": _leaf(_marked(*records[0]))} if records else {}
 
     def acls(self) -> dict[str, TreeNode]:
         return self._by("ACCESS_CONTROL_ENTRY_RECORD", "id")
