@@ -13,17 +13,12 @@ one epoch, and notes that do not agree with the log.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
-from rdmeta.kraft.proving import NodeLog, control_records
+from rdmeta.kraft.proving import NodeLog
 from rdmeta.kraft.scanning import BatchHead, whole_batches
-
-__all__ = ["Finding", "findings_of"]
-
-_LEADER_CHANGE = 2
 
 
 class Finding(NamedTuple):
@@ -101,29 +96,25 @@ def _pairs(epochs: Sequence[tuple[int, int]]) -> str:
 
 def _leaders(logs: Sequence[NodeLog]) -> Iterator[Finding]:
     """Yields the epochs that have two leaders."""
-    leaders: dict[int, tuple[int, NodeLog]] = {}
+    leaders: dict[int, tuple[int | None, NodeLog]] = {}
     named = set()
     for log in logs:
-        for path, head in log.scan.control:
-            for kind, value in control_records(path, head):
-                if kind != _LEADER_CHANGE or len(value) < 6:
-                    continue
-                (leader,) = struct.unpack_from(">i", value, 2)
-                known, other = leaders.setdefault(head.epoch, (leader, log))
-                if known != leader and head.epoch not in named:
-                    named.add(head.epoch)
-                    yield Finding(
-                        True,
-                        f"epoch {head.epoch} has two leaders: {known} by {_name(other)},"
-                        f" and {leader} by {_name(log)} at offset {head.base}",
-                    )
+        for epoch, leader, offset, *_ in log.elections:
+            known, other = leaders.setdefault(epoch, (leader, log))
+            if known != leader and epoch not in named:
+                named.add(epoch)
+                yield Finding(
+                    True,
+                    f"epoch {epoch} has two leaders: {known} by {_name(other)},"
+                    f" and {leader} by {_name(log)} at offset {offset}",
+                )
 
 
 # ---- two copies ---------------------------------------------------------------------------------
 
 
 def _between(one: NodeLog, other: NodeLog) -> Iterator[Finding]:
-    common = _last_common(one, other)
+    common = last_common(one, other)
     if common is not None:
         differing = _first_difference(one, other, common[1])
         if differing is not None:
@@ -163,7 +154,7 @@ def _tail(log: NodeLog, behind: int) -> _Tail | None:
     return None
 
 
-def _last_common(one: NodeLog, other: NodeLog) -> tuple[int, int] | None:
+def last_common(one: NodeLog, other: NodeLog) -> tuple[int, int] | None:
     """Returns the epoch and the offset of the last record that both hold."""
     theirs = {span.epoch: span for span in other.scan.epochs}
     for span in reversed(one.scan.epochs):
