@@ -21,8 +21,6 @@ from rdmeta.kraft.log_files import KraftError, SnapshotFile, find_nodes
 from rdmeta.kraft.proving import NodeLog, looked_at
 from rdmeta.kraft.scanning import BatchHead, whole_batches
 
-__all__ = ["check"]
-
 _SHOWN = 3
 _PRODUCER_IDS, _CONFIG = "PRODUCER_IDS_RECORD", "CONFIG_RECORD"
 _OF_TOPIC = 2
@@ -196,23 +194,29 @@ def _differing(what: str, names: tuple[str, ...], ours: Any, theirs: Any) -> _Di
 
 
 def _brokers(log: KraftReplay, snapshot: KraftReplay) -> Iterator[_Difference]:
-    ours, theirs = (
-        # No log before 4.3 has cordoned directories; a snapshot of 4.3 has an empty list.
-        {row[0]: ((*row[:5], row[5] or ()), _registration(row[6])) for row in each.brokers()}
-        for each in (log, snapshot)
-    )
+    ours, theirs = map(_registrations, (log, snapshot))
     for broker in sorted({*ours, *theirs}):
-        (one, registered), (other, as_registered) = (
+        (one, as_one), (other, as_other) = (
             each.get(broker, (None, None)) for each in (ours, theirs)
         )
         if one != other:
             yield _differing(f"broker {broker}", _BROKER, one, other)
-        elif registered != as_registered:
+        elif as_one != as_other:
             yield _Difference(f"broker {broker} is registered in another way")
 
 
-def _registration(text: str) -> Any:
-    found = _in_order(json.loads(text))
+def _registrations(replay: KraftReplay) -> dict[int, Any]:
+    """Returns the brokers by id: the row, and the registration."""
+    return {
+        # No log before 4.3 has cordoned directories; a snapshot of 4.3 has an empty list.
+        row[0]: ((*row[:5], row[5] or ()), registered(json.loads(row[6])))
+        for row in replay.brokers()
+    }
+
+
+def registered(registration: dict[str, Any]) -> dict[str, Any]:
+    """Returns what of a registration a snapshot has, too: not what the broker's row says."""
+    found = _in_order(registration)
     return {key: value for key, value in found.items() if key not in _OF_ROW}
 
 

@@ -13,21 +13,14 @@ one epoch, and notes that do not agree with the log.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from itertools import combinations, zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
 from rdmeta._core import kraft_records
 from rdmeta.errors import MalformedError
-from rdmeta.kraft.log_files import KraftError
-from rdmeta.kraft.proving import NodeLog, control_records
+from rdmeta.kraft.proving import NodeLog
 from rdmeta.kraft.scanning import BatchHead, whole_batches
-
-__all__ = ["Finding", "findings_of"]
-
-_LEADER_CHANGE = 2
 
 
 class Finding(NamedTuple):
@@ -105,39 +98,25 @@ def _pairs(epochs: Sequence[tuple[int, int]]) -> str:
 
 def _leaders(logs: Sequence[NodeLog]) -> Iterator[Finding]:
     """Yields the epochs that have two leaders."""
-    leaders: dict[int, tuple[int, NodeLog]] = {}
+    leaders: dict[int, tuple[int | None, NodeLog]] = {}
     named = set()
     for log in logs:
-        for path, head in log.scan.control:
-            for leader in _leaders_in(path, head):
-                known, other = leaders.setdefault(head.epoch, (leader, log))
-                if known != leader and head.epoch not in named:
-                    named.add(head.epoch)
-                    yield Finding(
-                        True,
-                        f"epoch {head.epoch} has two leaders: {known} by {_name(other)},"
-                        f" and {leader} by {_name(log)} at offset {head.base}",
-                    )
-
-
-def _leaders_in(path: Path, head: BatchHead) -> list[int]:
-    """Returns the leaders that a control batch names; none if it is damaged, as its CRC says."""
-    try:
-        records = list(control_records(path, head))
-    except KraftError:
-        return []
-    return [
-        struct.unpack_from(">i", value, 2)[0]
-        for kind, value in records
-        if kind == _LEADER_CHANGE and len(value) >= 6
-    ]
+        for epoch, leader, offset, *_ in log.elections:
+            known, other = leaders.setdefault(epoch, (leader, log))
+            if known != leader and epoch not in named:
+                named.add(epoch)
+                yield Finding(
+                    True,
+                    f"epoch {epoch} has two leaders: {known} by {_name(other)},"
+                    f" and {leader} by {_name(log)} at offset {offset}",
+                )
 
 
 # ---- two copies ---------------------------------------------------------------------------------
 
 
 def _between(one: NodeLog, other: NodeLog) -> Iterator[Finding]:
-    common = _last_common(one, other)
+    common = last_common(one, other)
     if common is not None:
         differing = _first_difference(one, other, common[1])
         if differing is not None:
@@ -177,7 +156,7 @@ def _tail(log: NodeLog, behind: int) -> _Tail | None:
     return None
 
 
-def _last_common(one: NodeLog, other: NodeLog) -> tuple[int, int] | None:
+def last_common(one: NodeLog, other: NodeLog) -> tuple[int, int] | None:
     """Returns the epoch and the offset of the last record that both hold."""
     theirs = {span.epoch: span for span in other.scan.epochs}
     for span in reversed(one.scan.epochs):

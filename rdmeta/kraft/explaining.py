@@ -1,6 +1,6 @@
 """Says how a partition or a broker came to be as it is: each turn, how long it stood, its cause.
 
-    for turn in explained(log.changes(), topic="orders", partition=3):
+    for turn in explain(log, "orders", 3):
         print(turn.time, turn.offset, turn.what, turn.value, turn.stood, turn.cause)
 
 The cause of a turn is what else its commit has: a broker that was fenced, shuts down or is back, an
@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rdmeta.model import Change
 
-__all__ = ["Turn", "explained"]
+if TYPE_CHECKING:
+    from rdmeta.kraft.log_reader import KraftLog
+    from rdmeta.kraft.log_state import KraftState
+
 
 _EVENTS = {
     "broker_added": "broker {} registered",
@@ -28,7 +31,13 @@ _EVENTS = {
     "broker_shutting_down": "broker {} shuts down in good order",
     "broker_removed": "broker {} was unregistered",
 }
-_BEGINS = ("topic_added", "partitions_added")
+# What a snapshot says of the time before a log's begin.
+_KNOWN = "known"
+_BEGINS = {
+    "topic_added": "the topic was created",
+    "partitions_added": "the topic got more partitions",
+    _KNOWN: "a snapshot says so: then, or before",
+}
 
 
 class Turn(NamedTuple):
@@ -54,6 +63,45 @@ class Turn(NamedTuple):
 class _Cause(NamedTuple):
     text: str | None
     is_inferred: bool = False
+
+
+def explain(
+    log: KraftLog,
+    topic: str | None = None,
+    partition: int | None = None,
+    *,
+    broker: int | None = None,
+) -> list[Turn]:
+    """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
+
+    A log that begins with a snapshot begins with what that says. Raises KraftError.
+    """
+    known: list[Change] = []
+    if log.start > 0:
+        known = list(_known(log.state(log.start), topic, broker))
+    return explained(chain(known, log.changes()), topic, partition, broker)
+
+
+def _known(state: KraftState, topic: str | None, broker: int | None) -> Iterator[Change]:
+    """Yields what a log's begin says about a topic or a broker, as changes."""
+    blank: dict[str, Any] = dict.fromkeys(Change._fields)
+    blank |= {"version": state.offset, "topic": topic, "kind": _KNOWN}
+    for row in state.partitions(topic) if topic is not None else ():
+        yield Change(
+            **{
+                **blank, "observed_at": row.mark.time, "offset": row.mark.offset,
+                "partition": row.partition, "new_leader": row.leader,
+                "new_leader_epoch": row.leader_epoch, "new_isr": row.isr,
+                "new_replicas": row.replicas, "new_adding": row.adding,
+                "new_removing": row.removing, "new_elr": row.elr,
+            }
+        )  # fmt: skip
+    found = None if broker is None else state.brokers.get(broker)
+    if found is not None:
+        is_ending = "shuts down in good order" if found.shutting_down else "unfenced"
+        at = {"observed_at": found.mark.time, "offset": found.mark.offset, "broker": broker}
+        detail = {"detail": "fenced" if found.fenced else is_ending, "broker_epoch": found.epoch}
+        yield Change(**{**blank, **at, **detail})
 
 
 def explained(
@@ -182,8 +230,7 @@ class _PartitionTurns:
         self._replicas, self._elr = row.new_replicas or (), row.new_elr or ()
         self._adding = row.new_adding or ()
         self._moves = bool(self._adding or row.new_removing)
-        is_new = row.kind == "topic_added"
-        cause = _Cause("the topic was created" if is_new else "the topic got more partitions")
+        cause = _Cause(_BEGINS[row.kind])
         yield commit.turn(row, "leader", _leader(row), cause)
         yield commit.turn(row, "isr", self._isr, cause)
         if self._elr:
@@ -260,7 +307,8 @@ class _BrokerTurns:
         self._is_ending = False
 
     def of(self, commit: _Commit) -> Iterator[Turn]:
-        rows = [row for row in commit.rows if row.broker == self._broker and row.kind in _EVENTS]
+        kinds = (*_EVENTS, _KNOWN)
+        rows = [row for row in commit.rows if row.broker == self._broker and row.kind in kinds]
         registers = any(row.kind in ("broker_added", "broker_changed") for row in rows)
         for row in rows:
             if registers and row.kind == "broker_fenced":
@@ -272,6 +320,8 @@ class _BrokerTurns:
 
     def _said(self, row: Change) -> tuple[str, _Cause]:
         """Returns the state of the broker, and why."""
+        if row.kind == _KNOWN:
+            return str(row.detail), _Cause(_BEGINS[_KNOWN])
         if row.kind == "broker_fenced":
             gone = "its shutdown ended" if self._is_ending else "its heartbeats stayed out"
             return "fenced", _Cause(gone, True)
