@@ -106,9 +106,9 @@ def _state_now(now: Now) -> Image:
     """Returns what the log or the cluster says about all topics; raises the errors of fetch()."""
     where = now.where
     if now.log is not None:
-        from rdmeta.cli.log_opening import logged_image
+        from rdmeta.cli.log_opening import chosen_state
 
-        return logged_image(now.log, where.messages)
+        return chosen_state(now.log, where.messages).image()
     from rdmeta.net.fetch import fetch
 
     cache, arguments = MetadataCache(), where.target().arguments()

@@ -294,13 +294,13 @@ def _logged(where: Where, log: LogChoice, image: str | None, show: Show) -> Clus
         raise BadInputError("--log reads files and asks no cluster: leave out -b, -c and --image")
     if show.operations:
         raise BadInputError("--log has no operations: ask the cluster")
-    from rdmeta.cli.log_opening import logged_state
+    from rdmeta.cli.log_opening import chosen_state, min_isr
 
-    state = logged_state(log, where.messages)
-    unknown = len(show.chosen.names_in(state.reading)) - len(state.min_isr) if show.min_isr else 0
-    if unknown > 0:
+    state = chosen_state(log, where.messages)
+    least = min_isr(state) if show.min_isr else {}
+    if show.min_isr and (unknown := len(state.topics) - len(least)):
         where.messages.note(f"the log has no {health.MIN_ISR} of {unknown} topics")
-    return state
+    return ClusterState(None, state.image(), min_isr=least, controller=state.leader)
 
 
 # ---- tables -------------------------------------------------------------------------------------

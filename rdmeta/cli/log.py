@@ -66,6 +66,7 @@ Examples:
 @click.pass_obj
 def command(
     messages: Messages,
+    /,
     output: Output,
     word: str,
     arguments: tuple[str, ...],

@@ -15,8 +15,7 @@ def answer(request: LogRequest) -> int:
     found = check(request.arguments)
     if request.output.form == "json":
         rows = [{"serious": each.is_serious, "text": each.text} for each in found]
-        head = {"version": 1, "command": "log", "word": "check"}
-        request.output.json([json_text({**head, "findings": rows})])
+        request.output.json([json_text({**request.head(), "findings": rows})])
     else:
         request.output.tables(Table(_COLUMNS, found))
     return UNMET if any(each.is_serious for each in found) else FINE

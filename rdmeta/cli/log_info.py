@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Any
 
-from rdmeta._core import KraftReplay, kraft_records
-from rdmeta.cli.log_opening import LogRequest, furthest
+from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.output import Table, TableColumn, json_text
-from rdmeta.kraft import NodeLog, find_nodes, looked_at, proof_of, replayed
-from rdmeta.kraft.scanning import BatchHead, batch_heads
+from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
+from rdmeta.kraft.log_state import moment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LOG = (
     TableColumn("cluster_id"),
     TableColumn("first", "integer"),
@@ -63,14 +58,13 @@ _EPOCHS = (
 
 def answer(request: LogRequest) -> int:
     """Prints what there is."""
-    logs = [looked_at(each) for each in find_nodes(request.arguments)]
-    found = _found(logs)
-    for log in logs:
-        for fault in (*log.files.faults, *log.scan.faults):
+    log = KraftLog(request.arguments)
+    for node in log.nodes:
+        for fault in (*node.files.faults, *node.scan.faults):
             request.messages.note(fault)
+    found = _found(log)
     if request.output.form == "json":
-        head = {"version": 1, "command": "log", "word": "info"}
-        request.output.json([json_text({**head, **found})])
+        request.output.json([json_text({**request.head(), **found})])
         return FINE
     parts = {"nodes": _NODES, "files": _FILES, "voters": _VOTERS, "epochs": _EPOCHS}
     request.output.tables(
@@ -83,126 +77,87 @@ def _table(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, Any]]) ->
     return Table(columns, ([row[column.name] for column in columns] for row in rows))
 
 
-def _found(logs: Sequence[NodeLog]) -> dict[str, Any]:
-    log = furthest(logs)
-    proof, runs = proof_of(logs), log.scan.runs
-    replay = replayed(log).replay
-    epochs = _epochs(log)
-    voters = _voters(replay, epochs)
+def _found(log: KraftLog) -> dict[str, Any]:
+    state, epochs = log.state(), log.epochs
+    voters = _voters(state, epochs)
     ids = [voter["voter"] for voter in voters]
-    brokers = [row[0] for row in replay.brokers()]
     return {
-        "cluster_id": next((each.files.cluster_id for each in logs if each.files.cluster_id), None),
-        "first": runs[-1].start if runs else None,
-        "last": runs[-1].end - 1 if runs else None,
-        "first_time": _time(runs[-1].first_ms) if runs else None,
-        "last_time": _time(runs[-1].last_ms) if runs else None,
-        "proven_to": proof.end,
-        "proven_by": proof.by,
-        "partial": replay.info()["partial"],
-        "nodes": [_node(each, ids, brokers) for each in logs],
-        "files": [file for each in logs for file in _files(each)],
+        "cluster_id": log.cluster_id,
+        "first": log.start if epochs else None,
+        "last": epochs[-1].last if epochs else None,
+        "first_time": epochs[0].began if epochs else None,
+        "last_time": epochs[-1].ended if epochs else None,
+        "proven_to": log.proof.end,
+        "proven_by": log.proof.by,
+        "partial": state.partial,
+        "nodes": [_node(node, ids, state) for node in log.nodes],
+        "files": [file for node in log.nodes for file in _files(node)],
         "voters": voters,
-        "epochs": [{key: each[key] for key in each if key != "voters"} for each in epochs],
+        "epochs": list(map(_epoch, epochs)),
     }
 
 
-def _time(ms: int) -> datetime:
-    return _EPOCH + timedelta(milliseconds=ms)
-
-
-def _node(log: NodeLog, voters: Sequence[int], brokers: Sequence[int]) -> dict[str, Any]:
-    files, runs, quorum = log.files, log.scan.runs, log.files.quorum
-    is_known = files.node is not None
-    roles = ["voter"] * (files.node in voters) + ["broker"] * (files.node in brokers)
+def _node(log: NodeLog, voters: Sequence[int], state: KraftState) -> dict[str, Any]:
+    files, quorum = log.files, log.files.quorum
+    roles = ["voter"] * (files.node in voters) + ["broker"] * (files.node in state.brokers)
+    runs = log.scan.runs
     return {
         "node": files.node,
-        "roles": tuple(roles or ["observer"]) if is_known else (),
-        "first": runs[-1].start if runs else None,
-        "last": runs[-1].end - 1 if runs else None,
-        "last_time": _time(runs[-1].last_ms) if runs else None,
+        "roles": tuple(roles or ["observer"]) if files.node is not None else (),
+        "first": log.start if runs else None,
+        "last": log.end - 1 if runs else None,
+        "last_time": moment(1000 * runs[-1].last_ms) if runs else None,
         "epoch": quorum.epoch if quorum else None,
         "leader": quorum.leader if quorum else None,
         "voted": quorum.voted if quorum else None,
         "directory_id": files.directory_id,
         "directory": str(files.directory),
-        "faults": [*files.faults, *log.scan.faults],
     }
 
 
 def _files(log: NodeLog) -> Iterator[dict[str, Any]]:
     whys = {use.file.path: use.why_not for use in log.snapshots}
-    for file in (*log.files.segments, *log.files.snapshots):
-        why_not = whys.get(file.path)
+    paths = [each.path for each in log.files.segments]
+    paths += [each.path for each in log.files.snapshots]
+    for path in paths:
         yield {
             "node": log.files.node,
-            "file": file.path.name,
-            "kind": "snapshot" if file.path in whys else "segment",
-            "bytes": file.path.stat().st_size,
-            "used": why_not is None,
-            "why_not": why_not,
+            "file": path.name,
+            "kind": "snapshot" if path in whys else "segment",
+            "bytes": path.stat().st_size,
+            "used": whys.get(path) is None,
+            "why_not": whys.get(path),
         }
 
 
-def _voters(replay: KraftReplay, epochs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _voters(state: KraftState, epochs: Sequence[LogEpoch]) -> list[dict[str, Any]]:
     """Returns the voters by the state, or by the last leader's election."""
-    controllers = {}
-    for kind, text, _ in replay.facts():
-        data = json.loads(text)
-        if kind == "KRAFT_VOTERS":
-            return [_voter(each, each["endpoints"]) for each in data["voters"]]
-        if kind == "REGISTER_CONTROLLER_RECORD":
-            controllers[data["controllerId"]] = data["endPoints"]
-    known = [each["voters"] for each in epochs if each["voters"]][-1:]
-    voters = [each for voters in known for each in voters]
-    return [_voter(each, controllers.get(each["voterId"], ())) for each in voters]
-
-
-def _voter(data: Mapping[str, Any], ends: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "voter": data["voterId"],
-        "directory_id": data.get("voterDirectoryId"),
-        "endpoints": tuple(f"{each['name']}://{each['host']}:{each['port']}" for each in ends),
+    for fact in state.facts("voters"):
+        return [
+            _voter(each["voterId"], each["voterDirectoryId"], each["endpoints"])
+            for each in fact.data["voters"]
+        ]
+    ends = {
+        fact.data["controllerId"]: fact.data["endPoints"] for fact in state.facts("controllers")
     }
+    known = [each.voters for each in epochs if each.voters][-1:]
+    return [_voter(each, None, ends.get(each, ())) for voters in known for each in voters]
 
 
-def _epochs(log: NodeLog) -> list[dict[str, Any]]:
-    """Returns each epoch of a log: its leader, by whom it was elected, its offsets and times."""
-    found: list[dict[str, Any]] = []
-    for segment in log.files.segments:
-        for head in batch_heads(segment.path, []):
-            time = _time(head.time_ms)
-            if not found or found[-1]["epoch"] != head.epoch:
-                unled = (time - found[-1]["ended"]).total_seconds() if found else None
-                found.append(
-                    {
-                        "epoch": head.epoch,
-                        "leader": None,
-                        "first": head.base,
-                        "began": time,
-                        "elected_by": (),
-                        "voters": [],
-                        "none_led_s": unled,
-                    }
-                )
-            if head.is_control:
-                found[-1].update(_election(segment.path, head))
-            found[-1].update(last=head.last, ended=time)
-    return found
+def _voter(voter: int, directory: str | None, ends: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    listed = tuple(f"{each['name']}://{each['host']}:{each['port']}" for each in ends)
+    return {"voter": voter, "directory_id": directory, "endpoints": listed}
 
 
-def _election(path: Path, head: BatchHead) -> dict[str, Any]:
-    """Returns what a control batch says about an election."""
-    with path.open("rb") as file:
-        file.seek(head.at)
-        records = kraft_records(file.read(head.size))
-    for _, _, _, kind, _, text in records:
-        if kind == "LEADER_CHANGE":
-            data = json.loads(text)
-            granted = (each["voterId"] for each in data.get("grantingVoters", ()))
-            return {
-                "leader": data["leaderId"],
-                "elected_by": tuple(sorted(granted)),
-                "voters": data["voters"],
-            }
-    return {}
+def _epoch(epoch: LogEpoch) -> dict[str, Any]:
+    us = epoch.leaderless_us
+    return {
+        "epoch": epoch.epoch,
+        "leader": epoch.leader,
+        "first": epoch.first,
+        "last": epoch.last,
+        "began": epoch.began,
+        "ended": epoch.ended,
+        "elected_by": tuple(sorted(epoch.granted)),
+        "none_led_s": None if us is None else us / 1e6,
+    }

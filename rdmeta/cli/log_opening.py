@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, NamedTuple
 
 from rdmeta import health
-from rdmeta._core import KraftReplay
-from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.log_options import LogChoice, Point
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
-from rdmeta.cli.selection import ClusterState
-from rdmeta.history.schema import microseconds
-from rdmeta.kraft import KraftError, NodeLog, find_nodes, looked_at, offset_at, proof_of, replayed
-from rdmeta.model import ALL
+from rdmeta.kraft import KraftError, KraftLog, KraftState
 
 _OF_TOPIC = 2
 _OF_BROKERS = (4, "")
@@ -43,72 +36,55 @@ class LogRequest(NamedTuple):
     skip_corrupt: bool = False
     show_secrets: bool = False
 
+    def head(self) -> dict[str, Any]:
+        """Returns the first members of what --json prints."""
+        return {"version": 1, "command": "log", "word": self.word}
 
-def furthest(logs: Sequence[NodeLog]) -> NodeLog:
-    """Returns the copy that has the most of the highest epoch."""
-    return max(logs, key=lambda each: (each.known_epoch, each.scan.end))
+    def log(self, paths: Sequence[str]) -> KraftLog:
+        """Returns the log at some paths. Raises KraftError."""
+        return KraftLog(
+            paths,
+            proven=self.proven,
+            skip_corrupt=self.skip_corrupt,
+            show_secrets=self.show_secrets,
+        )
 
-
-def state_of(request: LogRequest, paths: Sequence[str]) -> KraftReplay:
-    """Returns the state that --at asks for."""
-    choice = LogChoice(tuple(paths), request.at, request.proven)
-    return chosen_state(choice, request.messages, skip=request.skip_corrupt)
-
-
-def chosen_state(choice: LogChoice, messages: Messages, **options: Any) -> KraftReplay:
-    """Returns the state that was chosen; says which part of it is not proven."""
-    logs = [looked_at(each) for each in find_nodes(choice.paths)]
-    log, end = furthest(logs), choice.at
-    if isinstance(end, datetime):
-        end = offset_at(log, microseconds(end))
-    elif end is None:
-        end = log.scan.end
-    proven = proof_of(logs)
-    if choice.is_proven:
-        end = min(end, proven.end)
-    found = replayed(log, end, cluster_id=log.files.cluster_id, **options).replay
-    if end > proven.end:
-        messages.note(f"offsets {proven.end} to {end - 1} are not proven to be committed")
-    return found
+    def state(self, log: KraftLog, at: Point | None) -> KraftState:
+        """Returns the state at a point, and says on stderr what is not sure about it."""
+        state = log.state(at)
+        doubts(self.messages, log, state.offset, state.partial, state.faults)
+        return state
 
 
-def logged_state(choice: LogChoice, messages: Messages) -> ClusterState:
-    """Returns a log's state as that of a cluster. Raises BadInputError for a log without it."""
+def doubts(
+    messages: Messages, log: KraftLog, end: int, is_partial: bool, faults: Sequence[str]
+) -> None:
+    """Says which part of an answer that reaches to an offset is not proven, or not whole."""
+    if end > log.proven:
+        messages.note(f"offsets {log.proven} to {end - 1} are not proven to be committed")
+    for fault in faults:
+        messages.note(f"passed over: {fault}")
+    if is_partial:
+        messages.note("the answer is partial: the log has records that could not be used")
+
+
+def chosen_state(choice: LogChoice, messages: Messages) -> KraftState:
+    """Returns the state that --log, --at and --proven choose. Raises BadInputError."""
     try:
-        replay = chosen_state(choice, messages)
+        log = KraftLog(choice.paths, proven=choice.is_proven)
+        state = log.state(choice.at)
     except KraftError as error:
         raise BadInputError(str(error)) from error
-    least = _min_isr(replay)
-    known = {row[0]: least.get(row[0], least.get("")) for row in replay.topics()}
-    return ClusterState(
-        None,
-        _image(replay),
-        min_isr={name: value for name, value in known.items() if value is not None},
-        controller=replay.info()["leader"],
-    )
+    doubts(messages, log, state.offset, state.partial, state.faults)
+    return state
 
 
-def logged_image(choice: LogChoice, messages: Messages) -> Image:
-    """Returns a log's state as an image. Raises BadInputError for a log without it."""
-    try:
-        return _image(chosen_state(choice, messages))
-    except KraftError as error:
-        raise BadInputError(str(error)) from error
-
-
-def _image(replay: KraftReplay) -> Image:
-    cache = MetadataCache()
-    cache.apply(replay.answer(), 12, ALL)
-    return cache.image()
-
-
-def _min_isr(replay: KraftReplay) -> dict[str, int]:
-    """Returns min.insync.replicas by topic; that of all brokers is under the name ""."""
-    found = {}
-    for kind, text, _ in replay.facts():
-        if kind == "CONFIG_RECORD":
-            data = json.loads(text)
-            place = (data["resourceType"], data["resourceName"])
-            if data["name"] == health.MIN_ISR and (place[0] == _OF_TOPIC or place == _OF_BROKERS):
-                found[data["resourceName"]] = int(data["value"])
-    return found
+def min_isr(state: KraftState) -> dict[str, int]:
+    """Returns min.insync.replicas of the topics of which a log says it, or of all brokers."""
+    found = {
+        (fact.data["resourceType"], fact.data["resourceName"]): int(fact.data["value"])
+        for fact in state.facts("configs")
+        if fact.data["name"] == health.MIN_ISR
+    }
+    known = {name: found.get((_OF_TOPIC, name), found.get(_OF_BROKERS)) for name in state.topics}
+    return {name: value for name, value in known.items() if value is not None}

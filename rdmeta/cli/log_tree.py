@@ -11,25 +11,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime, timedelta, timezone
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from rdmeta._core import KraftReplay
-from rdmeta.cli.log_opening import LogRequest, state_of
+from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Table, TableColumn, json_text, open_stdout
+from rdmeta.kraft import Fact, KraftState, RecordMark
 
 _ROOT = "image"
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _RESOURCES = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ENTITIES = {"client-id": "clientId"}
-_PARTITION = (
-    *("partition", "leader", "leader_epoch", "partition_epoch", "recovering", "replicas", "isr"),
-    *("removing", "adding", "elr", "last_known_elr", "directories"),
-)
-_BROKER = ("broker", "epoch", "fenced", "shutting_down", "log_dirs", "cordoned_log_dirs")
 
 
 class TreeNode(NamedTuple):
@@ -39,13 +33,16 @@ class TreeNode(NamedTuple):
     value: Callable[[], Any] | None = None
 
 
+_Nodes = dict[str, TreeNode]
+
+
 def answer(request: LogRequest) -> int:
     """Prints a part of the tree; returns 1 if there is nothing at a path."""
     paths = [each for each in request.arguments if _is_inner(each)]
     outer = [each for each in request.arguments if not _is_inner(each)]
     if not outer:
         raise BadInputError(f"log {request.word} needs the PATH of a log before {paths[0]}")
-    root = tree_of(state_of(request, outer), request.show_secrets)
+    root = tree_of(request.state(request.log(outer), request.at))
     code, found = FINE, []
     for path in paths or [f"/{_ROOT}"]:
         matching = list(_matching(root, path))
@@ -88,8 +85,7 @@ _NAMES = (TableColumn("path"),)
 
 def _names(request: LogRequest, paths: Iterable[str]) -> None:
     if request.output.form == "json":
-        head = {"version": 1, "command": "log", "word": request.word}
-        request.output.json([json_text({**head, "paths": list(paths)})])
+        request.output.json([json_text({**request.head(), "paths": list(paths)})])
     elif request.output.form == "text":
         write = open_stdout().write
         for path in paths:
@@ -139,9 +135,8 @@ def _cat(request: LogRequest, found: _Found) -> None:
         raise BadInputError(f"log {request.word} prints JSON: leave out the other form")
     values = [(path, _whole(node)) for path, node in found]
     if request.output.form == "json":
-        head = {"version": 1, "command": "log", "word": request.word}
         nodes = [{"path": path, "value": value} for path, value in values]
-        request.output.json([json_text({**head, "nodes": nodes})])
+        request.output.json([json_text({**request.head(), "nodes": nodes})])
         return
     for _, value in values:
         open_stdout().write(f"{json.dumps(json.loads(json_text(value)), indent=2)}\n")
@@ -165,31 +160,29 @@ _WORDS: dict[str, Callable[[LogRequest, _Found], None]] = {
 # ---- the tree -----------------------------------------------------------------------------------
 
 
-def tree_of(replay: KraftReplay, show_secrets: bool = False) -> TreeNode:
+def tree_of(state: KraftState) -> TreeNode:
     """Returns the node /image of a state."""
-    facts = _Facts(replay, show_secrets)
+    facts = _Facts(state)
+    cluster = {
+        "brokers": TreeNode(lambda: _leaves(state.brokers)),
+        "controllers": TreeNode(lambda: facts.named("controllers", "controllerId")),
+    }
+    topics = {
+        "byName": TreeNode(lambda: _topics(state, "name")),
+        "byId": TreeNode(lambda: _topics(state, "topic_id")),
+    }
     return _directory(
         {
-            "provenance": TreeNode(value=lambda: _provenance(replay.info())),
+            "provenance": TreeNode(value=lambda: _provenance(state)),
             "features": TreeNode(facts.features),
-            "cluster": _directory(
-                {
-                    "brokers": TreeNode(lambda: _brokers(replay)),
-                    "controllers": TreeNode(facts.controllers),
-                }
-            ),
-            "topics": _directory(
-                {
-                    "byName": TreeNode(lambda: _topics(replay, 0)),
-                    "byId": TreeNode(lambda: _topics(replay, 1)),
-                }
-            ),
+            "cluster": _directory(cluster),
+            "topics": _directory(topics),
             "configs": TreeNode(facts.configs),
             "clientQuotas": TreeNode(facts.quotas),
             "producerIds": TreeNode(facts.producer_ids),
-            "acls": TreeNode(facts.acls),
-            "scram": TreeNode(facts.scram),
-            "delegationToken": TreeNode(facts.tokens),
+            "acls": TreeNode(lambda: facts.named("acls", "id")),
+            "scram": TreeNode(facts.credentials),
+            "delegationToken": TreeNode(lambda: facts.named("tokens", "tokenId")),
             "other": TreeNode(facts.others),
         }
     )
@@ -199,140 +192,96 @@ def _directory(children: Mapping[str, TreeNode]) -> TreeNode:
     return TreeNode(lambda: children)
 
 
-def _leaf(value: Any) -> TreeNode:
-    return TreeNode(value=lambda: value)
+def _provenance(state: KraftState) -> dict[str, Any]:
+    names = ("offset", "time", "epoch", "leader", "proven", "partial", "transaction", "faults")
+    return {name: getattr(state, name) for name in names}
 
 
-def _provenance(info: dict[str, Any]) -> dict[str, Any]:
-    names = ("next", "epoch", "leader", "latest_us", "partial", "pending", "skipped", "unknown")
-    found = {name: info[name] for name in names}
-    us = found.pop("latest_us")
-    return {**found, "time": None if us is None else _time(us)}
+def _leaves(rows: Mapping[int, Any]) -> dict[str, TreeNode]:
+    return {str(key): _leaf(row._asdict(), row.mark) for key, row in rows.items()}
 
 
-def _time(us: int) -> datetime:
-    return _EPOCH + timedelta(microseconds=us)
+def _leaf(value: Mapping[str, Any], mark: RecordMark) -> TreeNode:
+    rest = {name: each for name, each in value.items() if name != "mark"}
+    return TreeNode(value=lambda: {**rest, "provenance": mark._asdict()})
 
 
-def _marked(value: dict[str, Any], mark: tuple[int, int, int | None, bool]) -> dict[str, Any]:
-    offset, us, epoch, before = mark
-    made = {"offset": offset, "epoch": epoch, "time": _time(us), "at_or_before": before}
-    return {**value, "provenance": made}
+def _topics(state: KraftState, name: str) -> dict[str, TreeNode]:
+    def partitions(topic: str) -> Callable[[], dict[str, TreeNode]]:
+        return lambda: _leaves({row.partition: row for row in state.partitions(topic)})
 
-
-def _topics(replay: KraftReplay, key: int) -> dict[str, TreeNode]:
-    def partitions(name: str) -> Callable[[], dict[str, TreeNode]]:
-        return lambda: {str(row[0]): _partition(row) for row in replay.partitions(name)}
-
-    return {row[key]: TreeNode(partitions(row[0])) for row in replay.topics()}
-
-
-def _partition(row: tuple[Any, ...]) -> TreeNode:
-    def value() -> dict[str, Any]:
-        found = dict(zip(_PARTITION, row, strict=False))
-        found["leader"] = None if found["leader"] == -1 else found["leader"]
-        return _marked(found, row[12])
-
-    return TreeNode(value=value)
-
-
-def _brokers(replay: KraftReplay) -> dict[str, TreeNode]:
-    found = {}
-    for row in replay.brokers():
-        registered = json.loads(row[6])
-        value = dict(zip(_BROKER, row, strict=False))
-        value |= {
-            "incarnation_id": registered.get("incarnationId"),
-            "endpoints": registered.get("endPoints"),
-            "features": registered.get("features"),
-            "rack": registered.get("rack"),
-        }
-        found[str(row[0])] = _leaf(_marked(value, row[7]))
-    return found
+    return {getattr(row, name): TreeNode(partitions(row.name)) for row in state.topics.values()}
 
 
 class _Facts:
     """All that is no row, by the place in the tree."""
 
-    def __init__(self, replay: KraftReplay, show_secrets: bool) -> None:
-        self._replay = replay
-        self._show_secrets = show_secrets
-        self._read: dict[str | int, list[tuple[dict[str, Any], Any]]] | None = None
+    def __init__(self, state: KraftState) -> None:
+        self._state = state
 
-    def _of(self, kind: str) -> list[tuple[dict[str, Any], Any]]:
-        return self._all().get(kind, [])
+    @cached_property
+    def _all(self) -> dict[str, list[Fact]]:
+        found: dict[str, list[Fact]] = {}
+        for fact in self._state.facts():
+            found.setdefault(fact.kind, []).append(fact)
+        return found
 
-    def _all(self) -> dict[str | int, list[tuple[dict[str, Any], Any]]]:
-        if self._read is None:
-            self._read = {}
-            for kind, text, mark in self._replay.facts(show_secrets=self._show_secrets):
-                self._read.setdefault(kind, []).append((json.loads(text), mark))
-        return self._read
+    def _of(self, kind: str) -> list[Fact]:
+        return self._all.get(kind, [])
 
-    def features(self) -> dict[str, TreeNode]:
+    def named(self, kind: str, key: str) -> dict[str, TreeNode]:
+        """Returns a leaf for each fact of a kind, by one of its fields."""
+        return {str(each.data[key]): _leaf(each.data, each.mark) for each in self._of(kind)}
+
+    def _grouped(self, kind: str, place: Callable[[Mapping[str, Any]], tuple[str, str]]) -> _Nodes:
+        found: dict[str, dict[str, TreeNode]] = {}
+        for fact in self._of(kind):
+            outer, inner = place(fact.data)
+            found.setdefault(outer, {})[inner] = _leaf(fact.data, fact.mark)
+        return {name: _directory(leaves) for name, leaves in found.items()}
+
+    def features(self) -> _Nodes:
         found = {}
-        for data, mark in self._of("FEATURE_LEVEL_RECORD"):
-            is_version = data["name"] == "metadata.version"
-            name = "metadataVersion" if is_version else f"finalized_{data['name']}"
-            found[name] = _leaf(_marked({"level": data["featureLevel"]}, mark))
-        for data, mark in self._of("ZK_MIGRATION_STATE_RECORD"):
-            found["zkMigrationState"] = _leaf(_marked(data, mark))
+        for name, leaf in self.named("features", "name").items():
+            is_version = name == "metadata.version"
+            found["metadataVersion" if is_version else f"finalized_{name}"] = leaf
+        for fact in self._of("migration"):
+            found["zkMigrationState"] = _leaf(fact.data, fact.mark)
         return found
 
-    def controllers(self) -> dict[str, TreeNode]:
-        records = self._of("REGISTER_CONTROLLER_RECORD")
-        return {str(data["controllerId"]): _leaf(_marked(data, mark)) for data, mark in records}
-
-    def configs(self) -> dict[str, TreeNode]:
-        found: dict[str, dict[str, TreeNode]] = {}
-        for data, mark in self._of("CONFIG_RECORD"):
+    def configs(self) -> _Nodes:
+        def place(data: Mapping[str, Any]) -> tuple[str, str]:
             kind = _RESOURCES.get(data["resourceType"], str(data["resourceType"]))
-            name = f"{kind}:{data['resourceName']}" if data["resourceName"] else kind
-            leaf = _leaf(_marked({"value": data["value"]}, mark))
-            found.setdefault(name, {})[data["name"]] = leaf
-        return {name: _directory(leaves) for name, leaves in found.items()}
+            resource = data["resourceName"]
+            return f"{kind}:{resource}" if resource else kind, data["name"]
 
-    def quotas(self) -> dict[str, TreeNode]:
-        found: dict[str, dict[str, TreeNode]] = {}
-        for data, mark in self._of("CLIENT_QUOTA_RECORD"):
-            leaf = _leaf(_marked({"value": data["value"]}, mark))
-            found.setdefault(_entity(data["entity"]), {})[data["key"]] = leaf
-        return {name: _directory(leaves) for name, leaves in found.items()}
+        return self._grouped("configs", place)
 
-    def producer_ids(self) -> dict[str, TreeNode]:
-        records = self._of("PRODUCER_IDS_RECORD")
-        return {"nextProducerId": _leaf(_marked(*records[0]))} if records else {}
+    def quotas(self) -> _Nodes:
+        return self._grouped("quotas", lambda data: (_entity(data["entity"]), data["key"]))
 
-    def acls(self) -> dict[str, TreeNode]:
-        return self._by("ACCESS_CONTROL_ENTRY_RECORD", "id")
+    def credentials(self) -> _Nodes:
+        def place(data: Mapping[str, Any]) -> tuple[str, str]:
+            return _MECHANISMS.get(data["mechanism"], str(data["mechanism"])), data["name"]
 
-    def tokens(self) -> dict[str, TreeNode]:
-        return self._by("DELEGATION_TOKEN_RECORD", "tokenId")
+        return self._grouped("credentials", place)
 
-    def _by(self, kind: str, key: str) -> dict[str, TreeNode]:
-        return {str(data[key]): _leaf(_marked(data, mark)) for data, mark in self._of(kind)}
+    def producer_ids(self) -> _Nodes:
+        found = self._of("producer_ids")
+        return {"nextProducerId": _leaf(found[0].data, found[0].mark)} if found else {}
 
-    def scram(self) -> dict[str, TreeNode]:
-        found: dict[str, dict[str, TreeNode]] = {}
-        for data, mark in self._of("USER_SCRAM_CREDENTIAL_RECORD"):
-            kind = _MECHANISMS.get(data["mechanism"], str(data["mechanism"]))
-            found.setdefault(kind, {})[data["name"]] = _leaf(_marked(data, mark))
-        return {name: _directory(leaves) for name, leaves in found.items()}
-
-    def others(self) -> dict[str, TreeNode]:
+    def others(self) -> _Nodes:
         """What Kafka's shell does not show: the quorum's voters, and what is unknown here."""
-        found: dict[str, TreeNode] = {}
-        for kind, records in self._all().items():
-            if kind not in _PLACED:
-                leaves = {str(n): _leaf(_marked(*each)) for n, each in enumerate(records)}
-                found[str(kind)] = _directory(leaves)
-        return found
+        return {
+            kind: _directory({str(n): _leaf(each.data, each.mark) for n, each in enumerate(facts)})
+            for kind, facts in self._all.items()
+            if kind not in _PLACED
+        }
 
 
 _PLACED = (
-    *("FEATURE_LEVEL_RECORD", "ZK_MIGRATION_STATE_RECORD", "REGISTER_CONTROLLER_RECORD"),
-    *("CONFIG_RECORD", "CLIENT_QUOTA_RECORD", "PRODUCER_IDS_RECORD", "DELEGATION_TOKEN_RECORD"),
-    *("ACCESS_CONTROL_ENTRY_RECORD", "USER_SCRAM_CREDENTIAL_RECORD"),
+    *("features", "migration", "controllers", "configs", "quotas", "producer_ids", "tokens"),
+    *("acls", "credentials"),
 )
 
 
