@@ -50,8 +50,8 @@ Examples:
     multiple=True,
     help="dump: only records of this type, such as TOPIC_RECORD. May be repeated.",
 )
-@click.option("-t", "--topic", metavar="NAME", help="Only what is about this topic.")
-@click.option("-p", "--partition", metavar="N", type=click.IntRange(0), help="And this partition.")
+@click.option("--topic", metavar="NAME", help="Only what is about this topic.")
+@click.option("--partition", metavar="N", type=click.IntRange(0), help="And this partition.")
 @click.option("--broker", metavar="ID", type=click.IntRange(0), help="Only what is about it.")
 @click.option("--batches", is_flag=True, help="dump: a row for each batch, not for each record.")
 @click.option(

@@ -103,7 +103,7 @@ def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> 
     columns = [column.name for column in _BATCHES]
     chosen = (request.topic, request.partition, request.broker)
     if request.types or chosen != (None, None, None):
-        raise BadInputError("--batches shows all of them: leave out --type, -t, -p and --broker")
+        raise BadInputError("--batches shows all of them: leave out --type, --topic and so on")
     if request.output.form != "json":
         request.output.tables(Table(_BATCHES, _batches(log, begin, end)))
         return
