@@ -82,13 +82,14 @@ from rdmeta.model import (
 )
 
 if TYPE_CHECKING:
-    from rdmeta import compat, config, health, metrics
+    from rdmeta import compat, config, health, kraft, metrics
     from rdmeta import history as history
     from rdmeta import pipeline as pipeline
     from rdmeta.client.actions import Node, Problem, Updated
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
     from rdmeta.embedded import EmbeddedCluster
+    from rdmeta.kraft import KraftLog
     from rdmeta.net.check import CheckedServer, check
     from rdmeta.net.fetch import fetch
 
@@ -125,6 +126,7 @@ __all__ = [
     "Health",
     "Image",
     "InvalidTopicError",
+    "KraftLog",
     "LeaderNotAvailableError",
     "MalformedError",
     "MetadataCache",
@@ -164,6 +166,7 @@ __all__ = [
     "get_include",
     "get_library",
     "health",
+    "kraft",
     "metrics",
     "operation_names",
     "partitions_for",
@@ -185,6 +188,8 @@ _LATER = {
     "fetch": "rdmeta.net.fetch",
     "health": "rdmeta.health",
     "history": "rdmeta.history",
+    "kraft": "rdmeta.kraft",
+    "KraftLog": "rdmeta.kraft",
     "metrics": "rdmeta.metrics",
     "pipeline": "rdmeta.pipeline",
     "spark": "rdmeta.spark",

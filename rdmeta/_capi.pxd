@@ -767,6 +767,8 @@ cdef extern from "rdmeta.h" nogil:
     rdmeta_err_t rdmeta_kraft_replay_new(const rdmeta_kraft_conf_t *conf, rdmeta_kraft_replay_t
                                          **out)
     void rdmeta_kraft_replay_destroy(rdmeta_kraft_replay_t *replay)
+    void rdmeta_kraft_replay_until(rdmeta_kraft_replay_t *replay, int64_t until_offset,
+                                   int64_t until_us)
     rdmeta_err_t rdmeta_kraft_replay(rdmeta_kraft_replay_t *replay, const void *bytes, size_t len,
                                      size_t *used)
     rdmeta_err_t rdmeta_kraft_replay_snapshot(rdmeta_kraft_replay_t *replay, const void *bytes,

@@ -202,6 +202,13 @@ RDMETA_API rdmeta_err_t rdmeta_kraft_replay_new(
 /** Frees a replay and its state. NULL is fine. Threads: any, one at a time. */
 RDMETA_API void rdmeta_kraft_replay_destroy(rdmeta_kraft_replay_t *replay);
 
+/** Moves the end: `until_offset` and `until_us` as in the configuration. So a
+ *  replay goes on from one point of a log to the next. Threads: any, one at a
+ *  time. */
+RDMETA_API void rdmeta_kraft_replay_until(rdmeta_kraft_replay_t *replay,
+                                          int64_t until_offset,
+                                          int64_t until_us);
+
 /** Why a replay ended, or what it refused. */
 typedef struct rdmeta_kraft_fault {
         int32_t code;     /**< RDMETA_KRAFT_... */

@@ -82,6 +82,12 @@ void rdmeta_kraft_replay_destroy(rdmeta_kraft_replay_t *r) {
         rdmeta_free(&a, r, sizeof(*r));
 }
 
+void rdmeta_kraft_replay_until(rdmeta_kraft_replay_t *r, int64_t until_offset,
+                               int64_t until_us) {
+        r->conf.until_offset = until_offset;
+        r->conf.until_us     = until_us;
+}
+
 const rdmeta_kraft_fault_t *
 rdmeta_kraft_fault(const rdmeta_kraft_replay_t *r) {
         return &r->fault;
@@ -371,14 +377,14 @@ static void fault_clear(rdmeta_kraft_replay_t *r) {
         r->fault.offset = -1;
 }
 
-/* Returns whether the batch is beyond the end that the caller wants. */
-static int is_beyond(rdmeta_kraft_replay_t *r,
-                     const rdmeta_kraft_batch_t *batch) {
-        if (batch->last_offset < r->conf.until_offset &&
-            1000 * batch->time_ms <= r->conf.until_us)
+/* Returns whether the end that the caller wants is before this offset or time;
+ * the next batch begins at `from`. */
+static int is_beyond(rdmeta_kraft_replay_t *r, int64_t from, int64_t offset,
+                     int64_t time_us) {
+        if (offset < r->conf.until_offset && time_us <= r->conf.until_us)
                 return 0;
         r->fault.code   = RDMETA_KRAFT_REACHED;
-        r->fault.offset = batch->base_offset;
+        r->fault.offset = from;
         return 1;
 }
 
@@ -395,12 +401,15 @@ rdmeta_err_t rdmeta_kraft_replay(rdmeta_kraft_replay_t *r, const void *bytes,
                 return RDMETA_ERR_ARGUMENT;
         for (; *used < len; *used += batch.size) {
                 r->fault.byte = *used;
+                if (is_beyond(r, r->state->next, r->state->next, INT64_MIN))
+                        return RDMETA_OK;
                 got = batch_read(r, p + *used, len - *used, &batch);
                 if (got <= 0)
                         return got ? RDMETA_ERR_MALFORMED : RDMETA_OK;
                 if (batch.last_offset < r->state->next)
                         continue;
-                if (is_beyond(r, &batch))
+                if (is_beyond(r, batch.base_offset, batch.last_offset,
+                              1000 * batch.time_ms))
                         return RDMETA_OK;
                 if (batch.base_offset >= r->state->next &&
                     batch.base_offset != r->begun)
@@ -437,9 +446,10 @@ static rdmeta_err_t snapshot_header(rdmeta_kraft_replay_t *r,
         if (ms > INT64_MAX / 2000 || ms < -1)
                 return rdmeta_kraft_refuse(r, record, RDMETA_KRAFT_BAD_RECORD,
                                            "has an impossible time");
-        r->snapshot_us    = 1000 * ms;
-        r->batch_us       = r->snapshot_us;
-        r->state->time_us = r->snapshot_us;
+        r->snapshot_us = 1000 * ms;
+        r->batch_us    = r->snapshot_us;
+        if (r->snapshot_us > r->state->time_us)
+                r->state->time_us = r->snapshot_us;
         return RDMETA_OK;
 }
 

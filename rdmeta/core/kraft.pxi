@@ -18,6 +18,7 @@ cdef struct Wanted:
     uint64_t types  # bits of api keys
     uint32_t controls  # bits of control records' types
     rdmeta_str_t topic  # data NULL: any
+    int64_t since, until  # offsets of records
     int32_t partition  # RDMETA_NONE: any
     int32_t broker
     int32_t flags  # of the JSON
@@ -111,6 +112,8 @@ cdef rdmeta_err_t batch_lines(const rdmeta_kraft_state_t *state, const rdmeta_kr
         got = rdmeta_kraft_record_next(batch, &place, &record)
         if got <= 0:
             return RDMETA_OK if got == 0 else RDMETA_ERR_MALFORMED
+        if record.offset < wanted.since or record.offset >= wanted.until:
+            continue
         if record.type < 64 and not (((wanted.controls if record.control else wanted.types)
                                       >> record.type) & 1):
             continue
@@ -228,6 +231,18 @@ def kraft_records(data, start=0, /, *, show_secrets=False):
     return found
 
 
+def kraft_types():
+    """Returns the names of types: each with whether it is a control record's, and its number."""
+    cdef int32_t control, number
+    cdef dict found = {}
+    for control in range(2):
+        for number in range(64):
+            name = kraft_type(control, number)
+            if name != number:
+                found[name] = (bool(control), number)
+    return found
+
+
 def kraft_is_sensitive(str key not None, /):
     """Returns whether the name of a configuration says that its value is a secret."""
     cdef rdmeta_str_t name
@@ -311,6 +326,13 @@ cdef class KraftReplay:
             raise from_code(err, self.fault[4] or "the snapshot and the log are out of turn")
         return 0
 
+    def until(self, offset, time_us=INT64_MAX, /):
+        """Moves the end: the replay ends before the first batch that reaches beyond it."""
+        cdef int64_t at = integer(offset, "offset", 0, INT64_MAX)
+        cdef int64_t us = integer(time_us, "time_us", INT64_MIN, INT64_MAX)
+        self.state()
+        rdmeta_kraft_replay_until(self.replay_, at, us)
+
     def replay(self, data, start=0, /):
         """Applies the whole batches of `data` from the byte `start` on. Returns the bytes used.
 
@@ -363,11 +385,12 @@ cdef class KraftReplay:
         self.check(err)
         return used, bool(ended)
 
-    def lines(self, data, start=0, /, *, types=None, controls=None, str topic=None, partition=None,
-              broker=None, show_secrets=False):
+    def lines(self, data, start=0, /, *, since=0, until=INT64_MAX, types=None, controls=None,
+              str topic=None, partition=None, broker=None, show_secrets=False):
         """Applies batches as replay() does, and returns (their records as lines of JSON, used).
 
-        `types` and `controls` are sets of api keys and of control records' types; without either,
+        Only records of the offsets from `since` to before `until` come; a batch behind them ends the
+        call. `types` and `controls` are sets of api keys and of control records' types; without either,
         all records come. A record has the name that its topic has or had in its batch. Of a bad
         batch `fault` tells; it ends the call, without an exception. MemoryError.
         """
@@ -384,6 +407,8 @@ cdef class KraftReplay:
         wanted.topic.data = NULL
         if topic is not None:
             owner = view(topic, "topic", &wanted.topic)
+        wanted.since = integer(since, "since", 0, INT64_MAX)
+        wanted.until = integer(until, "until", 0, INT64_MAX)
         wanted.partition = RDMETA_NONE if partition is None else int32(partition, "partition")
         wanted.broker = RDMETA_NONE if broker is None else int32(broker, "broker")
         wanted.flags = RDMETA_KRAFT_SHOW_SECRETS if show_secrets else 0
@@ -419,6 +444,8 @@ cdef class KraftReplay:
                 err = kraft_gone(state, &batch, gone)
                 if err:
                     return err
+                if batch.base_offset >= wanted.until:
+                    step = 0
             err = rdmeta_kraft_replay(self.replay_, p + used[0], step, &step)
             if err or not step:
                 return err
@@ -565,20 +592,23 @@ cdef class KraftReplay:
                           kraft_json(&f.record, flags), kraft_mark(&f.mark)))
         return found
 
-    def answer(self):
+    def answer(self, str listener=None):
         """Returns the state as the body of a Metadata answer of version 12, for apply().
 
-        Brokers are those that are not fenced, with the endpoint of `listener`. MemoryError.
+        Brokers are those that are not fenced, with the endpoint of `listener`, by default that of
+        the replay. MemoryError.
         """
         cdef const rdmeta_kraft_state_t *state = self.state()
         cdef void *made = NULL
         cdef size_t size = 0
         cdef rdmeta_err_t err
         cdef rdmeta_str_t cluster = bytes_view(self.cluster)
-        cdef rdmeta_str_t listener = bytes_view(self.listener)
+        cdef bytes name = (self.listener if listener is None
+                           else listener.encode("utf-8", "surrogateescape"))
+        cdef rdmeta_str_t named = bytes_view(name)
         self.begin()
         with nogil:
-            err = rdmeta_kraft_answer(state, cluster, listener, &made, &size)
+            err = rdmeta_kraft_answer(state, cluster, named, &made, &size)
         self.busy = False
         if err:
             self.check(err)

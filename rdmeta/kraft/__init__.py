@@ -1,29 +1,71 @@
 """The metadata log of KRaft: its directories, and which part of it is proven.
 
-    logs = [looked_at(node) for node in find_nodes(["/var/kafka/metadata"])]
-    proof_of(logs).end
-    findings_of(logs)
-    replayed(logs[0], offset_at(logs[0], time_us)).replay.partition("orders", 3)
+    log = rdmeta.KraftLog("/var/kafka/metadata")
+    log.state().partition("orders", 3)
+    log.changes(since=yesterday), log.records(topic="orders")
 
 Kafka's controllers keep all metadata, and each change of it, in one replicated log. This package
 reads its files beside a live node and in archives. It takes no lock and writes nothing.
+
+KraftLog stands on find_nodes(), looked_at(), proof_of(), findings_of() and replayed(), which are
+for programs that want one of these alone.
 """
 
 from __future__ import annotations
 
+from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding, findings_of
+from rdmeta.kraft.explaining import Turn, explain, explained
 from rdmeta.kraft.log_files import KraftError, NodeFiles, QuorumState, find_nodes
-from rdmeta.kraft.proving import NodeLog, Proof, looked_at, proof_of, restart_of
-from rdmeta.kraft.replaying import Replayed, offset_at, replayed
+from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Point
+from rdmeta.kraft.log_records import Record, Records
+from rdmeta.kraft.log_state import (
+    Difference,
+    Fact,
+    KraftState,
+    LoggedBroker,
+    LoggedPartition,
+    LoggedTopic,
+    RecordMark,
+)
+from rdmeta.kraft.proving import (
+    Election,
+    NodeLog,
+    Proof,
+    SnapshotUse,
+    looked_at,
+    proof_of,
+    restart_of,
+)
+from rdmeta.kraft.replaying import LogReplay, offset_at, replayed
 
 __all__ = [
+    "Difference",
+    "Election",
+    "Fact",
     "Finding",
     "KraftError",
+    "KraftLog",
+    "KraftState",
+    "LogChanges",
+    "LogEpoch",
+    "LogReplay",
+    "LoggedBroker",
+    "LoggedPartition",
+    "LoggedTopic",
     "NodeFiles",
     "NodeLog",
+    "Point",
     "Proof",
     "QuorumState",
-    "Replayed",
+    "Record",
+    "RecordMark",
+    "Records",
+    "SnapshotUse",
+    "Turn",
+    "check",
+    "explain",
+    "explained",
     "find_nodes",
     "findings_of",
     "looked_at",

@@ -21,15 +21,6 @@ from typing import NamedTuple
 
 from rdmeta.errors import Error
 
-__all__ = [
-    "KraftError",
-    "NodeFiles",
-    "QuorumState",
-    "SegmentFile",
-    "SnapshotFile",
-    "find_nodes",
-]
-
 LOG_NAME = "__cluster_metadata-0"
 _TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _SEGMENT = re.compile(r"(\d{20})\.log")

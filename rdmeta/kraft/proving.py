@@ -12,33 +12,39 @@ The high watermark is on no disk. Two things prove a log up to an offset:
 from __future__ import annotations
 
 import base64
-import struct
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from rdmeta._core import kraft_records
+from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
 from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, scan_log
 
-__all__ = [
-    "NodeLog",
-    "Proof",
-    "SnapshotUse",
-    "control_records",
-    "looked_at",
-    "proof_of",
-    "restart_of",
-]
-
-_LEADER_CHANGE, _SNAPSHOT_HEADER, _SNAPSHOT_FOOTER, _VOTERS = 2, 3, 4, 6
+LEADER_CHANGE = "LEADER_CHANGE"
+_SNAPSHOT_HEADER, _SNAPSHOT_FOOTER = "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"
 
 
 class SnapshotUse(NamedTuple):
-    """A snapshot, and why it is not used: None if it is."""
+    """A snapshot, and why it is not used: None if it is. `last_ms` is its last batch's time."""
 
     file: SnapshotFile
     why_not: str | None
+    last_ms: int | None = None
+
+
+class Election(NamedTuple):
+    """A leader of the controllers, elected by `granted` of the `voters`, with its record."""
+
+    epoch: int
+    leader: int | None
+    offset: int
+    time_ms: int
+    voters: tuple[int, ...]
+    granted: tuple[int, ...]
 
 
 class NodeLog(NamedTuple):
@@ -47,6 +53,17 @@ class NodeLog(NamedTuple):
     files: NodeFiles
     scan: LogScan
     snapshots: tuple[SnapshotUse, ...]
+    elections: tuple[Election, ...] = ()
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last batch, or behind the last snapshot if there is none."""
+        return max([self.scan.end, *(each.end for each in self.used)])
+
+    @property
+    def start(self) -> int:
+        """The first offset of the batches that go on to the end."""
+        return self.scan.start if self.scan.runs else self.end
 
     @property
     def used(self) -> list[SnapshotFile]:
@@ -71,25 +88,29 @@ class Proof(NamedTuple):
 def looked_at(files: NodeFiles) -> NodeLog:
     """Returns a node's log after a look at its segments and snapshots. Raises KraftError."""
     scan = scan_log(files, (snapshot.end for snapshot in files.snapshots))
-    uses = tuple(SnapshotUse(each, _why_not(each, scan)) for each in files.snapshots)
-    return NodeLog(files, scan, uses)
+    uses = tuple(_use(each, scan) for each in files.snapshots)
+    return NodeLog(files, scan, uses, _elections(scan))
 
 
-def _why_not(snapshot: SnapshotFile, scan: LogScan) -> str | None:
-    """Returns why a snapshot is not used, None if it is."""
+def _use(snapshot: SnapshotFile, scan: LogScan) -> SnapshotUse:
     try:
         last_ms = _whole(snapshot.path)
     except FileNotFoundError:
-        return "it went while the log was read"
+        return SnapshotUse(snapshot, "it went while the log was read")
     except KraftError as error:
-        return str(error)
+        return SnapshotUse(snapshot, str(error))
     if last_ms is None:
-        return "it is cut short, or is no snapshot"
+        return SnapshotUse(snapshot, "it is cut short, or is no snapshot")
+    return SnapshotUse(snapshot, _why_not(snapshot, last_ms, scan), last_ms)
+
+
+def _why_not(snapshot: SnapshotFile, last_ms: int, scan: LogScan) -> str | None:
+    """Returns why a whole snapshot is not used, None if it is."""
     if not scan.runs or snapshot.end == scan.runs[0].start:
         return None  # there is no batch before its end, and the log goes on behind it
     if (batch := scan.ends.get(snapshot.end)) is None:
         return f"it ends at {snapshot.end}, where no batch of the log ends"
-    epoch, time_ms = batch
+    epoch, time_ms, _ = batch
     if (epoch, time_ms) != (snapshot.epoch, last_ms):
         return (
             f"it is of another log: its last batch has epoch {snapshot.epoch} and time {last_ms},"
@@ -105,10 +126,9 @@ def _whole(path: Path) -> int | None:
     if faults or len(heads) < 2 or not (heads[0].is_control and heads[-1].is_control):
         return None
     first, last = (dict(control_records(path, head)) for head in (heads[0], heads[-1]))
-    if _SNAPSHOT_FOOTER not in last or len(first.get(_SNAPSHOT_HEADER, b"")) < 10:
+    if _SNAPSHOT_FOOTER not in last or _SNAPSHOT_HEADER not in first:
         return None
-    time_ms: int = struct.unpack_from(">q", first[_SNAPSHOT_HEADER], 2)[0]
-    return time_ms
+    return int(first[_SNAPSHOT_HEADER]["lastContainedLogTimestamp"])
 
 
 def proof_of(logs: Sequence[NodeLog]) -> Proof:
@@ -150,12 +170,16 @@ def _is_voter(log: NodeLog, voters: Mapping[int, bytes | None]) -> bool:
     if node is None or node not in voters:
         return False
     directory = voters[node]
-    return directory is None or log.files.directory_id is None or directory == _uuid(log)
+    return (
+        directory is None
+        or log.files.directory_id is None
+        or directory == _uuid(log.files.directory_id)
+    )
 
 
-def _uuid(log: NodeLog) -> bytes | None:
+def _uuid(text: str | None) -> bytes | None:
     try:
-        return base64.urlsafe_b64decode(f"{log.files.directory_id}==")
+        return None if text is None else base64.urlsafe_b64decode(f"{text}==")
     except ValueError:
         return None
 
@@ -169,8 +193,11 @@ def _voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
     found: tuple[int, int, dict[int, bytes | None]] | None = None
     for log in logs:
         for path, head in log.scan.control[-4:]:
-            for kind, value in control_records(path, head):
-                voters = _voters_in(kind, value)
+            for _, data in control_records(path, head):
+                voters = {
+                    each["voterId"]: _uuid(each.get("voterDirectoryId"))
+                    for each in data.get("voters", ())
+                }
                 if voters and (found is None or (head.epoch, head.last) >= found[:2]):
                     found = (head.epoch, head.last, voters)
     if found is not None:
@@ -179,92 +206,33 @@ def _voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
     return {voter: None for voters in noted for voter in voters or ()}
 
 
-def control_records(path: Path, head: BatchHead) -> Iterator[tuple[int, bytes]]:
-    """Yields the type and the value of each record of a control batch."""
+def control_records(path: Path, head: BatchHead) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields the type and the data of each record of a control batch. Raises KraftError."""
     with path.open("rb") as file:
         file.seek(head.at)
-        reader = _Reader(file.read(head.size)[61:])
+        data = file.read(head.size)
     try:
-        for _ in range(head.records):
-            reader.varint()  # its length
-            reader.take(1)
-            reader.varint(), reader.varint()
-            key = reader.take(reader.varint())
-            value = reader.take(reader.varint())
-            reader.varint()  # headers
-            yield struct.unpack(">hh", key)[1], value
-    except (struct.error, EOFError) as error:
+        for *_, name, _, text in kraft_records(data):
+            yield str(name), json.loads(text)
+    except (MalformedError, ValueError) as error:
         raise KraftError("a damaged control batch", path, head.at, head.base) from error
 
 
-def _voters_in(kind: int, value: bytes) -> dict[int, bytes | None]:
-    """Returns the voters that a control record names; none if it names no voters."""
-    reader = _Reader(value)
-    try:
-        if kind == _LEADER_CHANGE:
-            version, _ = struct.unpack(">hi", reader.take(6))
-            return dict(_leader_voters(reader, version))
-        if kind == _VOTERS:
-            reader.take(2)
-            return dict(_registered_voters(reader))
-    except (struct.error, EOFError):
-        pass
-    return {}
-
-
-def _leader_voters(reader: _Reader, version: int) -> Iterator[tuple[int, bytes | None]]:
-    for _ in range(reader.uvarint() - 1):
-        (node,) = struct.unpack(">i", reader.take(4))
-        directory = reader.take(16) if version else None
-        reader.tags()
-        yield node, directory
-
-
-def _registered_voters(reader: _Reader) -> Iterator[tuple[int, bytes | None]]:
-    for _ in range(reader.uvarint() - 1):
-        (node,) = struct.unpack(">i", reader.take(4))
-        directory = reader.take(16)
-        for _ in range(reader.uvarint() - 1):  # endpoints: name, host and port
-            reader.take(reader.uvarint() - 1)
-            reader.take(reader.uvarint() - 1)
-            reader.take(2)
-            reader.tags()
-        reader.take(4)  # the versions of KRaft
-        reader.tags()
-        reader.tags()
-        yield node, directory
-
-
-class _Reader:
-    """Reads a control record; raises EOFError where it ends."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def take(self, size: int) -> bytes:
-        begin, self._at = self._at, self._at + size
-        if size < 0 or self._at > len(self._data):
-            raise EOFError
-        return self._data[begin : self._at]
-
-    def uvarint(self) -> int:
-        value = 0
-        for shift in range(0, 70, 7):
-            (byte,) = self.take(1)
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-        raise EOFError
-
-    def varint(self) -> int:
-        value = self.uvarint()
-        return (value >> 1) ^ -(value & 1)
-
-    def tags(self) -> None:
-        for _ in range(self.uvarint()):
-            self.uvarint()
-            self.take(self.uvarint())
+def _elections(scan: LogScan) -> tuple[Election, ...]:
+    """Returns the elections of which the log has the record, in the order of offsets."""
+    found = []
+    for path, head in scan.control:
+        with suppress(KraftError):  # a replay names it
+            for name, data in control_records(path, head):
+                if name == LEADER_CHANGE:
+                    voters, granted = (
+                        tuple(each["voterId"] for each in data.get(field, ()))
+                        for field in ("voters", "grantingVoters")
+                    )
+                    leader = data["leaderId"] if data["leaderId"] >= 0 else None
+                    at = head.base, head.time_ms
+                    found.append(Election(head.epoch, leader, *at, voters, granted))
+    return tuple(found)
 
 
 def restart_of(log: NodeLog, at: int) -> SnapshotFile | None:
@@ -273,20 +241,20 @@ def restart_of(log: NodeLog, at: int) -> SnapshotFile | None:
     Raises KraftError with the offsets and times that can be had, if there is no state before `at`.
     """
     runs = log.scan.runs
-    usable = [each for each in log.used if each.end <= at and _is_covered(log, each.end, at)]
+    usable = [each for each in log.used if each.end <= at and is_covered(log, each.end, at)]
     if usable:
         return usable[-1]
-    if not runs or (runs[0].start == 0 and at <= runs[0].end):
+    if (runs[0].start == 0 and at <= runs[0].end) if runs else not log.used:
         return None
-    raise KraftError(f"no state at offset {at} can be made: {_had(log)}")
+    raise KraftError(f"no state at offset {at} can be made: {had(log)}")
 
 
-def _is_covered(log: NodeLog, begin: int, end: int) -> bool:
+def is_covered(log: NodeLog, begin: int, end: int) -> bool:
     """Returns whether the log has all offsets between these, or none are needed."""
     return begin >= end or any(run.start <= begin and end <= run.end for run in log.scan.runs)
 
 
-def _had(log: NodeLog) -> str:
+def had(log: NodeLog) -> str:
     """Returns which offsets and times a log has, and which states, as a sentence's end."""
 
     def shown(ms: int) -> str:

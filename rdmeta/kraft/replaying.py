@@ -6,75 +6,132 @@ raised as KraftError with its file, byte and offset.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rdmeta._core import KraftReplay, kraft_batch
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, SnapshotFile
-from rdmeta.kraft.proving import NodeLog, restart_of
+from rdmeta.kraft.proving import NodeLog, had, restart_of
 from rdmeta.kraft.scanning import PIECE, batch_heads, pieces
 
-__all__ = ["Replayed", "offset_at", "replayed"]
-
+_ENDS = (None, "cut", "zeros", "reached")
 # A batch that is bad by itself: the next one can be read.
 _PASSABLE = ("bad_crc", "compressed", "bad_record")
-
-
-class Replayed(NamedTuple):
-    """A replay at its end. `skipped` names the batches that `skip` passed over."""
-
-    replay: KraftReplay
-    began: SnapshotFile | None
-    skipped: tuple[str, ...]
 
 
 def offset_at(log: NodeLog, time_us: int) -> int:
     """Returns the offset of the first batch, in the order of offsets, that is later than a time.
 
     Without one that is the log's end. So a state at this offset is the state at the time, also
-    where a clock went back. Raises KraftError.
+    where a clock went back. Raises KraftError, also for a time before what the log has.
     """
+    begun = {run.start for run in log.scan.runs if run.start}
     for segment in log.files.segments:
         for head in batch_heads(segment.path, []):
             if 1000 * head.time_ms > time_us:
+                if head.base in begun and not _is_known(log, head.base, time_us):
+                    raise KraftError(f"no state of that time can be made: {had(log)}")
                 return head.base
-    return log.scan.end
+    return log.end
+
+
+def _is_known(log: NodeLog, begin: int, time_us: int) -> bool:
+    """Returns whether the state of a time before a run's first batch is that of a snapshot."""
+    return any(
+        use.file.end == begin and use.last_ms is not None and 1000 * use.last_ms <= time_us
+        for use in log.snapshots
+        if use.why_not is None
+    )
 
 
 def replayed(
     log: NodeLog, at: int | None = None, *, skip: bool = False, piece: int = PIECE, **options: Any
-) -> Replayed:
+) -> LogReplay:
     """Replays a log up to the offset `at`, or to its end.
 
     `at` is a commit's end: batches that reach beyond it are left out. `options` are those of
     KraftReplay. With `skip`, what is bad is passed over, and the state is then partial. Raises
     KraftError.
     """
-    end = log.scan.end if at is None else at
-    began = restart_of(log, end)
-    feed = _Feed(KraftReplay(until_offset=end, skip=skip, **options), skip, piece)
-    if began is not None:
-        feed.snapshot(began)
-    first = 0 if began is None else began.end
-    segments = log.files.segments
-    for segment, later in zip(segments, (*segments[1:], None), strict=True):
-        if (later is None or later.base > first) and segment.base < end:
-            feed.segment(segment.path)
-    return Replayed(feed.replay, began, tuple(feed.skipped))
+    end = log.end if at is None else at
+    made = LogReplay(log, end, skip=skip, piece=piece, **options)
+    made.advance(end)
+    return made
 
 
-class _Feed:
-    """Gives files to a replay, in pieces."""
+class LogReplay:
+    """A replay of a log that begins with the nearest snapshot, and goes on from point to point.
 
-    def __init__(self, replay: KraftReplay, skip: bool, piece: int) -> None:
-        self.replay = replay
+    `began` is that snapshot. `skipped` names the batches that `skip` passed over.
+    """
+
+    def __init__(
+        self, log: NodeLog, at: int, *, skip: bool = False, piece: int = PIECE, **options: Any
+    ) -> None:
+        """Begins a replay of which the first point is not before the offset `at`."""
         self.skipped: list[str] = []
+        try:
+            self.began = restart_of(log, at)
+        except KraftError as error:
+            if not skip:
+                raise
+            self.began = None
+            self.skipped.append(str(error))
+        if self.began is not None:
+            before = log.scan.ends.get(self.began.end)
+            known = {} if before is None else {"epoch": before.epoch, "latest_us": before.latest_us}
+            leaders = {each.epoch: each.leader for each in log.elections}
+            leader = leaders.get(self.began.epoch)
+            options = {**known, **({} if leader is None else {"leader": leader}), **options}
+        self.replay = KraftReplay(skip=skip, **options)
         self._skip = skip
         self._piece = piece
+        first = 0 if self.began is None else self.began.end
+        segments = log.files.segments
+        ends = [*(each.base for each in segments), 1 << 63][1:]
+        self._paths = [each.path for each, end in zip(segments, ends, strict=True) if end > first]
+        self._byte = 0
+        self._is_there = False
+        if self.began is not None:
+            self._snapshot(self.began)
 
-    def snapshot(self, file: SnapshotFile) -> None:
+    @property
+    def next(self) -> int:
+        """The offset behind what was replayed."""
+        found: int = self.replay.info()["next"]
+        return found
+
+    def advance(self, until: int, until_us: int | None = None) -> None:
+        """Goes on to the offset `until`, and to the first batch that is later than `until_us`.
+
+        Raises KraftError.
+        """
+        for _ in self.steps(until, until_us):
+            pass
+
+    def steps(
+        self,
+        until: int,
+        until_us: int | None = None,
+        apply: Callable[[bytes], int] | None = None,
+    ) -> Iterator[None]:
+        """Goes on as advance() does; yields after each piece.
+
+        `apply` takes bytes in place of the replay, and returns how many it used. It ends the way if
+        it leaves whole batches.
+        """
+        self.replay.until(until, *(() if until_us is None else (until_us,)))
+        while self._paths:
+            yield from self._give(self._paths[0], apply or self.replay.replay)
+            if self._is_there or not self._paths[1:]:
+                return
+            del self._paths[0]
+            self._byte = 0
+
+    def _snapshot(self, file: SnapshotFile) -> None:
         has_ended = False
 
         def apply(data: bytes) -> int:
@@ -82,32 +139,37 @@ class _Feed:
             used, has_ended = self.replay.snapshot(data, file.end, file.epoch)
             return used
 
-        self._give(file.path, apply)
+        for _ in self._give(file.path, apply):
+            pass
+        self._byte = 0
         if not has_ended:
             raise KraftError("the snapshot is cut short", file.path)
 
-    def segment(self, path: Path) -> None:
-        self._give(path, self.replay.replay)
-
-    def _give(self, path: Path, apply: Callable[[bytes], int]) -> None:
-        held, begin = b"", 0
-        for _, piece in pieces(path, self._piece):
+    def _give(self, path: Path, apply: Callable[[bytes], int]) -> Iterator[None]:
+        """Gives a file from the byte where it stands; yields after each piece."""
+        held = b""
+        self._is_there = False
+        for _, piece in pieces(path, self._piece, self._byte):
             held = held + piece if held else piece
-            used = self._applied(path, begin, held, apply)
-            held, begin = held[used:], begin + used
-            if self.replay.fault[0] in ("reached", "zeros"):
+            used = self._applied(path, held, apply)
+            held, self._byte = held[used:], self._byte + used
+            yield
+            code = self.replay.fault[0]
+            self._is_there = code == "reached" or bool(held and code is None)
+            if self._is_there or code == "zeros":
                 return
 
-    def _applied(self, path: Path, begin: int, held: bytes, apply: Callable[[bytes], int]) -> int:
+    def _applied(self, path: Path, held: bytes, apply: Callable[[bytes], int]) -> int:
         """Returns how many bytes were used; what `skip` passes over is used, too."""
         used = 0
         while True:
-            try:
-                return used + apply(held[used:] if used else held)
-            except MalformedError:
-                code, offset, byte, _, text = self.replay.fault
-                error = KraftError(text, path, begin + used + byte, offset)
-                if not self._skip or code not in _PASSABLE:
-                    raise error from None
-                self.skipped.append(str(error))
-                used += byte + kraft_batch(held, used + byte)[1]
+            with suppress(MalformedError):
+                used += apply(held[used:] if used else held)
+            code, offset, byte, _, text = self.replay.fault
+            if code in _ENDS:
+                return used
+            error = KraftError(text, path, self._byte + used + byte, offset)
+            if not self._skip or code not in _PASSABLE:
+                raise error
+            self.skipped.append(str(error))
+            used += byte + kraft_batch(held, used + byte)[1]

@@ -18,17 +18,6 @@ from typing import NamedTuple
 
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile
 
-__all__ = [
-    "BatchHead",
-    "EpochSpan",
-    "LogRun",
-    "LogScan",
-    "batch_heads",
-    "pieces",
-    "scan_log",
-    "whole_batches",
-]
-
 PIECE = 1 << 20
 # Base offset, length, epoch, magic, attributes, last offset's delta, latest time, records.
 _HEAD = struct.Struct(">qiib4xhi8xq14xi")
@@ -52,11 +41,21 @@ class BatchHead(NamedTuple):
 
 
 class EpochSpan(NamedTuple):
-    """The first and the last offset that a log has of an epoch."""
+    """The first and the last offset that a log has of an epoch, and the times of their batches."""
 
     epoch: int
     first: int
     last: int
+    first_ms: int
+    last_ms: int
+
+
+class BatchEnd(NamedTuple):
+    """The epoch and the time of a batch, and the latest time up to it."""
+
+    epoch: int
+    time_ms: int
+    latest_us: int
 
 
 class LogRun(NamedTuple):
@@ -72,13 +71,13 @@ class LogRun(NamedTuple):
 class LogScan:
     """What the heads of a log say.
 
-    `ends` has the epoch and the time of the batch that ends before each offset that was asked for.
+    `ends` has the batch that ends before each offset that was asked for.
     `control` has the places of control batches. `faults` names what is odd but no error.
     """
 
     runs: list[LogRun] = field(default_factory=list)
     epochs: list[EpochSpan] = field(default_factory=list)
-    ends: dict[int, tuple[int, int]] = field(default_factory=dict)
+    ends: dict[int, BatchEnd] = field(default_factory=dict)
     control: list[tuple[Path, BatchHead]] = field(default_factory=list)
     clocks_back: int = 0
     faults: list[str] = field(default_factory=list)
@@ -93,11 +92,10 @@ class LogScan:
         return self.runs[-1].end if self.runs else 0
 
 
-def pieces(path: Path, size: int = PIECE) -> Iterator[tuple[int, bytes]]:
-    """Yields a file in pieces, each with its first byte's place, until there is no more."""
+def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, bytes]]:
+    """Yields a file from the byte `at` on in pieces, each with its first byte's place."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        at = 0
         while piece := os.pread(descriptor, size, at):
             yield at, piece
             at += len(piece)
@@ -211,7 +209,8 @@ class _Follower:
         self.scan = LogScan()
         self._ends = ends
         self._epoch = self._end = -1
-        self._epoch_first = self._start = self._first_ms = self._last_ms = 0
+        self._epoch_first = (0, 0)
+        self._start = self._first_ms = self._last_ms = self._time_ms = 0
 
     def add(self, segment: SegmentFile, head: BatchHead) -> None:
         at, _, base, last, epoch, time_ms, is_control, _ = head
@@ -225,8 +224,9 @@ class _Follower:
         if time_ms > self._last_ms:
             self._last_ms = time_ms
         self._end = last + 1
+        self._time_ms = time_ms
         if self._end in self._ends:
-            self.scan.ends[self._end] = (epoch, time_ms)
+            self.scan.ends[self._end] = BatchEnd(epoch, time_ms, 1000 * self._last_ms)
         if is_control:
             self.scan.control.append((segment.path, head))
 
@@ -240,7 +240,7 @@ class _Follower:
             raise KraftError(said, segment.path, head.at, head.base)
         if head.epoch > self._epoch:
             self._end_epoch()
-            self._epoch, self._epoch_first = head.epoch, head.base
+            self._epoch, self._epoch_first = head.epoch, (head.base, head.time_ms)
         if head.base > self._end:
             self._end_run()
             self._start, self._first_ms, self._last_ms = head.base, head.time_ms, head.time_ms
@@ -248,7 +248,10 @@ class _Follower:
 
     def _end_epoch(self) -> None:
         if self._epoch >= 0:
-            self.scan.epochs.append(EpochSpan(self._epoch, self._epoch_first, self._end - 1))
+            first, first_ms = self._epoch_first
+            self.scan.epochs.append(
+                EpochSpan(self._epoch, first, self._end - 1, first_ms, self._time_ms)
+            )
 
     def _end_run(self) -> None:
         if self._end >= 0:

@@ -4,56 +4,14 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kraft_cluster import NOTHING, Cluster
+from kraft_cluster import NOTHING, Cluster, modelled, random_node, shown
 from kraft_logs import GOLDEN, LOGS, Made
 from kraft_model import Model
-from kraft_random import RandomLog
 from kraft_records import Log, batches, snapshot_name
 
-from rdmeta._core import KraftReplay
 from rdmeta.kraft import KraftError, NodeLog, find_nodes, looked_at, offset_at, replayed
-
-
-def shown(replay: KraftReplay) -> dict[Any, Any]:
-    """Returns the topics and partitions of a state, without their origins."""
-    found: dict[Any, Any] = {}
-    for name, id, *_ in replay.topics():
-        found[name] = id
-        for row in replay.partitions(name):
-            found[name, row[0]] = row[1:11]
-    return found
-
-
-def modelled(model: Model) -> dict[Any, Any]:
-    """Returns the same of a naive replay."""
-    found: dict[Any, Any] = dict(model.topics)
-    for at, row in model.partitions.items():
-        lists = ("replicas", "isr", "removing", "adding", "elr", "last_elr")
-        found[at] = (
-            row["leader"], row["leader_epoch"], row["partition_epoch"], bool(row["recovery"]),
-            *(tuple(row[each]) for each in lists),
-        )  # fmt: skip
-    return found
-
-
-def random_node(directory: Path, seed: int, cut: int = 0) -> tuple[NodeLog, RandomLog]:
-    """Writes a random log as three segments, of which the first is left out with `cut`."""
-    made = RandomLog(random.Random(seed))
-    made.grow(60)
-    commits = sorted(made.states)[1:]
-    ends = {end: place for place, end, _, _ in made.log.ends}
-    begins = [0, commits[len(commits) // 3], commits[2 * len(commits) // 3]]
-    places = [0, *(ends[begin] for begin in begins[1:]), len(made.log.data)]
-    for number, begin in enumerate(begins[cut:], cut):
-        data = bytes(made.log.data[places[number] : places[number + 1]])
-        (directory / f"{begin:020d}.log").write_bytes(data)
-    for end in (*begins[1:], commits[-2]):
-        name, data = made.snapshot(end)
-        (directory / name).write_bytes(data)
-    return looked_at(find_nodes([directory])[0]), made
 
 
 @pytest.mark.parametrize("seed", range(4))

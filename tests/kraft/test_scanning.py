@@ -120,8 +120,8 @@ def test_a_scan_has_the_runs_the_epochs_and_the_ends(tmp_path: Path) -> None:
     scan = scan_log(node(tmp_path, first, second), [3, 5, 6, 99])
     ((start, end, begin_ms, end_ms),) = scan.runs
     assert (start, end, end_ms - begin_ms) == (0, 8, 5000)
-    assert scan.epochs == [(1, 0, 5), (4, 6, 7)]
-    assert {end: epoch for end, (epoch, _) in scan.ends.items()} == {3: 1, 5: 1, 6: 1}
+    assert [span[:3] for span in scan.epochs] == [(1, 0, 5), (4, 6, 7)]
+    assert {end: epoch for end, (epoch, *_) in scan.ends.items()} == {3: 1, 5: 1, 6: 1}
     assert [head.base for _, head in scan.control] == [0, 6]
     assert (scan.start, scan.end, scan.faults, scan.clocks_back) == (0, 8, [], 0)
 

@@ -1,0 +1,123 @@
+"""`rdmeta log dump`: the records of a metadata log, or its batches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rdmeta._core import KraftReplay, kraft_types
+from rdmeta.cli.log_opening import LogRequest, doubts
+from rdmeta.cli.messages import FINE, BadInputError, nearest
+from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_stdout
+from rdmeta.errors import ArgumentError
+from rdmeta.kraft import KraftLog
+from rdmeta.kraft.log_records import types_of
+from rdmeta.kraft.log_state import moment
+from rdmeta.kraft.scanning import batch_heads
+
+_RECORDS = (
+    TableColumn("offset", "integer"),
+    TableColumn("time", "time"),
+    TableColumn("epoch", "integer"),
+    TableColumn("type"),
+    TableColumn("version", "integer"),
+    TableColumn("topic"),
+    TableColumn("data"),
+)
+_BATCHES = (
+    TableColumn("first", "integer"),
+    TableColumn("last", "integer"),
+    TableColumn("time", "time"),
+    TableColumn("epoch", "integer"),
+    TableColumn("control", "flag"),
+    TableColumn("records", "integer"),
+    TableColumn("bytes", "integer"),
+    TableColumn("byte", "integer"),
+    TableColumn("file"),
+)
+
+
+def answer(request: LogRequest) -> int:
+    """Prints records or batches."""
+    log = request.log(request.arguments)
+    begin = log.start if request.since is None else log.offset(request.since)
+    end = log.offset(request.until)
+    if request.batches:
+        _print_batches(request, log, begin, end)
+        return FINE
+    _check_types(request.types)
+    records = log.records(
+        begin,
+        end,
+        types=request.types or None,
+        topic=request.topic,
+        partition=request.partition,
+        broker=request.broker,
+    )
+    lines = _snapshot_lines(log, request) if log.start == log.end else records.lines()
+    _print_lines(request.output, lines)
+    doubts(request.messages, log, end if end > begin else 0, False, records.faults)
+    return FINE
+
+
+def _check_types(types: Iterable[str]) -> None:
+    """Raises BadInputError for a type that no record has."""
+    known = [name.removesuffix("_RECORD").lower() for name in kraft_types()]
+    for each in types:
+        try:
+            types_of([each])
+        except ArgumentError:
+            near = nearest(each.lower().replace("-", "_"), known)
+            advice = f"did you mean {near}?" if near else f"there are {', '.join(sorted(known))}"
+            raise BadInputError(f"--type {each}: no record has that type; {advice}") from None
+
+
+def _snapshot_lines(log: KraftLog, request: LogRequest) -> Iterator[bytes]:
+    """Yields the records of snapshots that are given without a log."""
+    for use in log.snapshots:
+        yield KraftReplay().lines(use.file.path.read_bytes(), show_secrets=request.show_secrets)[0]
+
+
+def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
+    """Writes lines of JSON as they come, or as a table."""
+    if output.form == "json":
+        write = open_stdout().write
+        for text in lines:
+            write(text.decode("utf-8", "backslashreplace"))
+        return
+    output.tables(Table(_RECORDS, (_row(line) for text in lines for line in text.splitlines())))
+
+
+def _row(line: bytes) -> Row:
+    # The text of `data` is as C wrote it: it is the last member.
+    found = json.loads(line)
+    place = line.index(b'"data":') + 7 if "data" in found else line.index(b'"raw":') + 6
+    data = line[place:-1].decode("utf-8", "backslashreplace")
+    names = ("epoch", "type", "version")
+    cells = [found[name] if name != "type" else str(found[name]) for name in names]
+    return (found["offset"], moment(1000 * found["time"]), *cells, found.get("topic"), data)
+
+
+def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> None:
+    columns = [column.name for column in _BATCHES]
+    chosen = (request.topic, request.partition, request.broker)
+    if request.types or chosen != (None, None, None):
+        raise BadInputError("--batches shows all of them: leave out --type, --topic and so on")
+    if request.output.form != "json":
+        request.output.tables(Table(_BATCHES, _batches(log, begin, end)))
+        return
+    write = open_stdout().write
+    for row in _batches(log, begin, end):
+        write(f"{json_text(dict(zip(columns, row, strict=True)))}\n")
+
+
+def _batches(log: KraftLog, begin: int, end: int) -> Iterator[tuple[Any, ...]]:
+    for segment in log.segments:
+        for head in batch_heads(segment.path, []):
+            if head.last >= begin and head.base < end:
+                time = moment(1000 * head.time_ms)
+                yield (
+                    *(head.base, head.last, time, head.epoch, head.is_control, head.records),
+                    *(head.size, head.at, str(segment.path)),
+                )

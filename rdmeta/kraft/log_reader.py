@@ -1,0 +1,297 @@
+"""One metadata log, of one node or of several: its records, its changes, and its states."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+from uuid import NAMESPACE_OID, uuid5
+
+from rdmeta.kraft.comparing import findings_of, last_common
+from rdmeta.kraft.log_files import KraftError, SegmentFile, find_nodes
+from rdmeta.kraft.log_records import Records, types_of
+from rdmeta.kraft.log_state import KraftState, moment
+from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, had, is_covered, looked_at, proof_of
+from rdmeta.kraft.replaying import LogReplay, offset_at
+from rdmeta.model import Changes
+from rdmeta.model import Records as ChangeRecords
+
+Path_: TypeAlias = "str | os.PathLike[str]"
+# An offset, a time in UTC, or the end.
+Point: TypeAlias = "int | datetime | None"
+_T = TypeVar("_T")
+
+
+class LogEpoch(NamedTuple):
+    """An epoch of the controllers: its records, and its election if the log has it.
+
+    `leader` is None if it is not known. `voters` and `granted` are empty without an election.
+    `leaderless_us` is the time since the last record of the epoch before, None for the first one.
+    """
+
+    epoch: int
+    leader: int | None
+    first: int
+    last: int
+    began: datetime
+    ended: datetime
+    voters: tuple[int, ...]
+    granted: tuple[int, ...]
+    leaderless_us: int | None
+
+
+class LogChanges(Changes):
+    """Changes of a log between two points.
+
+    `proven` says whether all of them are committed. `partial` says that records were unknown or
+    passed over; `faults` names what was passed over.
+    """
+
+    __slots__ = ("faults", "partial", "proven")
+
+    def __init__(
+        self, records: ChangeRecords, until: int, proven: bool, partial: bool, faults: Iterable[str]
+    ) -> None:
+        super().__init__(records, until, False)
+        self.proven = proven
+        self.faults = tuple(faults)
+        self.partial = partial
+
+
+class KraftLog:
+    """The metadata log at a path: a log directory, its parent, a file, or directories of several
+    nodes; or at several such paths of one cluster.
+
+        log = rdmeta.KraftLog("/var/kafka/metadata")
+        log.state().partition("orders", 3)
+        log.changes(since=datetime(2026, 11, 26, 9, tzinfo=timezone.utc))
+
+    Of several copies the one counts that has the last record of the highest epoch; others are used
+    for what is before its begin, as far as they are equal. `start` and `end` are its offsets, and
+    `proven` is the end of what is committed, as far as the files prove it.
+
+    A point of the log is an offset, which is before the record of that offset; a time, which is
+    before the first batch, in the order of offsets, that is later; or None: the end. With `proven`
+    the log ends where it is proven. With `skip_corrupt` it goes on behind a bad batch and behind a
+    record that contradicts the state; what rests on that is partial. With `show_secrets` answers
+    have them. `cluster_id` names the cluster if no `meta.properties` does.
+
+    The files are looked at once: what is appended later does not count. Nothing is locked or
+    written. Raises KraftError for what is no such log, and FileNotFoundError.
+    """
+
+    def __init__(
+        self,
+        path: Path_ | Collection[Path_],
+        *,
+        proven: bool = False,
+        skip_corrupt: bool = False,
+        show_secrets: bool = False,
+        cluster_id: str | None = None,
+    ) -> None:
+        given = [path] if isinstance(path, (str, os.PathLike)) else list(path)
+        self.paths = tuple(map(Path, given))
+        self.skip_corrupt = skip_corrupt
+        self.show_secrets = show_secrets
+        self._only_proven = proven
+        self._given_id = cluster_id
+        self._look()
+
+    def _look(self) -> None:
+        self.nodes: tuple[NodeLog, ...] = tuple(map(looked_at, find_nodes(self.paths)))
+        """The copies, with the files of each node and what their heads say."""
+        self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
+        self._main = self._by_rank[0]
+        self.proof: Proof = proof_of(self.nodes)
+        """The end of what is proven, and by what."""
+        ids = (node.files.cluster_id for node in self.nodes)
+        self.cluster_id = self._given_id or next(filter(None, ids), None)
+
+    def __repr__(self) -> str:
+        return f"<KraftLog of {self.cluster_id}: {self.start} to {self.end}, proven {self.proven}>"
+
+    @property
+    def start(self) -> int:
+        """The first offset of the records that go on to the end."""
+        return min(self._main.start, self.end)
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last record that counts."""
+        return min(self._main.end, self.proven) if self._only_proven else self._main.end
+
+    @property
+    def proven(self) -> int:
+        """The offset up to which the log is committed, as far as the files prove it."""
+        return self.proof.end
+
+    @property
+    def segments(self) -> tuple[SegmentFile, ...]:
+        """The segments of the copy that counts."""
+        return self._main.files.segments
+
+    @property
+    def snapshots(self) -> tuple[SnapshotUse, ...]:
+        """Its snapshots; each says why it is not used, if it is not."""
+        return self._main.snapshots
+
+    @property
+    def epochs(self) -> tuple[LogEpoch, ...]:
+        """The epochs of which the log has records, with their elections."""
+        elections = {each.epoch: each for each in self._main.elections}
+        found: list[LogEpoch] = []
+        before_ms: int | None = None
+        for epoch, first, last, first_ms, last_ms in self._main.scan.epochs:
+            of = elections.get(epoch)
+            waited = None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
+            times = moment(1000 * first_ms), moment(1000 * last_ms)
+            who = ((), ()) if of is None else (of.voters, of.granted)
+            leader = None if of is None else of.leader
+            found.append(LogEpoch(epoch, leader, first, last, *times, *who, waited))
+            before_ms = last_ms
+        return tuple(found)
+
+    @cached_property
+    def faults(self) -> tuple[str, ...]:
+        """What is odd about the files, and between the copies."""
+        return tuple(finding.text for finding in findings_of(self.nodes))
+
+    # ---- points -------------------------------------------------------------
+
+    def offset(self, at: Point) -> int:
+        """Returns the offset of a point. Raises KraftError for one that the log does not have."""
+        if at is None:
+            return self.end
+        if isinstance(at, datetime):
+            if at.tzinfo is None:
+                raise ValueError("a time needs a time zone, such as datetime.timezone.utc")
+            us = (at - moment(0)) // timedelta(microseconds=1)
+            return min(self._first(lambda node: offset_at(node, us)), self.end)
+        if not 0 <= at <= self.end:
+            raise KraftError(f"offset {at} is not in the log: {had(self._main)}")
+        return at
+
+    def _first(self, ask: Callable[[NodeLog], _T]) -> _T:
+        """Returns what the copy says that counts, or the first other one that can say it."""
+        try:
+            return ask(self._main)
+        except KraftError:
+            for node in self._by_rank[1:]:
+                try:
+                    return ask(node)
+                except KraftError:
+                    continue
+            raise
+
+    def _replay(self, at: int, until: int, **options: Any) -> LogReplay:
+        """Begins a replay whose first point is `at`, with a copy that goes on to `until`."""
+
+        def begun(node: NodeLog) -> LogReplay:
+            if node is not self._main:
+                common = last_common(self._main, node)
+                if common is None or common[1] + 1 < until:
+                    raise KraftError(had(node))
+            if not (self.skip_corrupt or is_covered(node, at, until)):
+                raise KraftError(f"offsets from {at} to {until - 1} are not all there: {had(node)}")
+            return LogReplay(
+                node, at, skip=self.skip_corrupt, cluster_id=self.cluster_id, **options
+            )
+
+        return self._first(begun)
+
+    def _again(self, make: Callable[[], _T]) -> _T:
+        """Returns what `make` does; a file that went meanwhile is looked at once more."""
+        try:
+            return make()
+        except FileNotFoundError:
+            self._look()
+        try:
+            return make()
+        except FileNotFoundError as error:
+            raise KraftError("it went while the log was read", Path(error.filename)) from error
+
+    # ---- answers --------------------------------------------------------------
+
+    def state(self, at: Point = None) -> KraftState:
+        """Returns all that the log says at a point.
+
+        A point within a batch is the one before it. Raises KraftError, which says which offsets and
+        times can be had.
+        """
+
+        def made() -> KraftState:
+            end = self.offset(at)
+            replayed = self._replay(end, end)
+            replayed.advance(end)
+            return KraftState(replayed, self.cluster_id, self.proven, self.show_secrets)
+
+        return self._again(made)
+
+    def changes(
+        self, since: Point = None, until: Point = None, *, listener: str | None = None
+    ) -> LogChanges:
+        """Returns the changes between two points, as MetadataCache.changes() does.
+
+            for change in log.changes(since=yesterday):
+                print(change.observed_at, change.offset, change.kind, change.topic)
+
+        By default they are those of the whole log. Each has the offset of its record, and as
+        `version` the offset behind its commit. A broker's detail has the endpoint of `listener`, by
+        default its first one. Raises KraftError.
+        """
+
+        def made() -> LogChanges:
+            begin = self.start if since is None else self.offset(since)
+            end = self.offset(until)
+            session = str(uuid5(NAMESPACE_OID, f"{self.cluster_id} from {begin}"))
+            options: dict[str, Any] = {
+                "session": session,
+                "listener": listener,
+                "show_secrets": self.show_secrets,
+            }
+            replayed = self._replay(begin, end, **options)
+            for _ in replayed.steps(begin):
+                replayed.replay.changes()
+            replayed.advance(end)
+            reached = replayed.next
+            is_partial = bool(replayed.skipped) or replayed.replay.info()["partial"]
+            rows = replayed.replay.changes()
+            return LogChanges(rows, reached, end <= self.proven, is_partial, replayed.skipped)
+
+        return self._again(made)
+
+    def records(
+        self,
+        since: Point = None,
+        until: Point = None,
+        *,
+        types: Collection[str | int] | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        broker: int | None = None,
+    ) -> Records:
+        """Returns the records between two points; all conditions must hold.
+
+        `types` are names of types, such as "PARTITION_CHANGE_RECORD" or "partition_change", or
+        numbers. Raises KraftError, and ArgumentError for an unknown type.
+        """
+        keys, controls = (None, None) if types is None else types_of(types)
+        begin = self.start if since is None else self.offset(since)
+        end = self.offset(until)
+
+        def begun() -> LogReplay:
+            return self._again(lambda: self._replay(begin, end))
+
+        return Records(
+            begun, begin, end, end <= self.proven, self.cluster_id, types=keys, controls=controls,
+            topic=topic, partition=partition, broker=broker, show_secrets=self.show_secrets,
+        )  # fmt: skip
+
+
+def _rank(log: NodeLog) -> tuple[int, int]:
+    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset."""
+    epoch = log.scan.epochs[-1].epoch if log.scan.epochs else -1
+    return max([epoch, *(each.epoch for each in log.used)]), log.end

@@ -1,0 +1,135 @@
+"""The records of a metadata log, chosen and read one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterator
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rdmeta._core import kraft_types
+from rdmeta.errors import ArgumentError
+from rdmeta.kraft.log_state import as_json, moment
+from rdmeta.kraft.replaying import LogReplay
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Record(NamedTuple):
+    """One record of the log. `data` has its fields as Kafka's DumpLogSegments prints them.
+
+    `type` is a name, or a number where it is unknown: then `data` has the value in base64 as `raw`.
+    `topic` is the name that the record's topic had then, None if it is about none.
+    """
+
+    offset: int
+    epoch: int
+    time: datetime
+    type: str | int
+    version: int
+    data: dict[str, Any]
+    topic: str | None = None
+
+
+def types_of(types: Collection[str | int]) -> tuple[set[int], set[int]]:
+    """Returns api keys, and the types of control records, by names or numbers.
+
+    A name is Kafka's, in any case, also without its RECORD: "PARTITION_RECORD", "topic",
+    "leader-change". Numbers are api keys. ArgumentError for other names.
+    """
+    keys: set[int] = set()
+    controls: set[int] = set()
+    for each in types:
+        if isinstance(each, int):
+            keys.add(each)
+            continue
+        name = each.upper().replace("-", "_")
+        found = _types().get(name) or _types().get(f"{name}_RECORD")
+        if found is None:
+            known = ", ".join(sorted(_types()))
+            raise ArgumentError(f"no type of records is called {each!r}; there are {known}")
+        (controls if found[0] else keys).add(found[1])
+    return keys, controls
+
+
+@cache
+def _types() -> dict[str, tuple[bool, int]]:
+    return kraft_types()
+
+
+class Records:
+    """The records of the offsets `since` to before `until` that were asked for, in their order.
+
+        for record in log.records(types=["partition_change"], topic="orders"):
+            print(record.offset, record.time, record.data)
+
+    Each walk reads the log anew. `proven` says whether all of them are committed. `partial` says,
+    behind a walk, that bad batches were passed over; `faults` names them. `lines()` has them as
+    JSON.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], LogReplay],
+        since: int,
+        until: int,
+        proven: bool,
+        cluster_id: str | None,
+        **wanted: Any,
+    ) -> None:
+        self._begin = begin
+        self._wanted = wanted
+        self.since = since
+        self.until = until
+        self.proven = proven
+        self.cluster_id = cluster_id
+        self.faults: tuple[str, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.faults)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yields many records at a time, each as a line of JSON. Raises KraftError."""
+        replayed = self._begin()
+        made: list[bytes] = []
+
+        def lines(data: bytes) -> int:
+            text, used = replayed.replay.lines(
+                data, since=self.since, until=self.until, **self._wanted
+            )
+            made.append(text)
+            return used
+
+        for _ in replayed.steps((1 << 63) - 1, apply=lines):
+            yield from filter(None, made)
+            made.clear()
+        self.faults = tuple(replayed.skipped)
+
+    def __iter__(self) -> Iterator[Record]:
+        for text in self.lines():
+            for line in text.splitlines():
+                yield _record(json.loads(line))
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the records as Arrow; `data` is JSON. MissingExtraError without pyarrow."""
+        from rdmeta.kraft.log_tables import table_of
+
+        return table_of("records", self._rows())
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        for offset, epoch, time, type, version, data, topic in self:
+            broker = data.get("brokerId")
+            if broker is None and type in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
+                broker = data["id"]
+            about = topic, data.get("topicId"), data.get("partitionId"), broker
+            yield (self.cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
+
+
+def _record(found: dict[str, Any]) -> Record:
+    data = found["data"] if "data" in found else {"raw": found["raw"]}
+    time = moment(1000 * found["time"])
+    type, version = found["type"], found["version"]
+    return Record(found["offset"], found["epoch"], time, type, version, data, found.get("topic"))

@@ -1,0 +1,350 @@
+"""All that a metadata log says at one point: topics, partitions, brokers, and facts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from rdmeta.cache import Image, MetadataCache
+from rdmeta.errors import ArgumentError, NoBrokersError
+from rdmeta.kraft.log_files import KraftError
+from rdmeta.kraft.replaying import LogReplay
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# The kinds of facts that users name, and the records that have them.
+FACT_KINDS = {
+    "configs": ("CONFIG_RECORD",),
+    "features": ("FEATURE_LEVEL_RECORD",),
+    "acls": ("ACCESS_CONTROL_ENTRY_RECORD", "ACCESS_CONTROL_RECORD"),
+    "quotas": ("CLIENT_QUOTA_RECORD",),
+    "credentials": ("USER_SCRAM_CREDENTIAL_RECORD",),
+    "tokens": ("DELEGATION_TOKEN_RECORD",),
+    "controllers": ("REGISTER_CONTROLLER_RECORD",),
+    "producer_ids": ("PRODUCER_IDS_RECORD",),
+    "migration": ("ZK_MIGRATION_STATE_RECORD",),
+    "kraft_version": ("KRAFT_VERSION",),
+    "voters": ("KRAFT_VOTERS",),
+}
+_KIND_OF = {record: kind for kind, records in FACT_KINDS.items() for record in records}
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+Table = Literal["brokers", "topics", "partitions", "replicas", "configs"]
+
+
+def as_json(data: Any) -> str:
+    return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+
+
+def moment(us: int) -> datetime:
+    """Returns the time that is so many microseconds after 1970 in UTC."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+class RecordMark(NamedTuple):
+    """The record that made something what it is.
+
+    With `at_or_before` a snapshot says it: that record, or an earlier one. `epoch` is None if it is
+    not known.
+    """
+
+    offset: int
+    time: datetime
+    epoch: int | None
+    at_or_before: bool
+
+
+class LoggedTopic(NamedTuple):
+    """A topic, with the number of its partitions."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    mark: RecordMark
+
+
+class LoggedPartition(NamedTuple):
+    """A partition with all that the log says of it.
+
+    `leader` is None if it is leaderless. `recovering` says that its leader was elected uncleanly.
+    `directories` has one id for each replica; it is empty where the log does not say them.
+    """
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader: int | None
+    leader_epoch: int
+    partition_epoch: int
+    recovering: bool
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    removing: tuple[int, ...]
+    adding: tuple[int, ...]
+    elr: tuple[int, ...]
+    last_known_elr: tuple[int, ...]
+    directories: tuple[str, ...]
+    mark: RecordMark
+
+
+class LoggedBroker(NamedTuple):
+    """A registered broker. `registration` has the fields of its last RegisterBroker record.
+
+    `cordoned` are log directories that get no new replicas, None where the log does not say it.
+    """
+
+    id: int
+    epoch: int
+    fenced: bool
+    shutting_down: bool
+    rack: str | None
+    log_dirs: tuple[str, ...]
+    cordoned: tuple[str, ...] | None
+    registration: dict[str, Any]
+    mark: RecordMark
+
+
+class Fact(NamedTuple):
+    """What is no topic, partition or broker: the fields of the last record about it."""
+
+    kind: str
+    data: dict[str, Any]
+    mark: RecordMark
+
+
+class Difference(NamedTuple):
+    """What differs between two states; None: it is not there.
+
+    `kind` is topic, partition, broker, or a kind of facts; `key` names one.
+    """
+
+    kind: str
+    key: tuple[Any, ...]
+    before: Any
+    after: Any
+
+
+def _mark(mark: tuple[int, int, int | None, bool]) -> RecordMark:
+    offset, us, epoch, at_or_before = mark
+    return RecordMark(offset, moment(us), epoch, at_or_before)
+
+
+class KraftState:
+    """All that a log says before the offset `offset`. `KraftLog.state()` makes it.
+
+        state = log.state(datetime(2026, 11, 26, 9, 30, tzinfo=timezone.utc))
+        state.partition("orders", 3).isr, state.brokers[2].fenced, state.facts("acls")
+
+    `time` is that of the last record, None without one; `epoch` and `leader` are the controllers'
+    then. `proven` says whether all of it is committed. `partial` says that records were unknown or
+    passed over; `faults` names what was passed over. `transaction` is the offset at which a
+    transaction began that has not ended: the state lacks its records. One thread at a time may use
+    a state.
+    """
+
+    def __init__(
+        self, replayed: LogReplay, cluster_id: str | None, proven: int, show_secrets: bool = False
+    ) -> None:
+        self._replay = replayed.replay
+        self._show_secrets = show_secrets
+        info = self._replay.info()
+        self.cluster_id = cluster_id
+        self.offset: int = info["next"]
+        us = info["latest_us"]
+        self.time: datetime | None = None if us is None else moment(us)
+        self.epoch: int | None = info["epoch"]
+        self.leader: int | None = info["leader"]
+        self.transaction: int | None = info["transaction"]
+        self.proven = self.offset <= proven
+        self.faults = tuple(replayed.skipped)
+        self.partial: bool = info["partial"] or bool(self.faults)
+
+    def __repr__(self) -> str:
+        notes = ("" if self.proven else ", unproven") + (", partial" if self.partial else "")
+        return f"<KraftState at {self.offset}: {len(self.topics)} topics{notes}>"
+
+    @cached_property
+    def topics(self) -> dict[str, LoggedTopic]:
+        """The topics by name, in the order of their names' bytes."""
+        return {
+            name: LoggedTopic(name, id, count, _mark(mark))
+            for name, id, count, mark in self._replay.topics()
+        }
+
+    @cached_property
+    def brokers(self) -> dict[int, LoggedBroker]:
+        """The registered brokers by id, fenced ones too."""
+        found = {}
+        for id, epoch, fenced, leaving, dirs, cordoned, text, mark in self._replay.brokers():
+            data = json.loads(text)
+            found[id] = LoggedBroker(
+                id, epoch, fenced, leaving, data.get("rack"), dirs, cordoned, data, _mark(mark)
+            )
+        return found
+
+    def partition(self, topic: str, partition: int) -> LoggedPartition | None:
+        """Returns a partition, None if there is none."""
+        row = self._replay.partition(topic, partition)
+        return None if row is None else _partition(self.topics[topic], row)
+
+    def partitions(self, topic: str | None = None) -> Iterator[LoggedPartition]:
+        """Yields the partitions of a topic in the order of their ids, or those of all topics."""
+        for each in self.topics.values() if topic is None else [self.topics.get(topic)]:
+            if each is not None:
+                yield from (_partition(each, row) for row in self._replay.partitions(each.name))
+
+    def facts(self, kind: str | None = None) -> list[Fact]:
+        """Returns the facts of a kind, or all, in the order of their keys.
+
+            state.facts("configs"), state.facts("acls"), state.facts("voters")
+
+        Kinds are configs, features, acls, quotas, credentials, tokens, controllers, producer_ids,
+        migration, kraft_version and voters. Secrets are "***", unless the log was opened with
+        `show_secrets`. ArgumentError for another kind.
+        """
+        if kind is not None and kind not in FACT_KINDS:
+            raise ArgumentError(f"no kind of facts: {kind!r}; there are {', '.join(FACT_KINDS)}")
+        return [
+            Fact(found, json.loads(text), _mark(mark))
+            for type, text, mark in self._replay.facts(show_secrets=self._show_secrets)
+            if (found := _KIND_OF.get(str(type), str(type))) == kind or kind is None
+        ]
+
+    def image(self, listener: str | None = None) -> Image:
+        """Returns what a broker that has caught up would answer to Metadata, as an image.
+
+        Brokers are those that are not fenced, at the endpoint of `listener`, by default at their
+        first one. KraftError if there are topics, and no such broker.
+        """
+        cache = MetadataCache()
+        try:
+            cache.apply(self._replay.answer(listener), 12)
+        except NoBrokersError:
+            if self.topics:
+                where = "" if listener is None else f" with a listener {listener!r}"
+                raise KraftError(
+                    f"no broker{where} was unfenced at offset {self.offset}: none could answer"
+                ) from None
+        return cache.image()
+
+    def diff(self, other: KraftState) -> list[Difference]:
+        """Returns what differs from this state to `other`, of the same log or of another one.
+
+        The records that made things so do not count. Topics are compared by name, then brokers and
+        facts.
+        """
+        found = []
+        ours, theirs = self._by_key(other), other._by_key(self)
+        for kind, key in dict.fromkeys((*ours, *theirs)):
+            before, after = ours.get((kind, key)), theirs.get((kind, key))
+            if _bare(before) != _bare(after):
+                found.append(Difference(kind, key, before, after))
+        return found
+
+    def _by_key(self, other: KraftState) -> dict[tuple[str, tuple[Any, ...]], Any]:
+        """Returns all by kind and key, but partitions of topics that are the same in `other`."""
+        found: dict[tuple[str, tuple[Any, ...]], Any] = {}
+        for name, topic in self.topics.items():
+            found["topic", (name,)] = topic
+            rows = self._replay.partitions(name)
+            if rows != other._replay.partitions(name):
+                for row in rows:
+                    found["partition", (name, row[0])] = _partition(topic, row)
+        for id, broker in self.brokers.items():
+            found["broker", (id,)] = broker
+        for fact in self.facts():
+            found[fact.kind, _key(fact)] = fact
+        return found
+
+    def to_arrow(self, table: Table) -> pa.Table:
+        """Returns one of the tables brokers, topics, partitions, replicas, configs as Arrow.
+
+        Raises MissingExtraError without pyarrow, and ArgumentError for another table.
+        """
+        if table not in _ROWS:
+            raise ArgumentError(f"no table {table!r}; there are {', '.join(_ROWS)}")
+        from rdmeta.kraft.log_tables import table_of
+
+        return table_of(table, _ROWS[table](self))
+
+
+def _partition(topic: LoggedTopic, row: tuple[Any, ...]) -> LoggedPartition:
+    id, leader, *rest = row
+    rest[-1] = _mark(rest[-1])
+    leading = None if leader < 0 else leader
+    return LoggedPartition(topic.name, topic.topic_id, id, leading, *rest)
+
+
+def _bare(row: Any) -> Any:
+    """Returns a row without the record that made it."""
+    return None if row is None else row._replace(mark=None)
+
+
+# The fields that name a fact; of other kinds there is one alone.
+_KEYS = {
+    "configs": ("resourceType", "resourceName", "name"),
+    "features": ("name",),
+    "acls": ("id",),
+    "quotas": ("entity", "key"),
+    "credentials": ("name", "mechanism"),
+    "tokens": ("tokenId",),
+    "controllers": ("controllerId",),
+}
+
+
+def _key(fact: Fact) -> tuple[Any, ...]:
+    found = (fact.data.get(name) for name in _KEYS.get(fact.kind, ()))
+    return tuple(
+        tuple((each["entityType"], each["entityName"]) for each in value)
+        if isinstance(value, list)
+        else value
+        for value in found
+    )
+
+
+# ---- rows of tables ----------------------------------------------------------------------
+
+
+def _origin(mark: RecordMark) -> tuple[Any, ...]:
+    return mark.offset, mark.time, mark.at_or_before
+
+
+def _topics(state: KraftState) -> Iterator[tuple[Any, ...]]:
+    return ((*row[:-1], *_origin(row.mark)) for row in state.topics.values())
+
+
+def _partitions(state: KraftState) -> Iterator[tuple[Any, ...]]:
+    return ((*row[:-1], *_origin(row.mark)) for row in state.partitions())
+
+
+def _replicas(state: KraftState) -> Iterator[tuple[Any, ...]]:
+    for row in state.partitions():
+        for place, broker in enumerate(row.replicas):
+            directory = row.directories[place] if row.directories else None
+            of = broker == row.leader, broker in row.isr, directory
+            yield (row.topic, row.topic_id, row.partition, broker, place, *of)
+
+
+def _brokers(state: KraftState) -> Iterator[tuple[Any, ...]]:
+    for row in state.brokers.values():
+        yield (*row[:-2], as_json(row.registration), *_origin(row.mark))
+
+
+def _configs(state: KraftState) -> Iterator[tuple[Any, ...]]:
+    names = ("resourceType", "resourceName", "name", "value")
+    for fact in state.facts("configs"):
+        yield (*map(fact.data.get, names), *_origin(fact.mark))
+
+
+_ROWS: dict[str, Callable[[KraftState], Iterator[tuple[Any, ...]]]] = {
+    "topics": _topics,
+    "partitions": _partitions,
+    "replicas": _replicas,
+    "brokers": _brokers,
+    "configs": _configs,
+}

@@ -1,0 +1,319 @@
+"""KraftLog finds the right copy, the right part and the right state, and says what it rests on."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from kraft_cluster import NOTHING, Cluster, modelled, random_node, shown
+from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
+from kraft_records import Log, batches
+
+import rdmeta
+from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChanges
+
+each_log = pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
+
+
+def golden(name: str = "4.3.0") -> KraftLog:
+    return rdmeta.KraftLog(GOLDEN / name)
+
+
+# ---- which log ---------------------------------------------------------------
+
+
+@each_log
+def test_a_log_says_what_it_has(made: Made) -> None:
+    log = golden(made.name)
+    assert (log.start, log.end, log.proven) == (0, log.epochs[-1].last + 1, log.end)
+    assert [node.files.node for node in log.nodes] == [1, 2, 3]
+    assert f"{log.cluster_id}: 0 to {log.end}" in repr(log)
+    assert (len(log.segments), log.snapshots[-1].why_not) == (1, None)
+    assert log.faults == ()
+    for epoch, later in zip(log.epochs, log.epochs[1:], strict=False):
+        assert {epoch.leader} <= set(epoch.granted) <= set(epoch.voters)
+        assert (epoch.last + 1, True) == (later.first, epoch.ended <= later.began)
+        waited = (later.began - epoch.ended) // timedelta(microseconds=1)
+        assert (later.leaderless_us, log.epochs[0].leaderless_us) == (waited, None)
+
+
+def test_of_copies_the_one_counts_that_won() -> None:
+    log = golden(DIVERGED.name)
+    assert ["never committed" in fault for fault in log.faults] == [True]
+    assert {"never", "after"} & set(log.state().topics) == {"after"}
+    loser = next(node for node in log.nodes if node.scan.epochs[-1].epoch < log.epochs[-1].epoch)
+    alone = rdmeta.KraftLog(loser.files.directory)
+    assert ("never" in alone.state().topics, alone.state().proven) == (True, False)
+    assert "never" not in rdmeta.KraftLog(loser.files.directory, proven=True).state().topics
+
+
+def test_other_copies_have_what_is_before_the_begin(tmp_path: Path) -> None:
+    (tmp_path / "long").mkdir()
+    (tmp_path / "short").mkdir()
+    random_node(tmp_path / "long", 5)
+    _, made = random_node(tmp_path / "short", 5, cut=1)
+    (tmp_path / "long" / max(each.name for each in (tmp_path / "long").glob("*.log"))).unlink()
+    log = rdmeta.KraftLog([tmp_path / "long", tmp_path / "short"])
+    assert (log.start > 0, log.end) == (True, made.log.end)
+    early = [each for each in made.states if 0 < each < log.start][-1]
+    assert shown(log.state(early)._replay) == modelled(made.states[early])
+    assert [each.offset for each in log.records(0, early)] == list(range(early))
+
+
+def test_what_is_proven_is_marked_or_all_there_is(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.append(1)
+    cluster.looked_at()
+    log = rdmeta.KraftLog(tmp_path)
+    assert (log.proven, log.end) == (2, 3)
+    for at, proven in ((2, True), (3, False)):
+        answers = log.state(at), log.changes(until=at), log.records(until=at)
+        assert [each.proven for each in answers] == [proven] * 3
+        assert ("unproven" in repr(log.state(at))) != proven
+    part = rdmeta.KraftLog(tmp_path, proven=True)
+    assert (part.end, part.state().offset, len(list(part.records()))) == (2, 2, 2)
+    with pytest.raises(
+        KraftError, match="offset 3 is not in the log: the log has the offsets 0 to"
+    ):
+        part.state(3)
+
+
+# ---- states ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_state_is_that_of_the_model(tmp_path: Path, seed: int) -> None:
+    _, made = random_node(tmp_path, seed)
+    log = rdmeta.KraftLog(tmp_path)
+    for end in random.Random(seed).sample(sorted(made.states), 6):
+        state, model = log.state(end), made.states[end]
+        begun = max([0, *(each.end for each in log.nodes[0].used if each.end <= end)])
+        assert list(state.topics) == sorted(model.topics)
+        assert list(state.brokers) == sorted(model.brokers)
+        assert len(list(state.partitions())) == len(model.partitions)
+        assert sum(len(state.facts(kind)) for kind in KINDS) == len(model.facts)
+        for (topic, id), row in model.partitions.items():
+            found = state.partition(topic, id)
+            assert found is not None
+            assert found.topic_id == model.topics[topic]
+            assert found.leader == (row["leader"] if row["leader"] >= 0 else None)
+            assert found.elr == tuple(row["elr"])
+            assert found.mark.at_or_before == (found.mark.offset < begun)
+        assert state.partition("no such topic", 0) is None
+        assert state.image().topics() == log.state(end).image().topics()
+
+
+KINDS = (
+    "configs", "features", "acls", "quotas", "credentials", "tokens", "controllers",
+    "producer_ids", "migration", "kraft_version", "voters",
+)  # fmt: skip
+
+
+def test_a_time_is_the_state_behind_all_batches_until_then() -> None:
+    log = golden()
+    batch = [*batches((GOLDEN / f"4.3.0/n1/{LOG}/{0:020d}.log").read_bytes())][30]
+    time = datetime.fromtimestamp(batch.time_ms / 1000, timezone.utc)
+    assert log.offset(time) == log.state(time).offset > batch.base
+    assert log.state(time).time == time
+    assert log.offset(time - timedelta(milliseconds=1)) <= batch.base
+    assert log.state(log.epochs[0].began - timedelta(days=1)).topics == {}
+    with pytest.raises(ValueError, match="time zone"):
+        log.state(datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_a_time_before_the_begin_is_an_error_that_says_what_can_be_had(tmp_path: Path) -> None:
+    random_node(tmp_path, 4, cut=1)
+    log = rdmeta.KraftLog(tmp_path)
+    snapshot = log.snapshots[0]
+    assert snapshot.file.end == log.start
+    assert snapshot.last_ms is not None
+    time = datetime.fromtimestamp(snapshot.last_ms / 1000, timezone.utc)
+    assert log.state(time).offset >= log.start
+    for before in (time - timedelta(hours=1), log.start - 1):
+        with pytest.raises(
+            KraftError, match=rf"log has the offsets {log.start} to .* UTC\); snaps"
+        ):
+            log.state(before)
+    assert rdmeta.KraftLog(snapshot.file.path).state().offset == log.start
+
+
+def test_an_image_is_what_a_broker_answers() -> None:
+    state = golden().state()
+    image = state.image()
+    assert [each.id for each in image.brokers] == [
+        each.id for each in state.brokers.values() if not each.fenced
+    ]
+    for topic in state.topics:
+        for row in state.partitions(topic):
+            found = image.topic(topic).partitions[row.partition]
+            assert (found.leader, found.leader_epoch) == (row.leader, row.leader_epoch)
+            assert (found.isr, found.replicas) == (row.isr, row.replicas)
+    assert image.cluster_id == state.cluster_id
+    assert len(state.image("PLAINTEXT").brokers) == 3
+    with pytest.raises(KraftError, match="no broker with a listener 'NO_SUCH' was unfenced"):
+        state.image("NO_SUCH")
+    assert golden().state(0).image().topics() == []
+
+
+def test_states_differ_in_what_changed(tmp_path: Path) -> None:
+    _, made = random_node(tmp_path, 7)
+    log = rdmeta.KraftLog(tmp_path)
+    before, after = (log.state(at) for at in sorted(made.states)[20:60:20])
+    found = before.diff(after)
+    assert after.diff(after) == []
+    back = [each._replace(before=each.after, after=each.before) for each in after.diff(before)]
+    assert sorted(back, key=repr) == sorted(found, key=repr) != []
+    changed = {each.key for each in found if each.kind == "partition"}
+    names = made.states[before.offset].partitions, made.states[after.offset].partitions
+    assert changed <= set(names[0]) | set(names[1])
+    assert set(names[0]) ^ set(names[1]) <= changed
+
+
+def test_secrets_are_shown_on_demand_only() -> None:
+    for show, wanted in ((False, {"***"}), (True, {"bTRya2VkLXNhbHQtYnl0ZXM="})):
+        log = rdmeta.KraftLog(GOLDEN / "4.3.0", show_secrets=show)
+        credentials = log.state().facts("credentials")
+        records = list(log.records(types=["user_scram_credential"]))
+        found = [each.data for each in credentials] + [each.data for each in records]
+        assert {data["salt"] for data in found} == wanted
+        values = {each.data["value"] for each in log.state().facts("configs")}
+        details = {change.detail for change in log.changes() if change.kind == "config_changed"}
+        assert (
+            ("m4rked-key-of-a-store" in values) == show == any("m4rked" in d for d in details if d)
+        )
+    with pytest.raises(rdmeta.ArgumentError, match="configs, features"):
+        log.state().facts("nonsense")
+
+
+# ---- changes and records -----------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_changes_follow_from_the_log_wherever_a_reading_begins(tmp_path: Path, seed: int) -> None:
+    _, made = random_node(tmp_path, seed)
+    log = rdmeta.KraftLog(tmp_path)
+    whole = log.changes()
+    assert (whole.until, whole.resync, whole.proven) == (log.end, False, log.end <= log.proven)
+    for begin in random.Random(seed).sample(sorted(made.states), 8):
+        part = log.changes(begin)
+        wanted = [each._replace(session="") for each in whole if each.version > begin]
+        assert [each._replace(session="") for each in part] == wanted
+        assert len(log.changes(begin, begin)) == 0
+    assert {each.source for each in whole} == {"log"}
+
+
+def test_changes_have_the_endpoint_of_a_listener(tmp_path: Path) -> None:
+    random_node(tmp_path, 1)
+    log = rdmeta.KraftLog(tmp_path)
+    shown = {
+        listener: {c.detail for c in log.changes(listener=listener) if c.kind == "broker_added"}
+        for listener in (None, "NO_SUCH")
+    }
+    assert shown[None] != shown["NO_SUCH"]
+
+
+@each_log
+def test_records_are_those_of_the_files(made: Made) -> None:
+    log = golden(made.name)
+    data = (log.segments[0].path).read_bytes()
+    wanted = [record for batch in batches(data) for record in batch.records]
+    assert [(r.offset, r.type, r.version) for r in log.records()] == [
+        (r.offset, r.name, r.version) for r in wanted
+    ]
+    for begin, end in ((3, 3), (4, 5), (13, 77), (100, log.end)):
+        assert [r.offset for r in log.records(begin, end)] == list(range(begin, end))
+
+
+def test_records_are_chosen_by_what_they_are_about() -> None:
+    log = golden()
+    found = list(log.records(types=["partition-change", 3], topic="orders", partition=1))
+    assert {record.type for record in found} == {"PARTITION_RECORD", "PARTITION_CHANGE_RECORD"}
+    assert {(record.topic, record.data["partitionId"]) for record in found} == {("orders", 1)}
+    (first, *_) = log.records(types=["leader_change"])
+    assert (first.offset, first.data["leaderId"]) == (0, log.epochs[0].leader)
+    assert {record.data["brokerId"] for record in log.records(types=[0], broker=2)} == {2}
+    assert [record.topic for record in log.records(types=["REMOVE_TOPIC_RECORD"])] == ["gone"]
+    with pytest.raises(rdmeta.ArgumentError, match="PARTITION_RECORD"):
+        log.records(types=["nonsense"])
+
+
+def test_arrow_has_the_same_rows() -> None:
+    log = golden()
+    state = log.state()
+    rows = log.records(topic="audit").to_arrow().to_pylist()
+    assert [row["offset"] for row in rows] == [r.offset for r in log.records(topic="audit")]
+    assert {row["topic_id"] for row in rows if row["partition"] == 0} == {
+        state.topics["audit"].topic_id
+    }
+    partitions = state.to_arrow("partitions").to_pylist()
+    assert [(r["topic"], r["partition"], r["isr"]) for r in partitions] == [
+        (p.topic, p.partition, [*p.isr]) for p in state.partitions()
+    ]
+    replicas = state.to_arrow("replicas")
+    assert replicas.num_rows == sum(len(p.replicas) for p in state.partitions())
+    assert state.to_arrow("brokers")["broker"].to_pylist() == list(state.brokers)
+    assert state.to_arrow("topics")["topic"].to_pylist() == list(state.topics)
+    assert state.to_arrow("configs").num_rows == len(state.facts("configs"))
+    assert golden().state(0).to_arrow("topics").num_rows == 0
+    with pytest.raises(rdmeta.ArgumentError, match="brokers"):
+        state.to_arrow("nonsense")  # type: ignore[arg-type]
+
+
+# ---- bad logs ----------------------------------------------------------------
+
+
+def test_what_is_passed_over_is_said_in_each_answer(tmp_path: Path) -> None:
+    log = Log()
+    log.lead(1, 1)
+    for _ in range(3):
+        log.append(NOTHING)
+    log.data[log.ends[1][0] + 70] ^= 1
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    strict = rdmeta.KraftLog(tmp_path)
+    records = strict.records()
+    for ask in (strict.state, strict.changes, lambda: list(records)):
+        with pytest.raises(KraftError, match=r"\.log, byte \d+, offset 2: .*CRC"):
+            ask()
+    assert not strict.state(2).partial
+    lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
+    answers: list[KraftState | LogChanges] = [lax.state(), lax.changes()]
+    assert [(each.partial, len(each.faults)) for each in answers] == [(True, 1), (True, 1)]
+    records = lax.records()
+    assert [record.offset for record in records] == [0, 1, 3]
+    assert (records.partial, "offset 2" in records.faults[0]) == (True, True)
+    assert "partial" in repr(lax.state())
+
+
+def test_a_missing_segment_is_an_error_or_passed_over(tmp_path: Path) -> None:
+    _, made = random_node(tmp_path, 3)
+    files = sorted(tmp_path.glob("*.log"))
+    files[1].unlink()
+    for file in tmp_path.glob("*.checkpoint"):
+        file.unlink()
+    log = rdmeta.KraftLog(tmp_path)
+    begin = int(files[2].name[:20])
+    assert (log.start, log.end) == (begin, made.log.end)
+    for ask in (log.state, log.changes, lambda: log.changes(0)):
+        with pytest.raises(KraftError, match="no snapshot can be used"):
+            ask()
+    with pytest.raises(KraftError, match="the log has the offsets"):
+        list(log.records())
+    lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
+    assert [each.offset for each in lax.records()] == list(range(begin, made.log.end))
+    assert lax.state().partial
+
+
+def test_a_segment_that_went_is_looked_at_once_more(tmp_path: Path) -> None:
+    _, made = random_node(tmp_path, 6)
+    log = rdmeta.KraftLog(tmp_path)
+    first, *_ = sorted(tmp_path.glob("*.log"))
+    first.unlink()
+    assert log.state(made.log.end).offset == made.log.end
+    for file in tmp_path.glob("*"):
+        file.unlink()
+    with pytest.raises(KraftError, match="no metadata log is here"):
+        log.state()
