@@ -173,6 +173,7 @@ class IcebergLogs:
         from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
         from pyiceberg.typedef import Record
 
+        spec_id = begun.table_metadata.default_spec_id  # each look at it makes a copy
         for name, entry in change.come.items():
             about = StoredName.parse(name)
             assert about is not None
@@ -183,7 +184,7 @@ class IcebergLogs:
                 partition=Record(*about.partition.values()),
                 record_count=entry.rows,
                 file_size_in_bytes=entry.bytes,
-                spec_id=begun.table_metadata.default_spec_id,
+                spec_id=spec_id,
             )
 
     def _names(self, loaded: Table, snapshots: Collection[Snapshot]) -> set[str]:
