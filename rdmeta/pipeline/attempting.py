@@ -19,6 +19,7 @@ from typing import IO, Any
 from rdmeta.pipeline.copying import copy_files
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.making import make_month
+from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.task import make
 from rdmeta.pipeline.work import AnyTask, CopyTask, MonthTask, Result
 
@@ -30,12 +31,13 @@ def attempt(task: AnyTask) -> Result | BadFileError:
 
     Raises the other errors of `make`, `make_month` and `copy_files`.
     """
-    try:
-        if isinstance(task, CopyTask):
-            return copy_files(task)
-        return make_month(task) if isinstance(task, MonthTask) else make(task)
-    except BadFileError as error:
-        return error
+    with using(task.storage):
+        try:
+            if isinstance(task, CopyTask):
+                return copy_files(task)
+            return make_month(task) if isinstance(task, MonthTask) else make(task)
+        except BadFileError as error:
+            return error
 
 
 def made_by_processes(tasks: Sequence[AnyTask], count: int) -> Iterator[Result | BadFileError]:

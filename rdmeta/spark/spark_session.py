@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from rdmeta.config import secret_keys
 from rdmeta.errors import Error, MissingExtraError
+from rdmeta.pipeline.storage import secret_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,7 +118,7 @@ def hidden_pattern() -> str:
     its pages with a backslash before each quote and backslash. A value of SQL may be in any quotes,
     behind a comment, or an expression, so all that follows its key is hidden there.
     """
-    keys = "|".join(secret_keys()).replace(".", r"\.")
+    keys = "|".join((*secret_keys(), *secret_options())).replace(".", r"\.")
     option = rf'key: "(?i:{keys})"\s*value: "[^"\\]*(?:\\.[^"\\]*)*"'
     # A dot of a key may be escaped, and have blanks and quotes of its parts beside it.
     beside = r"[\s`'\"\\]*"
