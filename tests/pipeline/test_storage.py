@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -14,6 +12,7 @@ import boto3
 import commands
 import pyarrow.fs
 import pytest
+from object_stores import keys_of_requests
 from recorded import cluster_day
 
 from rdmeta import pipeline
@@ -30,21 +29,8 @@ ALSO = {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Returns a list that gets the access key of each request, "" for one without."""
-    from moto.s3.responses import S3Response
-
-    keys: list[str] = []
-    setup = S3Response.setup_class
-
-    def noted(self: Any, request: Any, *more: Any) -> None:
-        _, _, after = request.headers.get("Authorization", "").partition("Credential=")
-        keys.append(after.partition("/")[0])
-        setup(self, request, *more)
-
-    monkeypatch.setattr(S3Response, "setup_class", noted)
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    return keys
+    """Returns a list that gets the access key of each request."""
+    return keys_of_requests(monkeypatch)
 
 
 @pytest.fixture
