@@ -11,7 +11,7 @@ import click
 
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
 from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
-from rdmeta.cli.shared_options import seconds
+from rdmeta.cli.shared_options import pair, seconds, variable_of
 
 if TYPE_CHECKING:
     from rdmeta.pipeline import Fault, Made, Plan, Progress
@@ -126,6 +126,22 @@ Examples:
     callback=seconds,
     help="How long to wait for an object store's first answer.",
 )
+@click.option(
+    "-F",
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="A properties file with options storage.*: credentials of object stores.",
+)
+@click.option(
+    "-X",
+    "settings",
+    metavar="storage.KEY=VALUE",
+    multiple=True,
+    callback=pair,
+    help="Such an option; it wins over -F. Arguments show in ps: give a secret in the file of -F,"
+    " or as RDMETA_STORAGE_SECRET_KEY and so on.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
 @click.option("--json", "json", is_flag=True, help="Print JSON.")
@@ -149,6 +165,8 @@ def command(
     min_isr: int | None,
     flap_seconds: int | None,
     timeout: float,
+    config_file: str | None,
+    settings: Sequence[tuple[str, str]],
     dry_run: bool,
     strict: bool,
     json: bool,
@@ -182,10 +200,11 @@ def command(
         raise BadInputError(f"--since {since} is not before --until {until}")
     if (older_than is None) == (action == "vacuum"):
         raise BadInputError("pipeline vacuum needs --older-than, such as 7d; no other action does")
+    storage = _storage(config_file, settings)
     if action == "check":
-        return _checked(out, timeout, output)
+        return _checked(out, timeout, storage, output)
     if older_than is not None:
-        return _vacuumed(out, older_than, dry_run, timeout, output)
+        return _vacuumed(out, older_than, dry_run, timeout, storage, output)
     from rdmeta import pipeline
 
     why = ""
@@ -208,6 +227,7 @@ def command(
             tables=tables,
             catalog=catalog,
             overwrite_foreign=overwrite_foreign,
+            storage=storage,
             engine=spark if engine == "spark" and not dry_run else None,
         )
         if not engine:
@@ -229,6 +249,24 @@ def command(
         _tell_unknown(made, messages)
     _tell(plan, messages)
     return UNMET if strict and (plan.quarantined or plan.gone) else FINE
+
+
+def _storage(path: str | None, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Returns the options storage.* of the environment, a file and -X; the last one wins.
+
+    Raises BadInputError for another option, and shows no value.
+    """
+    from rdmeta.config.properties import read_properties
+    from rdmeta.pipeline.storage import OPTIONS, PREFIX
+
+    names = {variable_of(f"{PREFIX}{name}"): f"{PREFIX}{name}" for name in OPTIONS}
+    given = {names[each]: value for each, value in os.environ.items() if each in names}
+    given |= read_properties(path) if path is not None else {}
+    given |= dict(settings)
+    for name in given:
+        if not name.startswith(PREFIX):
+            raise BadInputError(f"{name} is no option of rdmeta pipeline: it takes {PREFIX}*")
+    return {name.removeprefix(PREFIX): value for name, value in given.items()}
 
 
 def _refuse_unused(action: str, options: Mapping[str, object]) -> None:
@@ -522,12 +560,13 @@ def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
 # ---- check --------------------------------------------------------------------------------------
 
 
-def _checked(out: str, timeout: float, output: Output) -> int:
+def _checked(out: str, timeout: float, storage: Mapping[str, str], output: Output) -> int:
     from rdmeta import pipeline
+    from rdmeta.pipeline.storage import split
 
-    faults: list[Fault] = pipeline.check(out, timeout=timeout)
+    faults: list[Fault] = pipeline.check(out, timeout=timeout, storage=storage)
     if output.form == "json":
-        head = {"version": 1, "command": "pipeline", "action": "check", "out": out}
+        head = {"version": 1, "command": "pipeline", "action": "check", "out": split(out)[0]}
         output.json([json_text({**head, "faults": [each._asdict() for each in faults]})])
     else:
         output.tables(Table((TableColumn("file"), TableColumn("fault")), faults))
@@ -537,13 +576,21 @@ def _checked(out: str, timeout: float, output: Output) -> int:
 # ---- vacuum -------------------------------------------------------------------------------------
 
 
-def _vacuumed(out: str, older_than: str, dry_run: bool, timeout: float, output: Output) -> int:
+def _vacuumed(
+    out: str,
+    older_than: str,
+    dry_run: bool,
+    timeout: float,
+    storage: Mapping[str, str],
+    output: Output,
+) -> int:
     from rdmeta import pipeline
+    from rdmeta.pipeline.storage import split
 
-    found = pipeline.vacuum(out, older_than, dry_run=dry_run, timeout=timeout)
+    found = pipeline.vacuum(out, older_than, dry_run=dry_run, timeout=timeout, storage=storage)
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": "vacuum", "dry_run": dry_run}
-        values = {**head, "out": out, "removed": list(found.files), "bytes": found.bytes}
+        values = {**head, "out": split(out)[0], "removed": list(found.files), "bytes": found.bytes}
         output.json([json_text(values)])
     else:
         output.tables(Table((TableColumn("removed"),), [[name] for name in found.files]))

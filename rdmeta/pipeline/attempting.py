@@ -20,6 +20,7 @@ from rdmeta.pipeline.copying import copy_files
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.making import make_month
 from rdmeta.pipeline.inputs import opened_here
+from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import make
 from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LookTask, MonthTask, Result
@@ -35,14 +36,15 @@ def attempt(task: AnyTask) -> Result | BadFileError:
 
     Raises the other errors of `make`, `make_month` and `copy_files`.
     """
-    try:
-        if isinstance(task, CopyTask):
-            return copy_files(task)
-        if isinstance(task, LookTask):
-            return Result("", seen=[*opened_here(Store(task.inputs[0].store), task.inputs)])
-        return make_month(task) if isinstance(task, MonthTask) else make(task)
-    except BadFileError as error:
-        return error
+    with using(task.storage):
+        try:
+            if isinstance(task, CopyTask):
+                return copy_files(task)
+            if isinstance(task, LookTask):
+                return Result("", seen=[*opened_here(Store(task.inputs[0].store), task.inputs)])
+            return make_month(task) if isinstance(task, MonthTask) else make(task)
+        except BadFileError as error:
+            return error
 
 
 def local_engine(workers: int | None = None) -> Engine:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 
@@ -27,6 +27,7 @@ from rdmeta.pipeline.committing import (
 )
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import StoredName
+from rdmeta.pipeline.storage import OPTIONS
 from rdmeta.pipeline.store import Store
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class DeltaLogs:
         except ImportError as error:
             raise MissingExtraError.of("--tables delta", "delta") from error
         self._out = out
-        self._options = None if out.is_local else _storage_options(out.where)
+        self._options = None if out.is_local else _storage_options(out)
 
     def state(self, table: LoggedTable) -> TableState:
         """Returns a table as it is now; raises PipelineError for one that rdmeta did not make."""
@@ -130,9 +131,7 @@ class DeltaLogs:
     def _uri(self, table: LoggedTable) -> str:
         if self._out.is_local:
             return os.path.abspath(self._out.path(table.folder))
-        parts = urlsplit(self._out.where)
-        bucket = parts.netloc.rpartition("@")[2]
-        return f"{parts.scheme}://{bucket}{parts.path.rstrip('/')}/{table.folder}"
+        return self._out.shown(table.folder)
 
     def _opened(self, table: LoggedTable) -> DeltaTable | None:
         from deltalake import DeltaTable
@@ -173,7 +172,7 @@ class DeltaLogs:
                 raise
             # An error of a store is a tree of lines in colours; the last ones say what went wrong.
             lines = [line.strip(" \u21b3") for line in _COLOUR.sub("", str(error)).splitlines()]
-            reason = ": ".join(line for line in lines if line)
+            reason = self._out.hidden(": ".join(line for line in lines if line))
             raise PipelineError(f"{self._out.shown(table.folder)}: {reason}") from error
 
 
@@ -220,18 +219,24 @@ def _properties(values: Mapping[str, str]) -> CommitProperties:
     return CommitProperties(custom_metadata=dict(values), max_commit_retries=0)
 
 
-def _storage_options(where: str) -> dict[str, str]:
-    """Returns what delta-rs needs of a URI of pyarrow.fs; the rest comes from the environment."""
-    parts = urlsplit(where)
-    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    found = {}
-    if parts.username and parts.password:
-        found["AWS_ACCESS_KEY_ID"] = unquote(parts.username)
-        found["AWS_SECRET_ACCESS_KEY"] = unquote(parts.password)
-    if "region" in query:
-        found["AWS_REGION"] = query["region"]
+def _storage_options(out: Store) -> dict[str, str]:
+    """Returns what delta-rs needs of a store; the rest comes from the environment.
+
+    Raises PipelineError for a credential that delta-rs does not take.
+    """
+    query = dict(parse_qsl(urlsplit(out.where).query))
+    found = {"region": query["region"]} if "region" in query else {}
     if "endpoint_override" in query:
-        scheme = query.get("scheme", "https")
-        found["AWS_ENDPOINT_URL"] = f"{scheme}://{query['endpoint_override']}"
-        found["AWS_ALLOW_HTTP"] = str(scheme == "http").lower()
-    return found
+        found["endpoint"] = f"{query.get('scheme', 'https')}://{query['endpoint_override']}"
+    named = {}
+    for name, value in {**found, **out.options}.items():
+        key = OPTIONS[name].delta
+        if key is None:
+            raise PipelineError(
+                f"{out.where}: delta-rs takes no option storage.{name}: give its credentials by the"
+                " environment"
+            )
+        named[key] = value
+    if named.get("aws_endpoint_url", "").startswith("http:"):
+        named["aws_allow_http"] = "true"
+    return named

@@ -10,7 +10,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline.committing import (
@@ -22,6 +21,7 @@ from rdmeta.pipeline.committing import (
 )
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import CATALOG, StoredName
+from rdmeta.pipeline.storage import OPTIONS
 from rdmeta.pipeline.store import Store
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ class IcebergLogs:
             if self._name:
                 from pyiceberg.catalog import load_catalog
 
-                self._opened = load_catalog(self._name)
+                given = {OPTIONS[n].iceberg: value for n, value in self._out.options.items()}
+                self._opened = load_catalog(self._name, **given)
             else:
                 from pyiceberg.catalog.sql import SqlCatalog
 
@@ -229,6 +230,7 @@ class IcebergLogs:
             raise
         except Exception as error:  # each catalog has errors of its own
             reason = str(error).strip().partition("\n")[0] or type(error).__name__
+            reason = self._out.hidden(reason)
             raise PipelineError(f"{self._out.shown(table.folder)}: {reason}") from error
 
 
@@ -245,8 +247,7 @@ def _root(out: Store) -> str:
     """Returns the location of a folder, as Iceberg's readers need it."""
     if out.is_local:
         return f"file://{os.path.abspath(out.path())}"
-    parts = urlsplit(out.where)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+    return out.where.partition("?")[0].rstrip("/")
 
 
 def _files(loaded: Table) -> Iterator[DataFile]:

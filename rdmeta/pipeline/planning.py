@@ -56,6 +56,7 @@ from rdmeta.pipeline.layout import (
 )
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import DayRecord, FileEntry, Manifest, days_of_parts, read_manifest
+from rdmeta.pipeline.storage import Storage, using
 from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import (
     VERSIONS,
@@ -87,7 +88,7 @@ class PipelineOptions:
 
     `clusters` are ids or names, `since` and `until` are days: `until` is the first one that is left
     alone. `names` are what people call cluster ids. `tables` is the kind of the tables, by default
-    that of the folder.
+    that of the folder. `storage` has credentials: `inputs` and `out` have none.
     """
 
     inputs: tuple[str, ...]
@@ -103,6 +104,7 @@ class PipelineOptions:
     tables: str | None = None
     catalog: str | None = None
     overwrite_foreign: bool = False
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def is_gold_alone(self) -> bool:
@@ -277,6 +279,7 @@ def plan(
     catalog: str | None = None,
     overwrite_foreign: bool = False,
     engine: Engine | None = None,
+    storage: Mapping[str, str] | None = None,
 ) -> Plan:
     """Returns what a run would do for these folders, or URIs of pyarrow.fs.
 
@@ -289,14 +292,16 @@ def plan(
     have. An object store gets `timeout` seconds for its first answer. `tables` is folder, delta or
     iceberg: a folder keeps the kind that it began with. `catalog` is the name of Iceberg's.
     `overwrite_foreign` takes files out that another program has added to a table. `engine` opens
-    new files, if there are many; by default processes of this machine do.
+    new files, if there are many; by default processes of this machine do. `storage` has credentials
+    of object stores, such as {"access_key": ..., "secret_key": ...}: docs/pipeline.md.
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
     Raises PipelineError if there is nothing to read or no file of the input can be read, for an
     input that lies in OUT, and for an OUT of another version; TypeError for one text in the place
     of several, ValueError for `since` and `until` that are no days, and for numbers that are
-    not from 1 to 2147483647; MissingExtraError for gold without DuckDB; and OSError.
+    not from 1 to 2147483647; ConfigError for an unknown name in `storage`; MissingExtraError for
+    gold without DuckDB; and OSError.
     """
     for name, values in (("inputs", inputs), ("clusters", clusters)):
         if isinstance(values, (str, os.PathLike)):
@@ -311,9 +316,13 @@ def plan(
         raise ValueError(f"tables must be one of {', '.join(KINDS)}, not {tables!r}")
     if gold:
         require_duckdb()
+    known, places = Storage.parse(storage), []
+    for where in (*inputs, out):
+        known, place = known.without(os.fspath(where))
+        places.append(place)
     options = PipelineOptions(
-        tuple(os.fspath(each) for each in inputs),
-        os.fspath(out),
+        tuple(places[:-1]),
+        places[-1],
         None if clusters is None else frozenset(clusters),
         since,
         until,
@@ -325,10 +334,12 @@ def plan(
         tables,
         catalog,
         overwrite_foreign,
+        known,
     )
-    for where in (*options.inputs, options.out):
-        contacted(where, timeout)
-    found = plan_of(options, engine=engine)
+    with using(known):
+        for place in places:
+            contacted(place, timeout)
+        found = plan_of(options, engine=engine)
     bad = found.quarantined
     if bad and not found.days and not any(each.state in _USABLE for each in found.files):
         raise PipelineError(
@@ -519,7 +530,9 @@ class _Planner:
             yield from opened_here(store, new)
             return
         packs = (new[begin : begin + _OF_TASK] for begin in range(0, len(new), _OF_TASK))
-        for result in self._engine([LookTask(self._out.where, tuple(pack)) for pack in packs]):
+        storage = self._options.storage
+        looks = [LookTask(self._out.where, tuple(pack), storage=storage) for pack in packs]
+        for result in self._engine(looks):
             if isinstance(result, BadFileError):
                 raise result
             yield from result.seen

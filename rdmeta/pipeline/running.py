@@ -28,6 +28,7 @@ from rdmeta.pipeline.planning import (
     files_of_period,
     plan_of,
 )
+from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
 from rdmeta.pipeline.work import Engine, MadeFile, MonthTask, Result, Task
@@ -85,13 +86,16 @@ def run(
     if workers is not None and (type(workers) is not int or workers < 1):
         raise ValueError(f"workers must be a whole number of at least 1, not {workers!r}")
     progress = progress or _Silent()
-    if _has_nothing_to_do(plan):
+    with using(plan.options.storage):
+        has_nothing_to_do = _has_nothing_to_do(plan)
+    if has_nothing_to_do:
         return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
     for _ in range(_ATTEMPTS):
-        try:
-            return _carried_out(plan, engine, workers, progress)
-        except CommitLostError:
-            plan = plan_of(plan.options, engine=engine)
+        with using(plan.options.storage):
+            try:
+                return _carried_out(plan, engine, workers, progress)
+            except CommitLostError:
+                plan = plan_of(plan.options, engine=engine)
     raise PipelineError(
         f"{plan.options.out}: other programs have committed to its tables {_ATTEMPTS} times"
         " during this run: run it again later"
@@ -222,7 +226,11 @@ class _Runner:
     def _copy(self) -> bool:
         """Makes the copies of the plan; returns whether there were any."""
         copies = self._plan.copies
-        tasks = list(copy_tasks(self._out.where, copies, self._token))
+        storage = self._plan.options.storage
+        tasks = [
+            replace(each, storage=storage)
+            for each in copy_tasks(self._out.where, copies, self._token)
+        ]
         if tasks:
             rows, size = (sum(getattr(c.source, n) for c in copies) for n in ("rows", "bytes"))
             self._progress.begin("copy", len(tasks), rows, size)
@@ -243,7 +251,12 @@ class _Runner:
     def _make(self) -> bool:
         """Makes the tasks of the plan; returns whether an input was damaged."""
         tasks = [
-            replace(task, token=self._token, stored=self._stored_of(task))
+            replace(
+                task,
+                token=self._token,
+                stored=self._stored_of(task),
+                storage=self._plan.options.storage,
+            )
             for task in self._plan.tasks
         ]
         self._made.unchanged = 0  # a round before this one ended by a damaged file
@@ -328,7 +341,13 @@ class _Runner:
 
     def _run_gold(self, months: Sequence[MonthTask]) -> None:
         tasks = [
-            replace(each, token=self._token, beside=len(months), stored=self._stored_of(each))
+            replace(
+                each,
+                token=self._token,
+                beside=len(months),
+                stored=self._stored_of(each),
+                storage=self._plan.options.storage,
+            )
             for each in months
         ]
         self._progress.begin("gold", len(tasks), sum(task.rows for task in tasks), 0)

@@ -10,6 +10,7 @@ from rdmeta.pipeline.days import Day, File
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import SILVER_VERSION, Parts
+from rdmeta.pipeline.storage import Storage
 from rdmeta.pipeline.tables import TABLES
 
 # Raise a number when the same input gives other rows or bytes, so that all parts are made again.
@@ -35,7 +36,7 @@ class Task:
 
     `out` is the output folder. `token` is that of the run that holds its lock. `digests` are the
     SHA-256 of the parts of months by name, as the manifest has them. `stored` says where parts lie
-    now; it is None in a folder whose files have one name.
+    now; it is None in a folder whose files have one name. `storage` has the credentials of stores.
     """
 
     out: str
@@ -47,6 +48,7 @@ class Task:
     token: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
     stored: Mapping[str, str] | None = None
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def name(self) -> str:
@@ -91,7 +93,7 @@ class MonthTask:
     `periods` are the month's periods of silver, `earlier` are those before them, and `later` those
     after them. `digests` are the SHA-256 of the parts of these. `aside` are the days and
     states of inputs that were set aside. `rows` counts the month's intervals of partitions.
-    `stored` is as in Task.
+    `stored` and `storage` are as in Task.
     """
 
     out: str
@@ -109,6 +111,7 @@ class MonthTask:
     token: str = ""
     beside: int = 1
     stored: Mapping[str, str] | None = None
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def name(self) -> str:
@@ -140,6 +143,7 @@ class CopyTask:
     out: str
     copies: tuple[Copy, ...]
     token: str = ""
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def cluster_id(self) -> str:
@@ -175,6 +179,7 @@ class LookTask:
     inputs: tuple[Input, ...]
     token: str = ""
     cluster_id: str = ""
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from rdmeta.errors import Error
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, Result
 
@@ -85,7 +86,8 @@ def made(pack: bytes, folder: str) -> Iterator[tuple[bytes, Iterable[int]]]:
 def _outcome(task: AnyTask) -> Result | Exception:
     """Makes a task; returns the error if it fails, as Spark would make a text of it."""
     try:
-        _require_folders(task)
+        with using(task.storage):
+            _require_folders(task)
         return attempt(task)
     except (OSError, Error, MemoryError) as error:
         return error

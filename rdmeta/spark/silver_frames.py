@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from functools import reduce
 from operator import and_
@@ -28,6 +28,7 @@ from rdmeta.pipeline.gold.months import aside_of
 from rdmeta.pipeline.inputs import read_inputs
 from rdmeta.pipeline.layout import SILVER, StoredName, read_layout
 from rdmeta.pipeline.manifest import read_manifest
+from rdmeta.pipeline.storage import PREFIX, using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
 from rdmeta.spark.named_frames import NamedFrames
@@ -62,7 +63,8 @@ class Tables(NamedFrames):
         self._given = given
         options = Options.parse({**given, "table": "observation"})
         self._wanted = RowFilter.of(options)
-        self._store = Store(options.where)
+        with using(options.storage):
+            self._store = Store(options.where)
         self._is_pipeline = is_pipeline(self._store)
         self._clusters = self._chosen() if self._is_pipeline else None
         # Of tables with logs the manifest names the files: a folder has those of older versions.
@@ -157,6 +159,7 @@ def tables(
     clusters: str | Iterable[str] | None = None,
     since: str | datetime | None = None,
     until: str | datetime | None = None,
+    storage: Mapping[str, str] | None = None,
 ) -> Tables:
     """Returns the tables of silver as DataFrames, each made when it is asked for.
 
@@ -167,9 +170,11 @@ def tables(
     `path` is a folder of `rdmeta record` or an OUT of `rdmeta pipeline`, which this process (the
     client of Spark Connect) and the executors see. `clusters` are ids or names. `since` is the
     first moment and `until` the first one that is not read; an interval with a part in that time
-    comes as a whole. Raises ConfigError for a wrong argument, and if there is no silver.
+    comes as a whole. `storage` has credentials, as in rdmeta.pipeline.plan().
+    Raises ConfigError for a wrong argument, and if there is no silver.
     """
     given = {"path": os.fspath(path)}
+    given |= {f"{PREFIX}{name}": value for name, value in (storage or {}).items()}
     if clusters is not None:
         given["cluster"] = clusters if isinstance(clusters, str) else ",".join(clusters)
     for name, moment in {"since": since, "until": until}.items():

@@ -17,9 +17,8 @@ import pytest
 import source_program
 from processes import environment
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql import functions as sql
-from pyspark.sql.datasource import EqualTo, In
 from recorded import cluster_day
 from source_reads import read, sorted_rows
 
@@ -196,8 +195,8 @@ def test_pushed_topics_and_partitions_reach_the_request_and_images(
                 assert rows(found) == rows(every.where(condition))
     fetch(cache, cluster.bootstrap)  # no request has created it
     assert "nope" not in {each.name for each in cache.image().topics()}
-    wanted = narrowed(RowFilter(), "partitions", EqualTo(("topic",), "orders"))
-    wanted = narrowed(wanted, "partitions", In(("partition",), (1, 3)))
+    wanted = narrowed(RowFilter(), "partitions", datasource.EqualTo(("topic",), "orders"))
+    wanted = narrowed(wanted, "partitions", datasource.In(("partition",), (1, 3)))
     parsed = Options.parse({"bootstrap.servers": cluster.bootstrap, "table": "partitions"})
     (task,) = slices_of_state(parsed, wanted)
     assert [each["partition"].to_pylist() for each in task.rows(arrow_schema("partitions"))] == [

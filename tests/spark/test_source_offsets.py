@@ -14,6 +14,7 @@ import pytest
 from fake_cache import FakeCache, FakeClock
 from history_files import record
 from history_maker import Plan, make_history
+from spark_releases import since
 from stream_plans import Stream, stream_reader
 
 from rdmeta import history
@@ -169,6 +170,7 @@ def test_the_first_batch_from_latest_is_the_same_after_a_restart(tmp_path: Path)
     assert stream.drain() == [1, 1]
 
 
+@since("4.2")
 def test_a_batch_before_the_first_rows_stays_empty_after_a_restart(tmp_path: Path) -> None:
     """Spark makes a batch of the begin alone, and asks for the begin again after a kill."""
     cluster = Cluster(tmp_path)
