@@ -49,7 +49,7 @@ def test_a_name_that_is_imported_on_first_use_needs_no_import_of_its_own(name: s
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-@pytest.mark.parametrize("name", ["compat", "history", "metrics", "pipeline", "spark"])
+@pytest.mark.parametrize("name", ["compat", "history", "kraft", "metrics", "pipeline", "spark"])
 def test_a_package_of_rdmeta_needs_no_import_of_its_own(name: str) -> None:
     code = f"import rdmeta; assert rdmeta.{name}.__name__ == 'rdmeta.{name}'"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -102,6 +102,7 @@ def _target(files: list[HistoryFile]) -> tuple[Path, Footer]:
         max_gap_us=last.max_gap_us,
         min_isr=last.min_isr,
         compacted=sum(file.compacted or 1 for file in files),
+        source=last.source,
     )
     return first.path.with_name(str(footer.file)), footer
 

@@ -164,9 +164,17 @@ class OpenRecording:
     `until` is the version that the rows reach, `observed_to` the time until which they tell all.
     """
 
-    def __init__(self, cluster_id: str, begin: datetime, continues: str | None = None) -> None:
+    def __init__(
+        self,
+        cluster_id: str,
+        begin: datetime,
+        continues: str | None = None,
+        session: str | None = None,
+        source: str = "poll",
+    ) -> None:
         self.cluster_id = cluster_id
-        self.session = str(uuid4())
+        self.session = session or str(uuid4())
+        self._source = source
         self.until = 0
         self.begin = self.observed_to = self.flushed_at = begin
         self.has_file = False
@@ -187,7 +195,7 @@ class OpenRecording:
 
         `reason` says why observation was interrupted before, None if it was not.
         """
-        mark = {"version": version, "source": "poll", "observed_at": self.begin}
+        mark = {"version": version, "source": self._source, "observed_at": self.begin}
         marks = [{**mark, "kind": "observed_from"}]
         if reason is not None:
             marks.append({**mark, "kind": "resync", "detail": reason})
@@ -224,7 +232,7 @@ class OpenRecording:
         """Adds the last row; `at` is a time up to which all is known, None: `observed_to`."""
         self._ended_by = ended_by
         self.observed_to = at or self.observed_to
-        row: dict[str, Any] = {"version": self.until, "source": "poll", "kind": "observed_to"}
+        row: dict[str, Any] = {"version": self.until, "source": self._source, "kind": "observed_to"}
         self.add(single([row | {"observed_at": self.observed_to}]), self.until, self.observed_to)
 
     def file(self, directory: Path, **about: Any) -> tuple[Path, pa.Table]:
@@ -237,6 +245,7 @@ class OpenRecording:
             continues=self._continues,
             ended_by=self._ended_by,
             longest_gap_us=None if self._longest is None else round(1e6 * self._longest),
+            source=None if self._source == "poll" else self._source,
             **about,
         )
         rows = pa.concat_tables(self._rows) if self._rows else CHANGE_SCHEMA.empty_table()
@@ -468,7 +477,7 @@ class Recorder:
         before, taken = recording.observed_to, len(rows)
         now = max(sight.now, before)
         recording.note(sight)
-        while (midnight := _midnight_after(recording.observed_to)) <= now:
+        while (midnight := midnight_after(recording.observed_to)) <= now:
             taken += self._roll(recording, midnight)
             assert self._recording is not None
             recording = self._recording
@@ -544,7 +553,7 @@ class Recorder:
             self._files.append(path)
 
 
-def _midnight_after(when: datetime) -> datetime:
+def midnight_after(when: datetime) -> datetime:
     """Returns the first midnight in UTC after a time."""
     day = when.astimezone(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
     return day + timedelta(days=1)

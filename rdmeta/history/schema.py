@@ -128,6 +128,8 @@ class Footer(NamedTuple):
     min_isr: str | None = None
     # The number of files that a compaction made this one of, None for a recorder's own file.
     compacted: int | None = None
+    # What the rows were made of: log, a metadata log; None: polls.
+    source: str | None = None
 
     def metadata(self) -> dict[bytes, bytes]:
         """Returns the footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
@@ -146,6 +148,7 @@ class Footer(NamedTuple):
             "max_gap_us": self.max_gap_us,
             "min_isr": self.min_isr,
             "compacted": self.compacted,
+            "source": self.source,
         }
         return {
             f"rdmeta.{key}".encode(): str(value).encode()
@@ -185,6 +188,7 @@ class Footer(NamedTuple):
                 _number(entries.get("rdmeta.max_gap_us")),
                 entries.get("rdmeta.min_isr"),
                 _number(entries.get("rdmeta.compacted")),
+                entries.get("rdmeta.source"),
             )
         except (KeyError, ValueError, OverflowError) as error:
             raise HistoryError(f"its metadata is damaged: {error}") from error

@@ -13,6 +13,8 @@ for programs that want one of these alone.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding, findings_of
 from rdmeta.kraft.explaining import Turn, explain, explained
@@ -38,6 +40,9 @@ from rdmeta.kraft.proving import (
     restart_of,
 )
 from rdmeta.kraft.replaying import LogReplay, offset_at, replayed
+
+if TYPE_CHECKING:
+    from rdmeta.kraft.recordings import record as record
 
 __all__ = [
     "Difference",
@@ -74,3 +79,11 @@ __all__ = [
     "replayed",
     "restart_of",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "record":  # it needs pyarrow
+        from rdmeta.kraft.recordings import record
+
+        return record
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -13,9 +13,10 @@ from uuid import NAMESPACE_OID, uuid5
 from rdmeta.kraft.comparing import findings_of, last_common
 from rdmeta.kraft.log_files import KraftError, SegmentFile, find_nodes
 from rdmeta.kraft.log_records import Records, types_of
-from rdmeta.kraft.log_state import KraftState, moment
+from rdmeta.kraft.log_state import KraftState
 from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, had, is_covered, looked_at, proof_of
 from rdmeta.kraft.replaying import LogReplay, offset_at
+from rdmeta.kraft.scanning import moment
 from rdmeta.model import Changes
 from rdmeta.model import Records as ChangeRecords
 
@@ -186,19 +187,31 @@ class KraftLog:
                     continue
             raise
 
-    def _replay(self, at: int, until: int, **options: Any) -> LogReplay:
-        """Begins a replay whose first point is `at`, with a copy that goes on to `until`."""
+    @property
+    def first_state(self) -> int:
+        """The first offset from which on states can be had, up to the end. Raises KraftError."""
+        if self._main.start == 0:
+            return 0
+        ends = [each.end for each in self._main.used if each.end >= self._main.start]
+        if not ends:
+            raise KraftError(f"no state can be made: {had(self._main)}")
+        return ends[0]
+
+    def replay(self, at: int, until: int, *, skip: bool | None = None, **options: Any) -> LogReplay:
+        """Begins a replay whose first point is `at`, with a copy that goes on to `until`.
+
+        `options` are those of LogReplay.
+        """
+        skips = self.skip_corrupt if skip is None else skip
 
         def begun(node: NodeLog) -> LogReplay:
             if node is not self._main:
                 common = last_common(self._main, node)
                 if common is None or common[1] + 1 < until:
                     raise KraftError(had(node))
-            if not (self.skip_corrupt or is_covered(node, at, until)):
+            if not (skips or is_covered(node, at, until)):
                 raise KraftError(f"offsets from {at} to {until - 1} are not all there: {had(node)}")
-            return LogReplay(
-                node, at, skip=self.skip_corrupt, cluster_id=self.cluster_id, **options
-            )
+            return LogReplay(node, at, skip=skips, cluster_id=self.cluster_id, **options)
 
         return self._first(begun)
 
@@ -224,7 +237,7 @@ class KraftLog:
 
         def made() -> KraftState:
             end = self.offset(at)
-            replayed = self._replay(end, end)
+            replayed = self.replay(end, end)
             replayed.advance(end)
             return KraftState(replayed, self.cluster_id, self.proven, self.show_secrets)
 
@@ -252,7 +265,7 @@ class KraftLog:
                 "listener": listener,
                 "show_secrets": self.show_secrets,
             }
-            replayed = self._replay(begin, end, **options)
+            replayed = self.replay(begin, end, **options)
             for _ in replayed.steps(begin):
                 replayed.replay.changes()
             replayed.advance(end)
@@ -283,7 +296,7 @@ class KraftLog:
         end = self.offset(until)
 
         def begun() -> LogReplay:
-            return self._again(lambda: self._replay(begin, end))
+            return self._again(lambda: self.replay(begin, end))
 
         return Records(
             begun, begin, end, end <= self.proven, self.cluster_id, types=keys, controls=controls,

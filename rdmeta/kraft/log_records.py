@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rdmeta._core import kraft_types
 from rdmeta.errors import ArgumentError
-from rdmeta.kraft.log_state import as_json, moment
+from rdmeta.kraft.log_state import as_json
 from rdmeta.kraft.replaying import LogReplay
+from rdmeta.kraft.scanning import moment
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -12,6 +12,7 @@ from rdmeta.cache import Image, MetadataCache
 from rdmeta.errors import ArgumentError, NoBrokersError
 from rdmeta.kraft.log_files import KraftError
 from rdmeta.kraft.replaying import LogReplay
+from rdmeta.kraft.scanning import moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,18 +33,12 @@ FACT_KINDS = {
     "voters": ("KRAFT_VOTERS",),
 }
 _KIND_OF = {record: kind for kind, records in FACT_KINDS.items() for record in records}
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 Table = Literal["brokers", "topics", "partitions", "replicas", "configs"]
 
 
 def as_json(data: Any) -> str:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-
-
-def moment(us: int) -> datetime:
-    """Returns the time that is so many microseconds after 1970 in UTC."""
-    return _EPOCH + timedelta(microseconds=us)
 
 
 class RecordMark(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rdmeta._core import KraftReplay, kraft_batch
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, SnapshotFile
 from rdmeta.kraft.proving import NodeLog, had, restart_of
-from rdmeta.kraft.scanning import PIECE, batch_heads, pieces
+from rdmeta.kraft.scanning import PIECE, batch_heads, moment, pieces
 
 _ENDS = (None, "cut", "zeros", "reached")
 # A batch that is bad by itself: the next one can be read.
@@ -99,10 +100,20 @@ class LogReplay:
             self._snapshot(self.began)
 
     @property
+    def fault(self) -> str | None:
+        """How the last step ended: "reached" at a point, "cut" or "zeros" at the log's end."""
+        return self.replay.fault[0]
+
+    @property
     def next(self) -> int:
         """The offset behind what was replayed."""
         found: int = self.replay.info()["next"]
         return found
+
+    def upcoming(self) -> datetime:
+        """Returns the time of the batch that follows the point; there must be one."""
+        _, piece = next(pieces(self._paths[0], self._piece, self._byte))
+        return moment(1000 * kraft_batch(piece)[4])
 
     def advance(self, until: int, until_us: int | None = None) -> None:
         """Goes on to the offset `until`, and to the first batch that is later than `until_us`.

@@ -13,12 +13,14 @@ import os
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile
 
 PIECE = 1 << 20
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # Base offset, length, epoch, magic, attributes, last offset's delta, latest time, records.
 _HEAD = struct.Struct(">qiib4xhi8xq14xi")
 _ZEROS = bytes(_HEAD.size)
@@ -90,6 +92,11 @@ class LogScan:
     @property
     def end(self) -> int:
         return self.runs[-1].end if self.runs else 0
+
+
+def moment(us: int) -> datetime:
+    """Returns the time that is so many microseconds after 1970 in UTC."""
+    return _EPOCH + timedelta(microseconds=us)
 
 
 def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, bytes]]:
