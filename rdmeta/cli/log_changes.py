@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from rdmeta.cli.change_rows import change_object, change_row, old_and_new
 from rdmeta.cli.log_opening import LogRequest, doubts
-from rdmeta.cli.messages import FINE
+from rdmeta.cli.messages import FINE, BadInputError
 from rdmeta.cli.output import Row, Table, TableColumn, json_text, open_stdout
+from rdmeta.errors import MissingExtraError
+from rdmeta.kraft import KraftLog
 from rdmeta.model import Change
 
 _COLUMNS = (
@@ -24,6 +26,8 @@ _COLUMNS = (
 def answer(request: LogRequest) -> int:
     """Prints changes, or writes recordings of them."""
     log = request.log(request.arguments)
+    if request.recordings is not None:
+        return _recorded(request, log)
     changes = log.changes(request.since, request.until, listener=request.listener)
     chosen = _chosen(request, changes)
     if request.output.form == "json":
@@ -33,6 +37,27 @@ def answer(request: LogRequest) -> int:
     else:
         request.output.tables(Table(_COLUMNS, map(_row, chosen)))
     doubts(request.messages, log, changes.until, changes.partial, changes.faults)
+    return FINE
+
+
+def _recorded(request: LogRequest, log: KraftLog) -> int:
+    """Writes recordings of what is proven, and prints their paths."""
+    given = (request.since, request.until, request.topic, request.partition, request.broker)
+    if any(each is not None for each in given) or request.show_secrets:
+        raise BadInputError("--recordings writes all that is proven, without secrets")
+    try:
+        from rdmeta.kraft import record
+    except ImportError as error:
+        raise MissingExtraError.of("--recordings", "arrow") from error
+    assert request.recordings is not None
+    paths = list(map(str, record(log, request.recordings)))
+    if request.output.form == "json":
+        request.output.json([json_text({**request.head(), "recordings": paths})])
+    else:
+        request.output.tables(Table((TableColumn("recording"),), ([path] for path in paths)))
+    if log.end > log.proven:
+        unproven = f"offsets {log.proven} to {log.end - 1} are not proven to be committed"
+        request.messages.note(f"{unproven}, and are left out")
     return FINE
 
 

@@ -13,8 +13,7 @@ from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_s
 from rdmeta.errors import ArgumentError
 from rdmeta.kraft import KraftLog
 from rdmeta.kraft.log_records import types_of
-from rdmeta.kraft.log_state import moment
-from rdmeta.kraft.scanning import batch_heads
+from rdmeta.kraft.scanning import batch_heads, moment
 
 _RECORDS = (
     TableColumn("offset", "integer"),

@@ -9,7 +9,7 @@ from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.output import Table, TableColumn, json_text
 from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
-from rdmeta.kraft.log_state import moment
+from rdmeta.kraft.scanning import moment
 
 _LOG = (
     TableColumn("cluster_id"),

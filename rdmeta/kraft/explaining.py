@@ -76,10 +76,9 @@ def explain(
 
     A log that begins with a snapshot begins with what that says. Raises KraftError.
     """
-    known: list[Change] = []
-    if log.start > 0:
-        known = list(_known(log.state(log.start), topic, broker))
-    return explained(chain(known, log.changes()), topic, partition, broker)
+    begin = log.first_state
+    known = _known(log.state(begin), topic, broker) if begin else ()
+    return explained(chain(known, log.changes(begin)), topic, partition, broker)
 
 
 def _known(state: KraftState, topic: str | None, broker: int | None) -> Iterator[Change]:

@@ -99,6 +99,19 @@ def test_changes_have_offsets_and_the_words_of_watch(tmp_path: Path) -> None:
     assert kinds[-1] == "controller_changed"
 
 
+def test_recordings_are_written_for_history_and_the_pipeline(tmp_path: Path) -> None:
+    found = json_of("changes", STATIC, "--recordings", tmp_path)["recordings"]
+    (path,) = found
+    assert [str(each) for each in tmp_path.rglob("*.parquet")] == found
+    kinds = parquet.read_table(path)["kind"].to_pylist()
+    assert (kinds[0], kinds[-1]) == ("observed_from", "observed_to")
+    done = log("changes", STALE / "n3", "--recordings", tmp_path / "unproven")
+    assert (done.code, done.out) == (0, "recording\n")
+    assert done.err.endswith("offsets 0 to 37 are not proven to be committed, and are left out\n")
+    refused = log("changes", STATIC, "--recordings", tmp_path, "--since", "3")
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+
+
 def test_a_broker_has_the_endpoint_of_a_listener() -> None:
     done = log("changes", STATIC, "--listener", "PLAINTEXT", "--until", "13", "--broker", "1")
     assert rows(done)[0]["new"].startswith("1 127.0.0.1:")

@@ -14,7 +14,7 @@ WORDS = (
     ["info"], ["dump"], ["dump", "--batches"], ["ls"], ["find"], ["tree"], ["cat"],
     ["changes"], ["explain", "--broker", "2"], ["diff", "1", "130"], ["check"],
 )  # fmt: skip
-FORMS = ([], ["--json"], ["--csv"], ["--csv-raw"])
+FORMS: tuple[list[str], ...] = ([], ["--json"], ["--csv"], ["--csv-raw"])
 
 
 def secrets() -> Secrets:
