@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow
 import pytest
 from spark_functions import cache_of
+from spark_releases import since
 
 import rdmeta
 
@@ -35,6 +36,7 @@ spark.stop()
 """
 
 
+@since("4.1")
 @pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(300)

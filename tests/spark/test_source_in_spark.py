@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql import functions as sql
 from recorded import cluster_day
 from source_reads import read, sorted_rows
+from spark_releases import since
 
 import rdmeta.spark
 from rdmeta import pipeline
@@ -175,6 +176,7 @@ def test_pushed_filters_choose_the_rows_that_spark_would_choose(
                 assert rows(found) == wanted, (table, condition)
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_pushed_topics_and_partitions_reach_the_request_and_images(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
@@ -205,6 +207,7 @@ def test_pushed_topics_and_partitions_reach_the_request_and_images(
     assert {each.name for each in _asked(parsed, wanted).image().topics()} == {"orders"}
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_the_data_source_can_be_registered_by_its_class(spark: SparkSession, root: Path) -> None:
     spark.dataSource.register(rdmeta.spark.DataSource)
@@ -226,6 +229,7 @@ def test_explain_names_the_table_its_source_and_the_filters(
     assert re.search(r"Filter .*cluster_id#\d+ = one", plan)
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_pushdown_needs_the_setting_that_build_session_makes(
     spark: SparkSession, root: Path
