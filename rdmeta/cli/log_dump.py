@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from rdmeta._core import KraftReplay, kraft_types
@@ -46,15 +46,14 @@ def answer(request: LogRequest) -> int:
         _print_batches(request, log, begin, end)
         return FINE
     _check_types(request.types)
-    records = log.records(
-        begin,
-        end,
-        types=request.types or None,
-        topic=request.topic,
-        partition=request.partition,
-        broker=request.broker,
-    )
-    lines = _snapshot_lines(log, request) if log.start == log.end else records.lines()
+    wanted: dict[str, Any] = {
+        "types": request.types or None,
+        "topic": request.topic,
+        "partition": request.partition,
+        "broker": request.broker,
+    }
+    records = log.records(begin, end, **wanted)
+    lines = _snapshot_lines(log, wanted) if log.start == log.end else records.lines()
     _print_lines(request.output, lines)
     doubts(request.messages, log, end if end > begin else 0, False, records.faults)
     return FINE
@@ -72,10 +71,12 @@ def _check_types(types: Iterable[str]) -> None:
             raise BadInputError(f"--type {each}: no record has that type; {advice}") from None
 
 
-def _snapshot_lines(log: KraftLog, request: LogRequest) -> Iterator[bytes]:
+def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]:
     """Yields the records of snapshots that are given without a log."""
+    keys, controls = types_of(wanted["types"]) if wanted["types"] else (None, None)
+    options = {**wanted, "types": keys, "controls": controls, "show_secrets": log.show_secrets}
     for use in log.snapshots:
-        yield KraftReplay().lines(use.file.path.read_bytes(), show_secrets=request.show_secrets)[0]
+        yield KraftReplay().lines(use.file.path.read_bytes(), **options)[0]
 
 
 def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
