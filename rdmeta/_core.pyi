@@ -166,6 +166,16 @@ _KraftPartition: TypeAlias = tuple[
 def kraft_batch(
     data: Buffer, start: int = 0, /
 ) -> tuple[str | None, int, int, int, int, int, int, bool]: ...
+def kraft_plain(
+    data: Buffer,
+    start: int,
+    end: int,
+    epoch: int,
+    least_ms: int,
+    most_ms: int,
+    stop: int,
+    /,
+) -> tuple[int, int, int]: ...
 def kraft_records(
     data: Buffer, start: int = 0, /, *, show_secrets: bool = False
 ) -> list[tuple[int, int, int, str | int, int, str]]: ...

@@ -199,6 +199,47 @@ def kraft_batch(data, start=0, /):
             bool(b.control))
 
 
+cdef int64_t big_endian(const uint8_t *p, int n) noexcept nogil:
+    """Reads a signed number of n bytes."""
+    cdef int64_t v = <signed char> p[0]
+    cdef int i
+    for i in range(1, n):
+        v = v << 8 | p[i]
+    return v
+
+
+def kraft_plain(data, start, end, epoch, least_ms, most_ms, stop, /):
+    """Passes over whole batches from a byte on that bring nothing new, by their heads alone.
+
+    Such a batch begins at the offset `end`, is of that epoch, no control batch, ends before the
+    offset `stop`, and its time is `least_ms` to `most_ms`; no time goes back. Returns the byte, the
+    offset and the time behind them.
+    """
+    cdef Py_buffer view_
+    cdef const uint8_t *p
+    cdef Py_ssize_t at
+    cdef int64_t next_ = end, time_ms = least_ms, most = most_ms, before = stop, size, last, ms
+    cdef int32_t of = epoch
+    PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
+    try:
+        at = integer(start, "start", 0, view_.len)
+        while view_.len - at >= 61:
+            p = <const uint8_t *> view_.buf + at
+            size = 12 + big_endian(p + 8, 4)
+            last = next_ + big_endian(p + 23, 4)
+            ms = big_endian(p + 35, 8)
+            if (size < 61 or size > view_.len - at or big_endian(p, 8) != next_ or last < next_
+                    or last >= before - 1 or big_endian(p + 12, 4) != of or p[16] != 2
+                    or p[22] & 0x27 or ms < time_ms or ms > most):
+                break
+            at += size
+            next_ = last + 1
+            time_ms = ms
+    finally:
+        PyBuffer_Release(&view_)
+    return at, next_, time_ms
+
+
 def kraft_records(data, start=0, /, *, show_secrets=False):
     """Returns the records of the good batch at the byte `start` of `data`.
 

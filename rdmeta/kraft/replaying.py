@@ -16,7 +16,7 @@ from rdmeta._core import KraftReplay, kraft_batch
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, SnapshotFile
 from rdmeta.kraft.proving import NodeLog, had, restart_of
-from rdmeta.kraft.scanning import PIECE, batch_heads, moment, pieces
+from rdmeta.kraft.scanning import PIECE, first_later, moment, pieces
 
 _ENDS = (None, "cut", "zeros", "reached")
 # A batch that is bad by itself: the next one can be read.
@@ -31,11 +31,11 @@ def offset_at(log: NodeLog, time_us: int) -> int:
     """
     begun = {run.start for run in log.scan.runs if run.start}
     for segment in log.files.segments:
-        for head in batch_heads(segment.path, []):
-            if 1000 * head.time_ms > time_us:
-                if head.base in begun and not _is_known(log, head.base, time_us):
-                    raise KraftError(f"no state of that time can be made: {had(log)}")
-                return head.base
+        head = first_later(segment.path, time_us // 1000)
+        if head is not None:
+            if head.base in begun and not _is_known(log, head.base, time_us):
+                raise KraftError(f"no state of that time can be made: {had(log)}")
+            return head.base
     return log.end
 
 

@@ -2,7 +2,8 @@
 
 A batch is the unit that Kafka appends, with one CRC, one epoch and one time. A look at a log needs
 no more than the heads: where it begins and ends, in which epochs, and which snapshots end where a
-batch ends. Records are read by C, which checks each CRC, too.
+batch ends. C passes over the batches that bring nothing new. It also reads records, and checks each
+CRC then.
 
 Files are read with `pread` and never mapped: a follower truncates its newest segment in place.
 """
@@ -11,12 +12,13 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
+from rdmeta._core import kraft_plain
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile
 
 PIECE = 1 << 20
@@ -27,6 +29,7 @@ _ZEROS = bytes(_HEAD.size)
 _CONTROL, _COMPRESSED = 0x20, 0x07
 # Kafka's batches of metadata are at most 8 MB: a larger length is none.
 _LONGEST = 1 << 24
+_MOST = (1 << 63) - 1
 
 
 class BatchHead(NamedTuple):
@@ -119,6 +122,17 @@ def batch_heads(path: Path, faults: list[str], size: int = PIECE) -> Iterator[Ba
     return (head for head, _, _ in _batches(path, faults, size))
 
 
+def first_later(path: Path, time_ms: int) -> BatchHead | None:
+    """Returns the first batch of a file, in the order of offsets, that is later than a time."""
+
+    def passed(held: bytes, at: int, head: BatchHead) -> tuple[int, int]:
+        at, end, _ = kraft_plain(held, at, head.last + 1, head.epoch, -_MOST, time_ms, _MOST)
+        return at, end - 1
+
+    heads = (head for head, _, _ in _batches(path, [], PIECE, passed))
+    return next((head for head in heads if head.time_ms > time_ms), None)
+
+
 def whole_batches(files: NodeFiles) -> Iterator[tuple[SegmentFile, BatchHead, bytes]]:
     """Yields all batches of a log with their bytes."""
     for segment in files.segments:
@@ -126,8 +140,17 @@ def whole_batches(files: NodeFiles) -> Iterator[tuple[SegmentFile, BatchHead, by
             yield segment, head, held[at : at + head.size]
 
 
-def _batches(path: Path, faults: list[str], size: int) -> Iterator[tuple[BatchHead, bytes, int]]:
-    """Yields each whole batch: its head, bytes that have it, and its place in them."""
+def _batches(
+    path: Path,
+    faults: list[str],
+    size: int,
+    passed: Callable[[bytes, int, BatchHead], tuple[int, int]] | None = None,
+) -> Iterator[tuple[BatchHead, bytes, int]]:
+    """Yields each whole batch: its head, bytes that have it, and its place in them.
+
+    `passed` is called behind each, and may pass over batches that follow: it returns the place
+    where it stands, and the last offset before that.
+    """
     held, begin, last = b"", 0, None  # `held` begins at the byte `begin`
     for _, piece in pieces(path, size):
         held += piece
@@ -138,6 +161,8 @@ def _batches(path: Path, faults: list[str], size: int) -> Iterator[tuple[BatchHe
                 break
             yield head, held, at
             at, last = at + head.size, head.last
+            if passed is not None:
+                at, last = passed(held, at, head)
         begin, held = begin + at, held[at:]
         if held[: _HEAD.size] == _ZEROS:
             break
@@ -199,7 +224,7 @@ def _scanned(files: NodeFiles, ends: frozenset[int]) -> LogScan:
     faults = follower.scan.faults
     for number, segment in enumerate(files.segments):
         before = len(faults)
-        for head in batch_heads(segment.path, faults):
+        for head, _, _ in _batches(segment.path, faults, PIECE, follower.passed):
             follower.add(segment, head)
         is_newest = number == len(files.segments) - 1
         if len(faults) > before and not is_newest:
@@ -215,6 +240,7 @@ class _Follower:
     def __init__(self, ends: frozenset[int]) -> None:
         self.scan = LogScan()
         self._ends = ends
+        self._stops = sorted(ends, reverse=True)
         self._epoch = self._end = -1
         self._epoch_first = (0, 0)
         self._start = self._first_ms = self._last_ms = self._time_ms = 0
@@ -236,6 +262,21 @@ class _Follower:
             self.scan.ends[self._end] = BatchEnd(epoch, time_ms, 1000 * self._last_ms)
         if is_control:
             self.scan.control.append((segment.path, head))
+
+    def passed(self, held: bytes, at: int, _head: BatchHead) -> tuple[int, int]:
+        """Passes over batches that only go on; returns the place behind them and their last offset.
+
+        One that may end at a wanted offset is not passed over.
+        """
+        while self._stops and self._stops[-1] <= self._end:
+            del self._stops[-1]
+        stop = self._stops[-1] if self._stops else _MOST
+        behind, self._end, time_ms = kraft_plain(
+            held, at, self._end, self._epoch, self._last_ms, _MOST, stop
+        )
+        if behind > at:
+            self._time_ms = self._last_ms = time_ms
+        return behind, self._end - 1
 
     def _turn(self, segment: SegmentFile, head: BatchHead) -> None:
         """Ends the epoch or the run, of which the head is not."""
