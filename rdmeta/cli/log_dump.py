@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from rdmeta._core import KraftReplay, kraft_types
@@ -34,6 +36,12 @@ _BATCHES = (
     TableColumn("bytes", "integer"),
     TableColumn("byte", "integer"),
     TableColumn("file"),
+)
+
+# A record as rdmeta_kraft_record_json() writes it.
+_LINE = re.compile(
+    r'\{"offset":(\d+),"epoch":(-?\d+),"time":(-?\d+),"type":"?([^",]+)"?,"version":(-?\d+)'
+    r'(?:,"topic":"((?:[^"\\]|\\.)*)")?,"(?:data|raw)":(.*)\}'
 )
 
 
@@ -86,17 +94,21 @@ def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
         for text in lines:
             write(text.decode("utf-8", "backslashreplace"))
         return
-    output.tables(Table(_RECORDS, (_row(line) for text in lines for line in text.splitlines())))
+    output.tables(Table(_RECORDS, _rows(lines)))
 
 
-def _row(line: bytes) -> Row:
-    # The text of `data` is as C wrote it: it is the last member.
-    found = json.loads(line)
-    place = line.index(b'"data":') + 7 if "data" in found else line.index(b'"raw":') + 6
-    data = line[place:-1].decode("utf-8", "backslashreplace")
-    names = ("epoch", "type", "version")
-    cells = [found[name] if name != "type" else str(found[name]) for name in names]
-    return (found["offset"], moment(1000 * found["time"]), *cells, found.get("topic"), data)
+def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Yields the cells of records. A line's data is not parsed: C has written it last."""
+    times: dict[str, datetime] = {}
+    for text in lines:
+        times.clear()
+        for line in text.decode("utf-8", "backslashreplace").split("\n")[:-1]:
+            found = _LINE.fullmatch(line)
+            assert found is not None, line
+            offset, epoch, ms, kind, version, topic, data = found.groups()
+            when = times.get(ms) or times.setdefault(ms, moment(1000 * int(ms)))
+            name = topic if topic is None or "\\" not in topic else json.loads(f'"{topic}"')
+            yield int(offset), when, int(epoch), kind, int(version), name, data
 
 
 def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> None:
