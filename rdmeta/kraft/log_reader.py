@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from rdmeta.kraft.comparing import findings_of, last_common
-from rdmeta.kraft.log_files import KraftError, SegmentFile, find_nodes
+from rdmeta.kraft.log_files import KraftError, LogChangedError, SegmentFile, find_nodes
 from rdmeta.kraft.log_records import Records, types_of
 from rdmeta.kraft.log_state import KraftState
 from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, had, is_covered, looked_at, proof_of
@@ -81,7 +81,8 @@ class KraftLog:
     have them. `cluster_id` names the cluster if no `meta.properties` does.
 
     The files are looked at once: what is appended later does not count. Nothing is locked or
-    written. Raises KraftError for what is no such log, and FileNotFoundError.
+    written. Raises KraftError for what is no such log, LogChangedError for one that changes again
+    and again while it is read, and FileNotFoundError.
     """
 
     def __init__(
@@ -216,15 +217,12 @@ class KraftLog:
         return self._first(begun)
 
     def _again(self, make: Callable[[], _T]) -> _T:
-        """Returns what `make` does; a file that went meanwhile is looked at once more."""
+        """Returns what `make` does; a log that changed meanwhile is looked at once more."""
         try:
             return make()
-        except FileNotFoundError:
+        except LogChangedError:
             self._look()
-        try:
-            return make()
-        except FileNotFoundError as error:
-            raise KraftError("it went while the log was read", Path(error.filename)) from error
+        return make()
 
     # ---- answers --------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
 from kraft_records import Log, batches
 
 import rdmeta
-from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChanges
+from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChangedError, LogChanges
 
 each_log = pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
 
@@ -305,6 +305,23 @@ def test_a_missing_segment_is_an_error_or_passed_over(tmp_path: Path) -> None:
     lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
     assert [each.offset for each in lax.records()] == list(range(begin, made.log.end))
     assert lax.state().partial
+
+
+def test_a_log_that_was_cut_is_looked_at_once_more(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.append(1)
+    cluster.looked_at(1)
+    logs = [rdmeta.KraftLog(tmp_path / "n1") for _ in range(3)]
+    records = logs[0].records()
+    path = logs[0].segments[0].path
+    path.write_bytes(bytes(cluster.logs[2].data))
+    with pytest.raises(LogChangedError, match="ends at offset 2, and had 3"):
+        list(records)
+    assert (logs[1].state().offset, logs[1].end) == (2, 2)
+    with pytest.raises(KraftError, match="offset 3 is not in the log"):
+        logs[2].state(3)
 
 
 def test_a_segment_that_went_is_looked_at_once_more(tmp_path: Path) -> None:
