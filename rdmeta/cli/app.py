@@ -22,6 +22,7 @@ COMMANDS = {
     "list": "Brokers, topics and partitions, and which of them need care.",
     "image": "The state of a cluster in a file: save it, compare it, check it.",
     "quorum": "The controllers of a KRaft cluster, and how far each node is behind.",
+    "log": "The metadata log of KRaft in files: its records, and what was true at a moment.",
     "publish": "A feeder: the other processes of this host attach to its state.",
     "record": "The history of clusters in Parquet files.",
     "pipeline": "Tables from recorded history: leaders over time, and what was not seen.",
@@ -35,7 +36,7 @@ COMMANDS = {
 # The variable by which a shell's function asks; rdmeta/cli/completion.py writes that function.
 _COMPLETE = "_RDMETA_COMPLETE"
 # Those that end by themselves, soon and without much garbage.
-_BRIEF = ("list", "image", "config", "completion")
+_BRIEF = ("list", "image", "config", "completion", "log")
 
 
 class Terminated(BaseException):

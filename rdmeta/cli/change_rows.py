@@ -45,8 +45,21 @@ def _leader(leader: int | None, epoch: int | None) -> dict[str, int | None] | No
     return {"leader": leader, "leader_epoch": epoch}
 
 
+def _moves(change: Change) -> str:
+    """Returns which replicas a reassignment adds and removes."""
+    sides = {"adding": change.new_adding, "removing": change.new_removing}
+    return ", ".join(f"{word} {value_text(ids)}" for word, ids in sides.items() if ids) or "ended"
+
+
+def _added(change: Change) -> Any:
+    """Returns the topic's id; of a partition in a log its leader."""
+    if change.partition is None:
+        return change.topic_id
+    return _leader(change.new_leader, change.new_leader_epoch)
+
+
 _PAIRS: dict[str, Callable[[Change], Pair]] = {
-    "topic_added": lambda change: (None, change.topic_id),
+    "topic_added": lambda change: (None, _added(change)),
     "topic_absent": lambda change: (change.topic_id, None),
     "topic_removed": lambda change: (change.topic_id, None),
     "topic_recreated": lambda change: (None, change.topic_id),
@@ -57,12 +70,19 @@ _PAIRS: dict[str, Callable[[Change], Pair]] = {
     "isr_changed": lambda change: (change.old_isr, change.new_isr),
     "replicas_changed": lambda change: (change.old_replicas, change.new_replicas),
     "offline_changed": lambda change: (change.old_offline, change.new_offline),
+    "unclean_election": lambda change: (None, _leader(change.new_leader, change.new_leader_epoch)),
+    "reassignment_changed": lambda change: (None, _moves(change)),
+    "elr_changed": lambda change: (None, change.new_elr),
+    "controller_changed": lambda change: (None, _leader(change.broker, change.new_leader_epoch)),
+    "broker_fenced": lambda change: (None, "fenced"),
+    "broker_unfenced": lambda change: (None, "unfenced"),
+    "broker_shutting_down": lambda change: (None, "shutting down"),
     "broker_removed": lambda change: (change.detail, None),
     "cluster_changed": lambda change: (change.detail, change.cluster_id),
 }
 
 
-def _text(value: Any) -> str | None:
+def value_text(value: Any) -> str | None:
     """Returns an old or new value as text: 3 (epoch 7), 1,2,3 or the text that it is."""
     if isinstance(value, dict):
         leader = "none" if value["leader"] is None else value["leader"]
@@ -86,12 +106,12 @@ def change_row(change: Change, pair: Pair) -> list[Any]:
 
     Where the leaders or all values are equal, the new one says what the change is.
     """
-    old, new = map(_text, pair)
+    old, new = map(value_text, pair)
     if old is not None and old == new:
         new = f"{new}, with changes in between"
     elif _is_elected_again(*pair):
         new = f"{new}, elected again"
-    if change.broker is not None:
+    if change.broker is not None and not isinstance(pair[1], dict):
         old, new = (None if each is None else f"{change.broker} {each}" for each in (old, new))
     return [change.observed_at, change.topic, change.partition, change.kind, old, new]
 

@@ -127,7 +127,10 @@ class _Clusters(_Names):
         return [CompletionItem(head + comma + each) for each in known if each.startswith(last)]
 
 
-_FILES = {"FILE": click.Path(), "PATH": click.Path(), "DIR": click.Path(file_okay=False)}
+_FILES = {
+    **dict.fromkeys(("FILE", "PATH", "PATH..."), click.Path()),
+    "DIR": click.Path(file_okay=False),
+}
 
 
 class _Question(ShellComplete):

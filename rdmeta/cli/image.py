@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.change_rows import change_object, change_row, old_and_new
+from rdmeta.cli.log_options import LogChoice, state_options
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
 from rdmeta.cli.shared_options import Where, connection_options, new_file, output_options
@@ -28,9 +29,12 @@ Examples:
 )
 @click.argument("action", type=click.Choice(_ACTIONS), metavar="save|diff|verify")
 @click.argument("files", nargs=-1, metavar="FILE [FILE]")
+@state_options
 @connection_options
 @output_options
-def command(where: Where, output: Output, action: str, files: tuple[str, ...]) -> int:
+def command(
+    where: Where, output: Output, action: str, files: tuple[str, ...], log: LogChoice | None
+) -> int:
     """Save the state of a cluster in a file, compare states, or check a file.
 
     \b
@@ -39,14 +43,26 @@ def command(where: Where, output: Output, action: str, files: tuple[str, ...]) -
                        file; exit code 1 if anything does.
     verify FILE        checks every byte; exit code 2 if the file is damaged.
 
-    A file is what Image.save() and `rdmeta publish` write; list --image shows it.
+    With --log, now is a moment of a metadata log: --at T, or its end. A file is what Image.save()
+    and `rdmeta publish` write; list --image shows it.
     """
     if not 1 <= len(files) <= (2 if action == "diff" else 1):
         count = "one FILE, or two" if action == "diff" else "one FILE"
         raise BadInputError(f"image {action} takes {count}, not {len(files)}")
     if action == "verify" or len(files) == 2:
         _refuse_cluster(where, action)
-    return _RUN[action](where, output, files)
+        if log is not None:
+            raise BadInputError(f"image {action} reads its files alone: leave out --log")
+    elif log is not None:
+        _refuse_cluster(where, f"{action} --log")
+    return _RUN[action](Now(where, log), output, files)
+
+
+class Now(NamedTuple):
+    """What is compared or saved: a cluster, or a state of a metadata log."""
+
+    where: Where
+    log: LogChoice | None
 
 
 def _refuse_cluster(where: Where, action: str) -> None:
@@ -55,22 +71,22 @@ def _refuse_cluster(where: Where, action: str) -> None:
         raise BadInputError(f"image {action} reads files and asks no cluster: leave out -b and -c")
 
 
-def _save(where: Where, output: Output, files: Sequence[str]) -> int:
+def _save(now: Now, output: Output, files: Sequence[str]) -> int:
     path = new_file(files[0])
-    image = _state_now(where)
+    image = _state_now(now)
     image.save(path, sync=True)
     _print_image(output, "save", files[0], image)
     return FINE
 
 
-def _verify(where: Where, output: Output, files: Sequence[str]) -> int:
+def _verify(now: Now, output: Output, files: Sequence[str]) -> int:
     _print_image(output, "verify", files[0], _whole(files[0]))
     return FINE
 
 
-def _diff(where: Where, output: Output, files: Sequence[str]) -> int:
+def _diff(now: Now, output: Output, files: Sequence[str]) -> int:
     before = _whole(files[0])
-    after = _whole(files[1]) if len(files) == 2 else _state_now(where)
+    after = _whole(files[1]) if len(files) == 2 else _state_now(now)
     changes = before.diff(after)
     if output.form == "json":
         output.json(_diff_json(before, after, changes))
@@ -79,15 +95,20 @@ def _diff(where: Where, output: Output, files: Sequence[str]) -> int:
     return UNMET if len(changes) else FINE
 
 
-_RUN: dict[str, Callable[[Where, Output, Sequence[str]], int]] = {
+_RUN: dict[str, Callable[[Now, Output, Sequence[str]], int]] = {
     "save": _save,
     "diff": _diff,
     "verify": _verify,
 }
 
 
-def _state_now(where: Where) -> Image:
-    """Returns what the cluster says about all topics; raises the errors of fetch()."""
+def _state_now(now: Now) -> Image:
+    """Returns what the log or the cluster says about all topics; raises the errors of fetch()."""
+    where = now.where
+    if now.log is not None:
+        from rdmeta.cli.log_opening import chosen_state
+
+        return chosen_state(now.log, where.messages).image()
     from rdmeta.net.fetch import fetch
 
     cache, arguments = MetadataCache(), where.target().arguments()

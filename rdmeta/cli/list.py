@@ -12,6 +12,7 @@ import click
 
 from rdmeta import health
 from rdmeta.cache import Image, MetadataCache
+from rdmeta.cli.log_options import LogChoice, state_options
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
 from rdmeta.cli.min_isr_asker import Answer
 from rdmeta.cli.output import Output, Row, Share, Table, TableColumn, json_text
@@ -90,6 +91,7 @@ Examples:
     help="Print this table alone; CSV and Parquet hold partitions otherwise, brokers with --skew.",
 )
 @click.option("--image", metavar="FILE", help="Read a saved or published state, and no cluster.")
+@state_options
 @connection_options
 @output_options
 def command(
@@ -105,13 +107,15 @@ def command(
     operations: bool,
     table: str | None,
     image: str | None,
+    log: LogChoice | None,
     **flags: bool,
 ) -> int:
     """Show brokers, topics and partitions: leader, epoch, replicas, ISR, offline replicas.
 
     --urp, --leaderless, --offline, --nonpreferred, --under-min-isr, --at-min-isr and --if-down
     choose partitions; if several are given, one of them is enough. On KRaft the controller is the
-    leader of the quorum (DescribeQuorum), and - if no broker names it. An image has none.
+    leader of the quorum (DescribeQuorum), and - if no broker names it. An image has none. --log
+    shows any moment of a metadata log, with the min.insync.replicas of that moment.
     """
     names, patterns = named_topics(topics)
     given = [flag for flag, is_given in flags.items() if is_given]
@@ -127,7 +131,9 @@ def command(
     shown = _shown_tables(table, skew, show, output)
     if fail and not chosen.conditions:
         raise BadInputError("--fail needs a condition, such as --urp")
-    if image is None:
+    if log is not None:
+        states, code = [_logged(where, log, image, show)], FINE
+    elif image is None:
         if output.form == "json" or (not skew and {"brokers", "clusters"} & set(shown)):
             show = show._replace(controller=True)
         states, code = _ask(where, show, fail)
@@ -280,6 +286,21 @@ def _opened(where: Where, path: str, show: Show) -> Image:
         return Image.open(path)
     except Error as error:
         raise BadInputError(f"--image: {error}") from error
+
+
+def _logged(where: Where, log: LogChoice, image: str | None, show: Show) -> ClusterState:
+    """Returns a state of a metadata log; raises BadInputError if it has none, or options clash."""
+    if where.bootstrap is not None or where.clusters is not None or image is not None:
+        raise BadInputError("--log reads files and asks no cluster: leave out -b, -c and --image")
+    if show.operations:
+        raise BadInputError("--log has no operations: ask the cluster")
+    from rdmeta.cli.log_opening import chosen_state, min_isr
+
+    state = chosen_state(log, where.messages)
+    least = min_isr(state) if show.min_isr else {}
+    if show.min_isr and (unknown := len(state.topics) - len(least)):
+        where.messages.note(f"the log has no {health.MIN_ISR} of {unknown} topics")
+    return ClusterState(None, state.image(), min_isr=least, controller=state.leader)
 
 
 # ---- tables -------------------------------------------------------------------------------------

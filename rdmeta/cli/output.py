@@ -167,7 +167,7 @@ class _Cells(NamedTuple):
     percent: bool = True
     guarded: bool = False
 
-    def words(self, text: str) -> str:
+    def guarded_text(self, text: str) -> str:
         """Returns how a text, or a list of texts, is shown."""
         return f"'{text}" if self.guarded and text.startswith(_FORMULA) else text or self.absent
 
@@ -183,13 +183,13 @@ def _text(cell: Any, cells: _Cells = _PLAIN_CELLS) -> str:
     """Returns a cell as text without control characters."""
     kind = type(cell)
     if kind is str:
-        return cells.words(cell if cell.isprintable() else escaped(cell))
+        return cells.guarded_text(cell if cell.isprintable() else escaped(cell))
     if cell is None:
         return cells.absent
     if kind is tuple:
         if cell and type(cell[0]) is int:
             return ",".join(map(str, cell))
-        return cells.words(",".join(map(_text, cell)))
+        return cells.guarded_text(",".join(map(_text, cell)))
     if kind is bool:
         return "true" if cell else "false"
     if kind is datetime:

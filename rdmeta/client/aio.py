@@ -184,7 +184,7 @@ class AsyncClient(Shell):
         return found
 
     def _stats_anywhere(self) -> dict[str, Any]:
-        self._check()
+        self._check_not_forked()
         loop = self._loop
         if loop is None or not loop.is_running() or asyncio._get_running_loop() is loop:
             return self._driver.stats()
@@ -242,7 +242,7 @@ class AsyncClient(Shell):
 
     def _running(self) -> Driver:
         """Returns the driver, started; raises Error, ForkedError."""
-        self._check()
+        self._check_not_forked()
         if self._driver.is_closed:
             raise closed()
         if self._loop is None:

@@ -269,7 +269,7 @@ class Client(Shell):
           `reauthentications`, the logins after the first of a connection (KIP-368). With TLS, bytes
           are those on the wire.
         """
-        self._check()
+        self._check_not_forked()
         if self._is_running():
             with suppress(Error):  # it was closed a moment ago
                 return self._thread.call(self._driver.stats)
@@ -279,7 +279,7 @@ class Client(Shell):
 
     def _running(self) -> DriverThread:
         """Returns the driver's thread, started; raises Error, ForkedError."""
-        self._check()
+        self._check_not_forked()
         if self._thread.start():
             self._start_listeners()
         self._look_up()

@@ -146,7 +146,7 @@ class Lines:
         self._clock = clock
         self._written: dict[str, _Written] = {}
 
-    def write(
+    def write_or_count(
         self, level: int, line: str, exc_info: BaseException | None = None, same: str = ""
     ) -> None:
         """Writes a line, or counts it; lines with the same `same` count as the same line."""
@@ -400,7 +400,9 @@ class Driver:
         try:
             at = self._poll()
         except Exception as error:  # a fault of this package must not leave the waiters asleep
-            self._lines.write(logging.ERROR, f"a turn of the client failed: {error!r}", error)
+            self._lines.write_or_count(
+                logging.ERROR, f"a turn of the client failed: {error!r}", error
+            )
             at = time.monotonic() + _RETRY_S
         self._set_timer(at)
         if self.cache.version != self._seen:
@@ -465,7 +467,7 @@ class Driver:
         """Passes the policy's events on to the log and the listeners."""
         events = self.policy.take_events()
         for line, same in _lines_of([each for each in events if isinstance(each, Problem)]):
-            self._lines.write(logging.WARNING, line, same=same)
+            self._lines.write_or_count(logging.WARNING, line, same=same)
         for event in events:
             if isinstance(event, Updated):
                 for update in list(self.on_update):
@@ -479,7 +481,9 @@ class Driver:
         try:
             report(*what)
         except Exception as error:
-            self._lines.write(logging.ERROR, f"a report to the policy failed: {error!r}", error)
+            self._lines.write_or_count(
+                logging.ERROR, f"a report to the policy failed: {error!r}", error
+            )
         self.plan()
 
     # ---- actions --------------------------------------------------------------------------------
@@ -499,7 +503,7 @@ class Driver:
                 self._finish(action)
         except Exception as error:
             line = f"an action of the client failed: {error!r}"
-            self._lines.write(logging.ERROR, line, error)
+            self._lines.write_or_count(logging.ERROR, line, error)
             if isinstance(action, Connect):
                 failure = TransportError(line)
                 self.hand_in(self.policy.on_disconnected, action.link, now, failure)
@@ -517,7 +521,9 @@ class Driver:
             self.plan()
         else:
             if _log.isEnabledFor(logging.DEBUG):
-                self._lines.write(logging.DEBUG, f"{link.address} is asked for {_wanted(send)}")
+                self._lines.write_or_count(
+                    logging.DEBUG, f"{link.address} is asked for {_wanted(send)}"
+                )
 
     def _finish(self, finish: Finish) -> None:
         done = self._waiters.pop(finish.waiter, None)

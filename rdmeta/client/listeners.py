@@ -88,7 +88,7 @@ class Listener:
     def failed(self, error: BaseException) -> None:
         """Logs the exception of the function."""
         name = getattr(self.function, "__qualname__", repr(self.function))
-        self._lines.write(logging.ERROR, f"the listener {name} failed: {error!r}", error)
+        self._lines.write_or_count(logging.ERROR, f"the listener {name} failed: {error!r}", error)
 
 
 class Delivery(Protocol):

@@ -139,7 +139,7 @@ class Shell:
         calls: list[Callable[..., None]],
     ) -> Callable[[], None]:
         """Registers a listener; returns the function that removes it."""
-        self._check()
+        self._check_not_forked()
         self._check_caller()
         if self._driver.is_closed:
             raise closed()
@@ -186,7 +186,7 @@ class Shell:
 
     def stats(self) -> dict[str, Any]:
         """See `Client.stats`."""
-        self._check()
+        self._check_not_forked()
         return self._driver.stats()
 
     def _stats_anywhere(self) -> dict[str, Any]:
@@ -378,7 +378,7 @@ class Shell:
 
     # ---- checks and lookups ---------------------------------------------------------------------
 
-    def _check(self) -> None:
+    def _check_not_forked(self) -> None:
         if os.getpid() != self._pid:
             raise ForkedError(
                 "the child of a fork cannot use its parent's client: make a new one there, or"

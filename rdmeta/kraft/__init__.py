@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding, findings_of
+from rdmeta.kraft.explaining import Turn, explain, explained
 from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, QuorumState, find_nodes
 from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Point
 from rdmeta.kraft.log_records import Record, Records
@@ -66,6 +68,10 @@ __all__ = [
     "RecordMark",
     "Records",
     "SnapshotUse",
+    "Turn",
+    "check",
+    "explain",
+    "explained",
     "find_nodes",
     "findings_of",
     "looked_at",

@@ -14,9 +14,11 @@ one epoch, and notes that do not agree with the log.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import NamedTuple
 
+from rdmeta._core import kraft_records
+from rdmeta.errors import MalformedError
 from rdmeta.kraft.proving import NodeLog
 from rdmeta.kraft.scanning import BatchHead, whole_batches
 
@@ -121,7 +123,7 @@ def _between(one: NodeLog, other: NodeLog) -> Iterator[Finding]:
             yield Finding(
                 True,
                 f"{_name(one)} and {_name(other)} both have offset {common[1]} of epoch"
-                f" {common[0]}, and differ before it: first in the batch at offset {differing}",
+                f" {common[0]}, and differ before it: first {differing}",
             )
             return
     behind = -1 if common is None else common[1]
@@ -165,16 +167,33 @@ def last_common(one: NodeLog, other: NodeLog) -> tuple[int, int] | None:
     return None
 
 
-def _first_difference(one: NodeLog, other: NodeLog, last: int) -> int | None:
-    """Returns the offset of the first batch, up to an offset, that is not the same bytes."""
-    start = max(one.scan.runs[0].start, other.scan.runs[0].start)
+def _first_difference(one: NodeLog, other: NodeLog, last: int) -> str | None:
+    """Returns which record, up to an offset, is the first that is not the same bytes.
+
+    A gap is a finding of its own, so what is before one is not compared.
+    """
+    start = max(one.scan.start, other.scan.start)
     theirs = _batches_between(other, start, last)
     for head, data in _batches_between(one, start, last):
         found = next(theirs, None)
         if found is None or found[1] != data:
-            return head.base
+            return _differing_record(head, data, b"" if found is None else found[1])
     left = next(theirs, None)
-    return None if left is None else left[0].base
+    return None if left is None else _differing_record(left[0], b"", left[1])
+
+
+def _differing_record(head: BatchHead, ours: bytes, theirs: bytes) -> str:
+    """Returns the first record that two batches have not alike, as words."""
+    try:
+        records = [kraft_records(data) if data else [] for data in (ours, theirs)]
+    except MalformedError:  # the check of CRCs says which
+        return f"in the batch at offset {head.base}"
+    for pair in zip_longest(*records):
+        if pair[0] != pair[1]:
+            (first, *_) = found = [each for each in pair if each is not None]
+            kinds = " and ".join(sorted({f"{each[3]}" for each in found}))
+            return f"the record at offset {first[0]} ({kinds})"
+    return f"in the head of the batch at offset {head.base}"
 
 
 def _batches_between(log: NodeLog, start: int, last: int) -> Iterator[tuple[BatchHead, bytes]]:

@@ -136,7 +136,7 @@ class Connection:
         ended = on_step or (lambda step, connection: None)
         found = _resolved(address, family)
         ended("name", self)
-        self._socket = yield from _connect(found, deadline)
+        self._socket = yield from _race_addresses(found, deadline)
         try:
             ended("tcp", self)
             if tunnel is not None:
@@ -326,7 +326,7 @@ def _resolved(address: Address, family: int) -> _Endpoints:
         raise unresolved(error) from error
 
 
-def _connect(
+def _race_addresses(
     found: _Endpoints, deadline: Deadline
 ) -> Generator[PendingSocket, Sequence[socket.socket], socket.socket]:
     """Returns the socket that is connected first; addresses are raced as RFC 8305 has it."""

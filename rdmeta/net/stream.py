@@ -524,7 +524,7 @@ class StreamConnection:
         is_newest = channel is self._attempts[-1]
         self._attempts.remove(channel)
         if is_newest or not self._attempts:
-            self._try_next()
+            self._try_next_address()
 
     def _channels(self) -> list[Channel]:
         return [*self._attempts, *([self._channel] if self._channel else [])]
@@ -540,7 +540,7 @@ class StreamConnection:
         found = lookup.result()
         self._untried.extend(self._security.in_order(found) if self._security else found)
         if self._preparing is None:
-            self._try_next()
+            self._try_next_address()
 
     def _on_prepared(self, preparing: asyncio.Future[Prepared]) -> None:
         if self._is_closed:
@@ -552,9 +552,9 @@ class StreamConnection:
             return
         self._prepared = preparing.result()
         if self._lookup is None:
-            self._try_next()
+            self._try_next_address()
 
-    def _try_next(self) -> None:
+    def _try_next_address(self) -> None:
         """Begins to connect to the next address; fails if no address is left."""
         if self._next_try is not None:
             self._next_try.cancel()
@@ -576,7 +576,7 @@ class StreamConnection:
         channel = Channel(self._loop, endpoint, session, self, self._keepalive, tunnel)
         self._attempts.append(channel)
         if self._untried:
-            self._next_try = self._loop.call_later(min(share, _SILENT), self._try_next)
+            self._next_try = self._loop.call_later(min(share, _SILENT), self._try_next_address)
 
     def _plan_login(self) -> None:
         """Plans the next login, if the broker ends sessions after a time (KIP-368)."""

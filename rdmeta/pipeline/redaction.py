@@ -1,8 +1,8 @@
 """Takes the values of sensitive configurations out of change records, before a fold sees them.
 
-The recorder asks for min.insync.replicas alone, but a record may tell of any configuration. Kafka's
-keys of type PASSWORD have names by which they are known here; a listener's prefix does not hide
-them. A key that only resembles one is redacted too.
+The recorder asks for min.insync.replicas alone, but a record may tell of any configuration. Which
+keys are sensitive is said once, in C, for a metadata log as for this: Kafka's keys of type PASSWORD
+have names by which they are known. A key that only resembles one is redacted too.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# As `rdmeta config` shows a secret.
+from rdmeta._core import kraft_is_sensitive
+
+# As `rdmeta config` and a metadata log show a secret.
 _MASK = "***"
-_ANYWHERE = "password|passphrase|secret|credential|jaas"
-_AT_END = r"\.key|\.token|\.certificates|\.certificate\.chain"
-_SENSITIVE = f"(?is)^([^=]*(?:{_ANYWHERE})[^=]*|[^=]*(?:{_AT_END}))=.*$"
 
 
 def redacted(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -29,12 +28,21 @@ def redacted(rows: pa.RecordBatch) -> pa.RecordBatch:
     if not isinstance(detail, pa.DictionaryArray):
         detail = detail.dictionary_encode()
     texts = detail.dictionary
-    if not pc.any(pc.match_substring_regex(texts, _SENSITIVE)).as_py():
+    found = texts.to_pylist()
+    shown = list(map(_shown, found))
+    if shown == found:
         return rows
     # Rows of other kinds keep their texts: the dictionary has both.
-    shown = pc.replace_substring_regex(texts, _SENSITIVE, rf"\1={_MASK}")
     moved = pc.if_else(
         configs, pc.add(detail.indices, pa.scalar(len(texts), pa.int32())), detail.indices
     )
-    both = pa.DictionaryArray.from_arrays(moved, pa.concat_arrays([texts, shown]))
+    both = pa.DictionaryArray.from_arrays(
+        moved, pa.concat_arrays([texts, pa.array(shown, texts.type)])
+    )
     return rows.set_column(place, "detail", both)
+
+
+def _shown(text: str | None) -> str | None:
+    """Returns the text KEY=VALUE without the value of a sensitive key."""
+    key, equals, _ = (text or "").partition("=")
+    return f"{key}={_MASK}" if equals and kraft_is_sensitive(key) else text

@@ -87,7 +87,7 @@ def run(
     Raises ValueError for `workers` below 1, LockedError if another run works on the output folder,
     PipelineError, and OSError. The files in place stay right then, and the next run goes on.
     """
-    if workers is not None and (not isinstance(workers, int) or workers < 1):
+    if workers is not None and (type(workers) is not int or workers < 1):
         raise ValueError(f"workers must be a whole number of at least 1, not {workers!r}")
     progress = progress or _Silent()
     if _has_nothing_to_do(plan):

@@ -32,6 +32,7 @@ _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 _SAME = {"s3a": "s3", "s3n": "s3"}
 _CHUNK = 8 << 20
 _ASKING = "rdmeta asks a store"
+_BUCKETS = ("s3", "s3a", "s3n", "gs", "gcs")
 _KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
@@ -304,6 +305,8 @@ def _opened_store(where: str) -> tuple[Any, str]:
             f"{where}: the scheme {scheme!r} is unknown; known are {', '.join(_KNOWN)}."
             " A local folder of that name is ./NAME"
         )
+    if scheme in _BUCKETS and not where[len(scheme) + 3 :].strip("/"):
+        raise PipelineError(f"{where}: it names no bucket; write {scheme}://BUCKET/PATH")
     uri = _SAME.get(scheme, scheme) + where[len(scheme) :]
     if scheme in ("gs", "gcs") and "retry_limit_seconds=" not in uri:  # by default 15 minutes
         uri += f"{'&' if '?' in uri else '?'}retry_limit_seconds=30"

@@ -115,14 +115,16 @@ def hidden_pattern() -> str:
 
     A Connect server shows options as `key: "..." value: "..."`. It shows SQL as it is written, on
     its pages with a backslash before each quote and backslash. A value of SQL may be in any quotes,
-    behind a comment, or an expression, so all that follows its key is hidden there.
+    behind a comment, or an expression, so all that follows its key is hidden there; so is what
+    follows a letter that is written as \\u0077 or \\167, as it may be one of a key.
     """
     keys = "|".join(secret_keys()).replace(".", r"\.")
     option = rf'key: "(?i:{keys})"\s*value: "[^"\\]*(?:\\.[^"\\]*)*"'
     # A dot of a key may be escaped, and have blanks and quotes of its parts beside it.
     beside = r"[\s`'\"\\]*"
     keys = keys.replace(r"\.", rf"{beside}(?:\.|u002e|056){beside}")
-    return rf"{option}|(?i:{keys})[\s\S]*"
+    letter = r"\\(?:u00|U000000)[4-7][0-9a-fA-F]|\\1[0-7]{2}"
+    return rf"{option}|(?:(?i:{keys})|{letter})[\s\S]*"
 
 
 def reason_of(error: Exception) -> str:

@@ -92,7 +92,7 @@ def test_other_bytes_before_a_common_record_are_serious(cluster: Cluster) -> Non
     found = said(cluster.looked_at(1, 2))
     assert found == [
         "!node 1 (1) and node 2 (N) both have offset 4 of epoch 1, and differ before it:"
-        " first in the batch at offset 2"
+        " first the record at offset 2 (NO_OP_RECORD)"
     ]
     assert said(cluster.looked_at(1, 3)) == []
 
@@ -105,7 +105,7 @@ def test_a_copy_that_lacks_an_epoch_before_a_common_one_contradicts(cluster: Clu
         cluster.lead(3, 3, 1, 2)
     (serious,) = said(cluster.looked_at(1, 2))
     assert "both have offset 6 of epoch 3" in serious
-    assert "first in the batch at offset 4" in serious
+    assert "first the record at offset 4 (LEADER_CHANGE and NO_OP_RECORD)" in serious
 
 
 def test_two_leaders_of_one_epoch_are_serious(cluster: Cluster) -> None:

@@ -437,13 +437,13 @@ def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
             pipeline.plan([source], out, until=day)
     with pytest.raises(ValueError, match="since must be a day such as"):
         pipeline.plan([source], out, since=date(2026, 11, 2))  # type: ignore[arg-type]
-    for number in ("5", 0, 1.5):
+    for number in ("5", 0, 1.5, True):
         with pytest.raises(ValueError, match="flap_seconds must be a whole number from 1"):
             pipeline.plan([source], out, flap_seconds=number)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="timeout must be a number of seconds above 0"):
         pipeline.plan([source], out, timeout=0)
     plan = pipeline.plan([source], out)
-    for workers in (-1, 0):
+    for workers in (-1, 0, True):
         with pytest.raises(ValueError, match="workers must be a whole number of at least 1"):
             pipeline.run(plan, workers=workers)
     assert not {"memory", "waiting"} & pipeline.run(plan).rows.keys()

@@ -142,6 +142,8 @@ def test_an_unknown_scheme_is_refused_and_those_of_hadoop_are_known(
     for where in ("dbfs:/x", "foo://x"):
         with pytest.raises(PipelineError, match="scheme .* is unknown; known are file, s3, s3a"):
             Store(where)
+    with pytest.raises(PipelineError, match="s3a://: it names no bucket; write s3a://BUCKET/PATH"):
+        Store("s3a://")
     for scheme in ("s3a", "s3n", "s3"):
         store = Store(f"{scheme}://bucket/folder?region=eu-west-1")
         assert store.path("a") == "bucket/folder/a"

@@ -187,6 +187,9 @@ def test_the_pattern_hides_credentials_in_the_text_of_a_query(key: str) -> None:
     texts += [f"OPTIONS ('{key}'{gap}'{SECRET}')" for gap in gaps]
     for dot in ("\\.", "\\u002e", "' '.", " . ", "` . `"):
         texts.append(f"OPTIONS ('{key.replace('.', dot)}' '{SECRET}')")
+    for written in ("\\u{:04x}", "\\U{:08x}", "\\{:o}"):
+        letter = written.format(ord(key[-1]))
+        texts += [f"OPTIONS ('{key[:-1]}{letter}' {quote}{SECRET}{quote})" for quote in "'\""]
     for text in texts:
         assert SECRET not in re.sub(hidden_pattern(), "***", text), text
     assert "777" not in re.sub(hidden_pattern(), "***", f"OPTIONS ('{key}' 777)")

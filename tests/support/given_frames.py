@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.pipeline.tables import SCHEMAS
 from rdmeta.spark import measures
 from rdmeta.spark.silver_frames import ASIDE, Tables
+from rdmeta.spark.source.schemas import spark_schema
 
 
 class GivenTables(Tables):
@@ -25,7 +25,9 @@ class GivenTables(Tables):
         if name == "input_file" and name not in self._silver:
             return self.session.createDataFrame([], ASIDE)
         rows = self._silver.get(name)
-        return self.session.createDataFrame(SCHEMAS[name].empty_table() if rows is None else rows)
+        if not rows:  # Spark Connect infers nothing of a table without rows
+            return self.session.createDataFrame([], spark_schema(name))
+        return self.session.createDataFrame(rows)
 
 
 def spark_gold(tables: Tables, name: str, **settings: Any) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from rdmeta import config
 from rdmeta._escaping import escaped
+from rdmeta._moments import moment
 from rdmeta.config.option_values import shown
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import MOST_NUMBER, microseconds
@@ -37,7 +38,6 @@ _NOT_CLIENT = ("path", "image", "table", _FILE)
 # Tables of metadata logs (KRaft), which nothing reads yet.
 _OF_LOGS = ("records", "controller")
 _FLAGS = {"true": True, "false": False}
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
 _CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*@")
 # A time after this one counts as this one: a day more must still be a time of Python.
 LAST_US = microseconds(datetime(9999, 12, 30, tzinfo=timezone.utc))
@@ -216,10 +216,7 @@ def _moment(name: str, value: object) -> int:
     """Returns a day or a time as microseconds; without an offset it is one of UTC."""
     text = value.strip() if isinstance(value, str) else ""
     try:
-        if not _TIME.fullmatch(text):
-            raise ValueError(text)
-        when = datetime.fromisoformat(_in_full(text))
-        found = microseconds(when if when.tzinfo else when.replace(tzinfo=timezone.utc))
+        found = microseconds(moment(text))
         if found < 0:
             raise ValueError(text)
         return min(found, LAST_US)
@@ -228,13 +225,6 @@ def _moment(name: str, value: object) -> int:
             f"option {name} = {shown(value)}: expected a day or a time, such as 2026-11-22 or"
             " 2026-11-22T03:05:00Z, from 1970 on"
         ) from None
-
-
-def _in_full(text: str) -> str:
-    """Returns a time as Python 3.10 reads it: six digits of a second, and no Z."""
-    text = text.replace("Z", "+00:00")
-    found = re.search(r"\.(\d+)", text)
-    return text if found is None else text.replace(found[0], f".{found[1]:0<6}", 1)
 
 
 def _flag(name: str, value: object) -> bool:

@@ -1,0 +1,81 @@
+"""`rdmeta log changes`: the rows of `rdmeta watch`, with offsets, from a metadata log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rdmeta.cli.change_rows import change_object, change_row, old_and_new
+from rdmeta.cli.log_opening import LogRequest, doubts
+from rdmeta.cli.messages import FINE, BadInputError
+from rdmeta.cli.output import Row, Table, TableColumn, json_text, open_stdout
+from rdmeta.errors import MissingExtraError
+from rdmeta.kraft import KraftLog
+from rdmeta.model import Change
+
+_COLUMNS = (
+    TableColumn("time", "time"),
+    TableColumn("offset", "integer"),
+    TableColumn("topic"),
+    TableColumn("partition", "integer"),
+    TableColumn("kind"),
+    TableColumn("old"),
+    TableColumn("new"),
+)
+
+
+def answer(request: LogRequest) -> int:
+    """Prints changes, or writes recordings of them."""
+    log = request.log(request.arguments)
+    if request.recordings is not None:
+        return _recorded(request, log)
+    changes = log.changes(request.since, request.until, listener=request.listener)
+    chosen = _chosen(request, changes)
+    if request.output.form == "json":
+        write = open_stdout().write
+        for change in chosen:
+            write(f"{json_text(_object(change))}\n")
+    else:
+        request.output.tables(Table(_COLUMNS, map(_row, chosen)))
+    doubts(request.messages, log, changes.until, changes.partial, changes.faults)
+    return FINE
+
+
+def _recorded(request: LogRequest, log: KraftLog) -> int:
+    """Writes recordings of what is proven, and prints their paths."""
+    given = (request.since, request.until, request.topic, request.partition, request.broker)
+    if any(each is not None for each in given) or request.show_secrets:
+        raise BadInputError("--recordings writes all that is proven, without secrets")
+    try:
+        from rdmeta.kraft import record
+    except ImportError as error:
+        raise MissingExtraError.of("--recordings", "arrow") from error
+    assert request.recordings is not None
+    paths = list(map(str, record(log, request.recordings)))
+    if request.output.form == "json":
+        request.output.json([json_text({**request.head(), "recordings": paths})])
+    else:
+        request.output.tables(Table((TableColumn("recording"),), ([path] for path in paths)))
+    if log.end > log.proven:
+        unproven = f"offsets {log.proven} to {log.end - 1} are not proven to be committed"
+        request.messages.note(f"{unproven}, and are left out")
+    return FINE
+
+
+def _chosen(request: LogRequest, changes: Iterable[Change]) -> Iterator[Change]:
+    for change in changes:
+        if (
+            request.topic in (None, change.topic)
+            and request.partition in (None, change.partition)
+            and request.broker in (None, change.broker)
+        ):
+            yield change
+
+
+def _row(change: Change) -> Row:
+    time, *rest = change_row(change, old_and_new(change))
+    return [time, change.offset, *rest]
+
+
+def _object(change: Change) -> dict[str, object]:
+    head = {"version": 1, "command": "log", "word": "changes", "offset": change.offset}
+    return {**head, **change_object(change, old_and_new(change))}

@@ -1,0 +1,135 @@
+"""`rdmeta log dump`: the records of a metadata log, or its batches."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from rdmeta._core import KraftReplay, kraft_types
+from rdmeta.cli.log_opening import LogRequest, doubts
+from rdmeta.cli.messages import FINE, BadInputError, nearest
+from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_stdout
+from rdmeta.errors import ArgumentError
+from rdmeta.kraft import KraftLog
+from rdmeta.kraft.log_records import types_of
+from rdmeta.kraft.scanning import batch_heads, moment
+
+_RECORDS = (
+    TableColumn("offset", "integer"),
+    TableColumn("time", "time"),
+    TableColumn("epoch", "integer"),
+    TableColumn("type"),
+    TableColumn("version", "integer"),
+    TableColumn("topic"),
+    TableColumn("data"),
+)
+_BATCHES = (
+    TableColumn("first", "integer"),
+    TableColumn("last", "integer"),
+    TableColumn("time", "time"),
+    TableColumn("epoch", "integer"),
+    TableColumn("control", "flag"),
+    TableColumn("records", "integer"),
+    TableColumn("bytes", "integer"),
+    TableColumn("byte", "integer"),
+    TableColumn("file"),
+)
+
+# A record as rdmeta_kraft_record_json() writes it.
+_LINE = re.compile(
+    r'\{"offset":(\d+),"epoch":(-?\d+),"time":(-?\d+),"type":"?([^",]+)"?,"version":(-?\d+)'
+    r'(?:,"topic":"((?:[^"\\]|\\.)*)")?,"(?:data|raw)":(.*)\}'
+)
+
+
+def answer(request: LogRequest) -> int:
+    """Prints records or batches."""
+    log = request.log(request.arguments)
+    begin = log.start if request.since is None else log.offset(request.since)
+    end = log.offset(request.until)
+    if request.batches:
+        _print_batches(request, log, begin, end)
+        return FINE
+    _check_types(request.types)
+    wanted: dict[str, Any] = {
+        "types": request.types or None,
+        "topic": request.topic,
+        "partition": request.partition,
+        "broker": request.broker,
+    }
+    records = log.records(begin, end, **wanted)
+    lines = _snapshot_lines(log, wanted) if log.start == log.end else records.lines()
+    _print_lines(request.output, lines)
+    doubts(request.messages, log, end if end > begin else 0, False, records.faults)
+    return FINE
+
+
+def _check_types(types: Iterable[str]) -> None:
+    """Raises BadInputError for a type that no record has."""
+    known = [name.removesuffix("_RECORD").lower() for name in kraft_types()]
+    for each in types:
+        try:
+            types_of([each])
+        except ArgumentError:
+            near = nearest(each.lower().replace("-", "_"), known)
+            advice = f"did you mean {near}?" if near else f"there are {', '.join(sorted(known))}"
+            raise BadInputError(f"--type {each}: no record has that type; {advice}") from None
+
+
+def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yields the records of snapshots that are given without a log."""
+    keys, controls = types_of(wanted["types"]) if wanted["types"] else (None, None)
+    options = {**wanted, "types": keys, "controls": controls, "show_secrets": log.show_secrets}
+    for use in log.snapshots:
+        yield KraftReplay().lines(use.file.path.read_bytes(), **options)[0]
+
+
+def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
+    """Writes lines of JSON as they come, or as a table."""
+    if output.form == "json":
+        write = open_stdout().write
+        for text in lines:
+            write(text.decode("utf-8", "backslashreplace"))
+        return
+    output.tables(Table(_RECORDS, _rows(lines)))
+
+
+def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Yields the cells of records. A line's data is not parsed: C has written it last."""
+    times: dict[str, datetime] = {}
+    for text in lines:
+        times.clear()
+        for line in text.decode("utf-8", "backslashreplace").split("\n")[:-1]:
+            found = _LINE.fullmatch(line)
+            assert found is not None, line
+            offset, epoch, ms, kind, version, topic, data = found.groups()
+            when = times.get(ms) or times.setdefault(ms, moment(1000 * int(ms)))
+            name = topic if topic is None or "\\" not in topic else json.loads(f'"{topic}"')
+            yield int(offset), when, int(epoch), kind, int(version), name, data
+
+
+def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> None:
+    columns = [column.name for column in _BATCHES]
+    chosen = (request.topic, request.partition, request.broker)
+    if request.types or chosen != (None, None, None):
+        raise BadInputError("--batches shows all of them: leave out --type, --topic and so on")
+    if request.output.form != "json":
+        request.output.tables(Table(_BATCHES, _batches(log, begin, end)))
+        return
+    write = open_stdout().write
+    for row in _batches(log, begin, end):
+        write(f"{json_text(dict(zip(columns, row, strict=True)))}\n")
+
+
+def _batches(log: KraftLog, begin: int, end: int) -> Iterator[tuple[Any, ...]]:
+    for segment in log.segments:
+        for head in batch_heads(segment.path, []):
+            if head.last >= begin and head.base < end:
+                time = moment(1000 * head.time_ms)
+                yield (
+                    *(head.base, head.last, time, head.epoch, head.is_control, head.records),
+                    *(head.size, head.at, str(segment.path)),
+                )

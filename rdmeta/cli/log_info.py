@@ -1,0 +1,163 @@
+"""`rdmeta log info`: what the files of a metadata log have, what is proven, and who led when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rdmeta.cli.log_opening import LogRequest
+from rdmeta.cli.messages import FINE
+from rdmeta.cli.output import Table, TableColumn, json_text
+from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
+from rdmeta.kraft.scanning import moment
+
+_LOG = (
+    TableColumn("cluster_id"),
+    TableColumn("first", "integer"),
+    TableColumn("last", "integer"),
+    TableColumn("first_time", "time"),
+    TableColumn("last_time", "time"),
+    TableColumn("proven_to", "integer"),
+    TableColumn("proven_by"),
+)
+_NODES = (
+    TableColumn("node", "integer"),
+    TableColumn("roles", "texts"),
+    TableColumn("first", "integer"),
+    TableColumn("last", "integer"),
+    TableColumn("last_time", "time"),
+    TableColumn("epoch", "integer"),
+    TableColumn("leader", "integer"),
+    TableColumn("voted", "integer"),
+    TableColumn("directory"),
+)
+_FILES = (
+    TableColumn("node", "integer"),
+    TableColumn("file"),
+    TableColumn("kind"),
+    TableColumn("bytes", "integer"),
+    TableColumn("used", "flag"),
+    TableColumn("why_not"),
+)
+_VOTERS = (
+    TableColumn("voter", "integer"),
+    TableColumn("directory_id"),
+    TableColumn("endpoints", "texts"),
+)
+_EPOCHS = (
+    TableColumn("epoch", "integer"),
+    TableColumn("leader", "integer"),
+    TableColumn("first", "integer"),
+    TableColumn("last", "integer"),
+    TableColumn("began", "time"),
+    TableColumn("ended", "time"),
+    TableColumn("elected_by", "integers"),
+    TableColumn("none_led_s", "number"),
+)
+
+
+def answer(request: LogRequest) -> int:
+    """Prints what there is."""
+    log = KraftLog(request.arguments)
+    for node in log.nodes:
+        for fault in (*node.files.faults, *node.scan.faults):
+            request.messages.note(fault)
+    found = _found(log)
+    if request.output.form == "json":
+        request.output.json([json_text({**request.head(), **found})])
+        return FINE
+    parts = {"nodes": _NODES, "files": _FILES, "voters": _VOTERS, "epochs": _EPOCHS}
+    request.output.tables(
+        _table(_LOG, [found]), *(_table(columns, found[name]) for name, columns in parts.items())
+    )
+    return FINE
+
+
+def _table(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, Any]]) -> Table:
+    return Table(columns, ([row[column.name] for column in columns] for row in rows))
+
+
+def _found(log: KraftLog) -> dict[str, Any]:
+    state, epochs = log.state(), log.epochs
+    voters = _voters(state, epochs)
+    ids = [voter["voter"] for voter in voters]
+    return {
+        "cluster_id": log.cluster_id,
+        "first": log.start if epochs else None,
+        "last": epochs[-1].last if epochs else None,
+        "first_time": epochs[0].began if epochs else None,
+        "last_time": epochs[-1].ended if epochs else None,
+        "proven_to": log.proof.end,
+        "proven_by": log.proof.by,
+        "partial": state.partial,
+        "nodes": [_node(node, ids, state) for node in log.nodes],
+        "files": [file for node in log.nodes for file in _files(node)],
+        "voters": voters,
+        "epochs": list(map(_epoch, epochs)),
+    }
+
+
+def _node(log: NodeLog, voters: Sequence[int], state: KraftState) -> dict[str, Any]:
+    files, quorum = log.files, log.files.quorum
+    roles = ["voter"] * (files.node in voters) + ["broker"] * (files.node in state.brokers)
+    runs = log.scan.runs
+    return {
+        "node": files.node,
+        "roles": tuple(roles or ["observer"]) if files.node is not None else (),
+        "first": log.start if runs else None,
+        "last": log.end - 1 if runs else None,
+        "last_time": moment(1000 * runs[-1].last_ms) if runs else None,
+        "epoch": quorum.epoch if quorum else None,
+        "leader": quorum.leader if quorum else None,
+        "voted": quorum.voted if quorum else None,
+        "directory_id": files.directory_id,
+        "directory": str(files.directory),
+    }
+
+
+def _files(log: NodeLog) -> Iterator[dict[str, Any]]:
+    whys = {use.file.path: use.why_not for use in log.snapshots}
+    paths = [each.path for each in log.files.segments]
+    paths += [each.path for each in log.files.snapshots]
+    for path in paths:
+        yield {
+            "node": log.files.node,
+            "file": path.name,
+            "kind": "snapshot" if path in whys else "segment",
+            "bytes": path.stat().st_size,
+            "used": whys.get(path) is None,
+            "why_not": whys.get(path),
+        }
+
+
+def _voters(state: KraftState, epochs: Sequence[LogEpoch]) -> list[dict[str, Any]]:
+    """Returns the voters by the state, or by the last leader's election."""
+    for fact in state.facts("voters"):
+        return [
+            _voter(each["voterId"], each["voterDirectoryId"], each["endpoints"])
+            for each in fact.data["voters"]
+        ]
+    ends = {
+        fact.data["controllerId"]: fact.data["endPoints"] for fact in state.facts("controllers")
+    }
+    known = [each.voters for each in epochs if each.voters][-1:]
+    return [_voter(each, None, ends.get(each, ())) for voters in known for each in voters]
+
+
+def _voter(voter: int, directory: str | None, ends: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    listed = tuple(f"{each['name']}://{each['host']}:{each['port']}" for each in ends)
+    return {"voter": voter, "directory_id": directory, "endpoints": listed}
+
+
+def _epoch(epoch: LogEpoch) -> dict[str, Any]:
+    us = epoch.leaderless_us
+    return {
+        "epoch": epoch.epoch,
+        "leader": epoch.leader,
+        "first": epoch.first,
+        "last": epoch.last,
+        "began": epoch.began,
+        "ended": epoch.ended,
+        "elected_by": tuple(sorted(epoch.granted)),
+        "none_led_s": None if us is None else us / 1e6,
+    }

@@ -1,0 +1,103 @@
+"""`rdmeta log dump` prints the records that were asked for, with names of topics."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import commands
+import pytest
+from kraft_logs import GOLDEN, LOG, LOGS, Made
+from pyarrow import parquet
+
+STATIC = GOLDEN / "4.3.0"
+
+
+def dump(*words: Any) -> commands.Done:
+    return commands.run("log", "dump", *map(str, words))
+
+
+def lines(*words: Any) -> list[Any]:
+    done = dump(*words, "--json")
+    assert (done.code, done.err) == (0, "")
+    return [json.loads(line) for line in done.out.splitlines()]
+
+
+@pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
+def test_a_line_is_a_record_as_kafkas_own_tool_prints_it(made: Made) -> None:
+    folder = GOLDEN / made.name
+    printed = gzip.decompress((folder / "dump.txt.gz").read_bytes()).decode()
+    of_log = printed.partition("Dumping")[2].partition(f"{0:020d}.log\n")[2].partition("Dumping")[0]
+    types = [
+        json.loads(line.partition("payload: ")[2])["type"]
+        for line in of_log.splitlines()
+        if '"type"' in line
+    ]
+    found = lines(folder)
+    assert [each["offset"] for each in found] == list(range(len(found)))
+    assert types == [each["type"] for each in found if each["type"].endswith("_RECORD")]
+
+
+def test_records_are_chosen_by_type_topic_partition_broker_and_time() -> None:
+    assert {each["type"] for each in lines(STATIC, "--type", "topic")} == {"TOPIC_RECORD"}
+    both = lines(STATIC, "--type", "leader-change", "--type", "FENCE_BROKER")
+    assert {each["type"] for each in both} == {"LEADER_CHANGE"}
+    gone = lines(STATIC, "--topic", "gone")
+    assert [each["type"] for each in gone][:3] == [
+        "TOPIC_RECORD", "CONFIG_RECORD", "PARTITION_RECORD",
+    ]  # fmt: skip
+    assert gone[3]["type"] == "REMOVE_TOPIC_RECORD"
+    third = lines(STATIC, "--topic", "orders", "--partition", "3", "--until", "80")
+    assert [each["offset"] for each in third] == [44, 76]
+    assert {each["offset"] for each in lines(STATIC, "--broker", "3")} >= {12, 22, 115, 122}
+    cut = lines(STATIC, "--since", "77", "--until", "79")
+    assert [each["offset"] for each in cut] == [77, 78]
+    late = lines(STATIC, "--since", "2026-11-26T06:10:29.143Z")
+    assert [each["offset"] for each in late] == [138, 139]
+
+
+def test_a_table_has_the_data_as_json() -> None:
+    done = dump(STATIC, "--since", "139")
+    header, row = (line.split("\t") for line in done.out.splitlines())
+    assert header == ["offset", "time", "epoch", "type", "version", "topic", "data"]
+    assert row[:6] == [
+        "139", "2026-11-26T06:10:29.299Z", "6", "PARTITION_CHANGE_RECORD", "2", "orders",
+    ]  # fmt: skip
+    assert json.loads(row[6])["isr"] == [1, 2, 3]
+
+
+def test_records_are_a_file_of_parquet_or_csv(tmp_path: Any) -> None:
+    path = tmp_path / "records.parquet"
+    assert dump(STATIC, "--parquet", path) == (0, "", "")
+    table = parquet.read_table(path)
+    assert table["offset"].to_pylist() == list(range(140))
+    assert table.schema.names == ["offset", "time", "epoch", "type", "version", "topic", "data"]
+    assert dump(STATIC, "--csv").out.count("\n") == 141
+
+
+def test_batches_have_their_places() -> None:
+    found = lines(STATIC / "n1", "--batches", "--until", "43", "--proven")
+    assert found[0] == {
+        "first": 0,
+        "last": 0,
+        "time": "2026-11-26T06:08:24.562Z",
+        "epoch": 2,
+        "control": True,
+        "records": 1,
+        "bytes": 106,
+        "byte": 0,
+        "file": str(STATIC / "n1" / LOG / f"{0:020d}.log"),
+    }
+    assert [each["byte"] for each in found[1:3]] == [106, 106 + found[1]["bytes"]]
+    assert found[-1]["last"] == 42
+
+
+def test_a_snapshot_alone_is_dumped() -> None:
+    (path,) = (STATIC / "n1" / LOG).glob("*.checkpoint")
+    found = lines(path)
+    assert found[0]["type"] == "SNAPSHOT_HEADER"
+    assert found[-1]["type"] == "SNAPSHOT_FOOTER"
+    assert "orders" in {each.get("topic") for each in found}
+    topics = lines(path, "--type", "topic", "--topic", "orders")
+    assert [each["type"] for each in topics] == ["TOPIC_RECORD"]
