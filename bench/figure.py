@@ -151,6 +151,8 @@ class Scale:
     churn_seconds: int = 20
     clients: int = 1_000
     changes: int = 1_000_000
+    log_partitions: tuple[int, ...] = (100_000, 1_000_000)
+    log_records: int = 10_000_000
     spark_sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000)
     spark_changes: int = 10_000_000
     spark_days: int = 100
@@ -181,6 +183,8 @@ QUICK = Scale(
     churn_seconds=1,
     clients=10,
     changes=2_000,
+    log_partitions=(100, 200),
+    log_records=2_000,
     spark_sizes=(1_000, 2_000),
     spark_changes=2_000,
     spark_days=3,

@@ -9,7 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bench import figures_cli, figures_client, figures_fold, figures_live, figures_security
+from bench import (
+    figures_cli,
+    figures_client,
+    figures_fold,
+    figures_live,
+    figures_log,
+    figures_security,
+)
 from bench.figure import (
     PER_TOPIC,
     QUICK,
@@ -185,5 +192,6 @@ def all_figures(scale: Scale) -> list[Figure]:
         *figures_security.PARTS,
         *figures_cli.PARTS,
         *figures_fold.PARTS,
+        *figures_log.PARTS,
     )
     return [figure for part in parts for figure in part(scale)]

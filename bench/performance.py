@@ -36,6 +36,7 @@ GROUPS = {
     "security": "The client on secured clusters",
     "cli": "The command, and metrics",
     "fold": "Changes to intervals",
+    "log": "Metadata logs",
     "spark": "The pipeline on Spark",
     "import": "Import",
 }

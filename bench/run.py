@@ -44,7 +44,7 @@ def run_once(job: Job, turn: int) -> Run:
         except subprocess.CalledProcessError as error:
             raise MeasureError(str(error)) from error
     command = [str(build.OUT / job.program), *arguments]
-    if job.program in ("leader", "live", "client", "cli", "fold", "spark"):
+    if job.program in ("leader", "live", "client", "cli", "fold", "log", "spark"):
         command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
     limit = SPARK_SECONDS if job.program == "spark" else LIMIT_SECONDS
     limit += int(arguments[1]) if job.program == "churn" else 0
@@ -181,7 +181,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         action="append",
         help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
-        " waits, arrow, client, security, cli, fold, churn) or a part of a row's name;"
+        " waits, arrow, client, security, cli, fold, log, churn) or a part of a row's name;"
         " may be repeated",
     )
     parser.add_argument(

@@ -1,7 +1,8 @@
 """`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
 It shows brokers on sockets, a client that keeps a cache true, and waits for changes. Then come the
-command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark. With
+command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark, and last
+what the metadata log of a real cluster says. With
 `--bootstrap host:port` (or BOOTSTRAP in the environment) the first part runs against that cluster
 instead and only reads. The programs of examples/ show each call by itself.
 """
@@ -55,6 +56,8 @@ PAUSE = 1.0
 
 TIMEOUT = 10.0
 LINES_SHOWN = 6
+# A log of three nodes of Apache Kafka, of which two were killed; a source tree has it.
+REAL_LOG = Path(__file__).resolve().parents[1] / "tests/golden/kraft/4.3.0"
 # The demo runs one query for each table, and shows its rows.
 QUERIES = {
     "silver/v1/partition_interval": (
@@ -148,6 +151,18 @@ def whole_path(out: Path) -> None:
             show_changes(cluster, client)
     console.print(f"  {len(recorder.files)} files of history in {out / 'history'}")
     make_tables(out, bootstrap)
+    show_log(bootstrap)
+
+
+def show_log(bootstrap: str) -> None:
+    """Shows what the files of real controllers say: who led, and what shrank an ISR."""
+    if not REAL_LOG.exists():
+        return
+    heading("The metadata log of a real cluster, of which two nodes were killed")
+    path = os.path.relpath(REAL_LOG)
+    for words in (("info", path), ("explain", path, "risky/0")):
+        with command(bootstrap, "log", *words) as reading:
+            show(reading, most=50)
 
 
 def show_cluster(client: Client, bootstrap: str) -> None:

@@ -88,6 +88,13 @@ def test_without_java_the_demo_makes_the_tables_and_says_so(shown: tuple[str, Pa
     assert {"leader_changed", "broker_removed", "broker_added"} <= set(kinds)
 
 
+def test_the_demo_explains_what_a_real_log_says(shown: tuple[str, Path]) -> None:
+    text, _ = shown
+    said = text.partition("The metadata log of a real cluster")[2]
+    assert "the copies of nodes 1, 2, 3, of 3 voters" in said
+    assert "an unclean election: broker 2 was unfenced (offset 92)" in said
+
+
 def test_without_pyspark_the_demo_takes_the_local_engine_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 
 import click
 from generated import ROOT, bring_up_to_date
@@ -64,11 +64,16 @@ def help_of(name: str) -> str:
     return command.get_help(context) + "\n"
 
 
-def section(name: str, text: str, shared: Sequence[str]) -> str:
+def words(option: str) -> str:
+    """Returns an option's help on one line; each command has it in another column."""
+    return " ".join(option.split())
+
+
+def section(name: str, text: str, shared: Collection[str]) -> str:
     """Returns the section of a command, with only the names of its shared options."""
-    own = OPTION.sub(lambda option: "" if option[1] in shared else option[0], text)
+    own = OPTION.sub(lambda option: "" if words(option[1]) in shared else option[0], text)
     own = own.replace("Options:\n\n", "")
-    names = [re.split(r"[ ,]", each)[0] for each in OPTION.findall(text) if each in shared]
+    names = [re.split(r"[ ,]", each)[0] for each in OPTION.findall(text) if words(each) in shared]
     also = f"And {', '.join(f'`{each}`' for each in names)}."
     return f"## rdmeta {name}\n\n```text\n{own}```\n\n{also}\n"
 
@@ -81,10 +86,11 @@ def cell(text: str) -> str:
 def page() -> str:
     """Returns the text of the page."""
     helps = {name: help_of(name) for name in COMMANDS}
-    found = Counter(option for text in helps.values() for option in OPTION.findall(text))
-    shared = [option for option, count in found.items() if count >= MANY]
+    options = [option for text in helps.values() for option in OPTION.findall(text)]
+    count = Counter(map(words, options))
+    shared = {words(option): option for option in reversed(options) if count[words(option)] >= MANY}
     sections = "\n".join(section(name, text, shared) for name, text in helps.items())
-    once = "".join(f"  {option}" for option in shared)
+    once = "".join(f"  {option}" for option in reversed(shared.values()))
     rows = [each.filled(SHOWN) for each in bad_inputs()]
     table = "".join(f"| {cell(row.line)} | {cell(row.text)} | {row.code} |\n" for row in rows)
     return "".join([HEAD, sections, SHARED, f"```text\n{once}```\n", BAD, table])

@@ -18,6 +18,23 @@ enum { LEADER_NOT_AVAILABLE = 5, LISTENER_NOT_FOUND = 72 };
 #define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
 #define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
 
+/* What a partition needs of a broker, by the last bits of its id: so most
+ * replicas need no search. */
+enum { KNOWN = 256 };
+
+typedef struct known {
+        int32_t id;
+        int8_t is_known, is_offline;
+        int16_t error; /* of a partition that it leads */
+} known_t;
+
+typedef struct answering {
+        const rdmeta_kraft_state_t *state;
+        rdmeta_str_t listener;
+        rdmeta_answer_t answer;
+        known_t known[KNOWN];
+} answering_t;
+
 static int is_listed(const rdmeta_kraft_broker_entry_t *b,
                      rdmeta_str_t listener) {
         rdmeta_broker_t endpoint;
@@ -62,50 +79,56 @@ static int is_internal(const rdmeta_kraft_topic_entry_t *t) {
         return 0;
 }
 
-/* Writes the replicas that are offline; returns how many. */
-static uint32_t offline_of(const rdmeta_kraft_state_t *s,
-                           rdmeta_wire_ids_t replicas, uint8_t *out) {
+static const known_t *known_of(answering_t *of, int32_t id) {
+        known_t *k = &of->known[(uint32_t)id % KNOWN];
         const rdmeta_kraft_broker_entry_t *b;
+        rdmeta_broker_t endpoint;
+
+        if (RDMETA_LIKELY(k->is_known && k->id == id))
+                return k;
+        b             = rdmeta_kraft_broker_of(of->state, id);
+        k->id         = id;
+        k->is_known   = 1;
+        k->is_offline = !b || b->fenced;
+        k->error      = 0;
+        if (!b)
+                k->error = LEADER_NOT_AVAILABLE;
+        else if (of->listener.data &&
+                 !rdmeta_kraft_endpoint(b, of->listener, &endpoint))
+                k->error = LISTENER_NOT_FOUND;
+        return k;
+}
+
+/* Writes the replicas that are offline; returns how many. */
+static uint32_t offline_of(answering_t *of, rdmeta_wire_ids_t replicas,
+                           uint8_t *out) {
         uint32_t i, n = 0;
 
         for (i = 0; i < replicas.count; i++) {
                 const uint8_t *id = replicas.be + 4 * (size_t)i;
 
-                b = rdmeta_kraft_broker_of(s, (int32_t)rdmeta_be32(id));
-                if (!b || b->fenced)
+                if (known_of(of, (int32_t)rdmeta_be32(id))->is_offline)
                         memcpy(out + 4 * (size_t)n++, id, 4);
         }
         return n;
 }
 
-static void put_partition(const rdmeta_kraft_state_t *s, rdmeta_str_t listener,
-                          const rdmeta_kraft_row_t *row, rdmeta_answer_t *a) {
+static void put_partition(answering_t *of, const rdmeta_kraft_row_t *row) {
         uint8_t offline[4 * RDMETA_KRAFT_LIST_MAX];
-        const rdmeta_kraft_broker_entry_t *b =
-                rdmeta_kraft_broker_of(s, row->leader);
         rdmeta_wire_partition_t p = {0};
-        rdmeta_broker_t endpoint;
 
         p.id           = row->id;
-        p.leader       = row->leader;
         p.leader_epoch = row->leader_epoch;
-        if (!b)
-                p.error = LEADER_NOT_AVAILABLE;
-        else if (listener.data &&
-                 !rdmeta_kraft_endpoint(b, listener, &endpoint))
-                p.error = LISTENER_NOT_FOUND;
-        if (p.error)
-                p.leader = -1;
+        p.error        = known_of(of, row->leader)->error;
+        p.leader       = p.error ? -1 : row->leader;
         p.replicas = rdmeta_kraft_row_list(row, RDMETA_KRAFT_REPLICAS);
         p.isr      = rdmeta_kraft_row_list(row, RDMETA_KRAFT_ISR);
         p.offline_replicas.be    = offline;
-        p.offline_replicas.count = offline_of(s, p.replicas, offline);
-        rdmeta_answer_partition(a, &p);
+        p.offline_replicas.count = offline_of(of, p.replicas, offline);
+        rdmeta_answer_partition(&of->answer, &p);
 }
 
-static void put_topic(const rdmeta_kraft_state_t *s, rdmeta_str_t listener,
-                      const rdmeta_kraft_topic_entry_t *t,
-                      rdmeta_answer_t *a) {
+static void put_topic(answering_t *of, const rdmeta_kraft_topic_entry_t *t) {
         rdmeta_wire_topic_t topic = {0};
         uint32_t i;
 
@@ -115,10 +138,10 @@ static void put_topic(const rdmeta_kraft_state_t *s, rdmeta_str_t listener,
         topic.internal   = is_internal(t);
         topic.partitions = t->count;
         topic.operations = RDMETA_NO_OPERATIONS;
-        rdmeta_answer_topic(a, &topic);
+        rdmeta_answer_topic(&of->answer, &topic);
         for (i = 0; i < t->count; i++)
-                put_partition(s, listener, t->rows[i], a);
-        rdmeta_answer_topic_end(a, &topic);
+                put_partition(of, t->rows[i]);
+        rdmeta_answer_topic_end(&of->answer, &topic);
 }
 
 rdmeta_err_t rdmeta_kraft_answer(const rdmeta_kraft_state_t *s,
@@ -126,29 +149,30 @@ rdmeta_err_t rdmeta_kraft_answer(const rdmeta_kraft_state_t *s,
                                  rdmeta_str_t listener, void **out,
                                  size_t *len) {
         rdmeta_wire_head_t head = {0};
-        rdmeta_answer_t a;
+        answering_t of          = {s, listener, {0}, {{0}}};
+        rdmeta_answer_t *a      = &of.answer;
         rdmeta_avl_node_t *node;
         rdmeta_avl_iter_t it;
         rdmeta_err_t err;
 
         *out = NULL;
         *len = 0;
-        rdmeta_answer_begin(&a, put_brokers(s, listener, NULL,
+        rdmeta_answer_begin(a, put_brokers(s, listener, NULL,
                                             &head.controller));
-        put_brokers(s, listener, &a, &head.controller);
+        put_brokers(s, listener, a, &head.controller);
         head.cluster_id = cluster_id;
         head.topics     = s->topics;
-        rdmeta_answer_head(&a, &head);
+        rdmeta_answer_head(a, &head);
         rdmeta_avl_iter_init(&it, &s->names, NULL);
         while ((node = rdmeta_avl_iter_next(&it)))
-                put_topic(s, listener, BY_NAME(node), &a);
-        err = rdmeta_answer_end(&a);
+                put_topic(&of, BY_NAME(node));
+        err = rdmeta_answer_end(a);
         if (err) {
-                rdmeta_answer_destroy(&a);
+                rdmeta_answer_destroy(a);
                 return err;
         }
-        *out = a.data;
-        *len = a.len;
+        *out = a->data;
+        *len = a->len;
         return RDMETA_OK;
 }
 

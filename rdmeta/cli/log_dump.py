@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
 from typing import Any
 
 from rdmeta._core import KraftReplay, kraft_types
@@ -36,6 +38,12 @@ _BATCHES = (
     TableColumn("file"),
 )
 
+# A record as rdmeta_kraft_record_json() writes it.
+_LINE = re.compile(
+    r'\{"offset":(\d+),"epoch":(-?\d+),"time":(-?\d+),"type":"?([^",]+)"?,"version":(-?\d+)'
+    r'(?:,"topic":"((?:[^"\\]|\\.)*)")?,"(?:data|raw)":(.*)\}'
+)
+
 
 def answer(request: LogRequest) -> int:
     """Prints records or batches."""
@@ -46,15 +54,14 @@ def answer(request: LogRequest) -> int:
         _print_batches(request, log, begin, end)
         return FINE
     _check_types(request.types)
-    records = log.records(
-        begin,
-        end,
-        types=request.types or None,
-        topic=request.topic,
-        partition=request.partition,
-        broker=request.broker,
-    )
-    lines = _snapshot_lines(log, request) if log.start == log.end else records.lines()
+    wanted: dict[str, Any] = {
+        "types": request.types or None,
+        "topic": request.topic,
+        "partition": request.partition,
+        "broker": request.broker,
+    }
+    records = log.records(begin, end, **wanted)
+    lines = _snapshot_lines(log, wanted) if log.start == log.end else records.lines()
     _print_lines(request.output, lines)
     doubts(request.messages, log, end if end > begin else 0, False, records.faults)
     return FINE
@@ -72,10 +79,12 @@ def _check_types(types: Iterable[str]) -> None:
             raise BadInputError(f"--type {each}: no record has that type; {advice}") from None
 
 
-def _snapshot_lines(log: KraftLog, request: LogRequest) -> Iterator[bytes]:
+def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]:
     """Yields the records of snapshots that are given without a log."""
+    keys, controls = types_of(wanted["types"]) if wanted["types"] else (None, None)
+    options = {**wanted, "types": keys, "controls": controls, "show_secrets": log.show_secrets}
     for use in log.snapshots:
-        yield KraftReplay().lines(use.file.path.read_bytes(), show_secrets=request.show_secrets)[0]
+        yield KraftReplay().lines(use.file.path.read_bytes(), **options)[0]
 
 
 def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
@@ -85,17 +94,21 @@ def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
         for text in lines:
             write(text.decode("utf-8", "backslashreplace"))
         return
-    output.tables(Table(_RECORDS, (_row(line) for text in lines for line in text.splitlines())))
+    output.tables(Table(_RECORDS, _rows(lines)))
 
 
-def _row(line: bytes) -> Row:
-    # The text of `data` is as C wrote it: it is the last member.
-    found = json.loads(line)
-    place = line.index(b'"data":') + 7 if "data" in found else line.index(b'"raw":') + 6
-    data = line[place:-1].decode("utf-8", "backslashreplace")
-    names = ("epoch", "type", "version")
-    cells = [found[name] if name != "type" else str(found[name]) for name in names]
-    return (found["offset"], moment(1000 * found["time"]), *cells, found.get("topic"), data)
+def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
+    """Yields the cells of records. A line's data is not parsed: C has written it last."""
+    times: dict[str, datetime] = {}
+    for text in lines:
+        times.clear()
+        for line in text.decode("utf-8", "backslashreplace").split("\n")[:-1]:
+            found = _LINE.fullmatch(line)
+            assert found is not None, line
+            offset, epoch, ms, kind, version, topic, data = found.groups()
+            when = times.get(ms) or times.setdefault(ms, moment(1000 * int(ms)))
+            name = topic if topic is None or "\\" not in topic else json.loads(f'"{topic}"')
+            yield int(offset), when, int(epoch), kind, int(version), name, data
 
 
 def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> None:

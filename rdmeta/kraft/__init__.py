@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding, findings_of
-from rdmeta.kraft.explaining import Turn, explain, explained
-from rdmeta.kraft.log_files import KraftError, NodeFiles, QuorumState, find_nodes
+from rdmeta.kraft.explaining import Turn, explained
+from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, QuorumState, find_nodes
 from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Point
 from rdmeta.kraft.log_records import Record, Records
 from rdmeta.kraft.log_state import (
@@ -53,6 +53,7 @@ __all__ = [
     "KraftLog",
     "KraftState",
     "LogChanges",
+    "LogChangedError",
     "LogEpoch",
     "LogReplay",
     "LoggedBroker",
@@ -69,7 +70,6 @@ __all__ = [
     "SnapshotUse",
     "Turn",
     "check",
-    "explain",
     "explained",
     "find_nodes",
     "findings_of",

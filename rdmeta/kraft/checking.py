@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rdmeta._core import KraftReplay, kraft_batch
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.comparing import Finding, findings_of
-from rdmeta.kraft.log_files import KraftError, SnapshotFile, find_nodes
+from rdmeta.kraft.log_files import KraftError, LogChangedError, SnapshotFile, find_nodes
 from rdmeta.kraft.proving import NodeLog, looked_at
 from rdmeta.kraft.scanning import BatchHead, whole_batches
 
@@ -47,7 +47,7 @@ def check(paths: Iterable[str | Path]) -> list[Finding]:
         try:
             logs.append(looked_at(files))
         except KraftError as error:
-            found.append(Finding(True, str(error)))
+            found.append(_of_error(error))
     found += findings_of(logs)
     own = 0
     for log in logs:
@@ -58,6 +58,11 @@ def check(paths: Iterable[str | Path]) -> list[Finding]:
         text = f"{own} snapshots have -1 as the broker of the producer ids: so Kafka writes them"
         found.append(Finding(False, text))
     return found
+
+
+def _of_error(error: KraftError) -> Finding:
+    """Returns what an error says; a log that changes while it is read is only to be read anew."""
+    return Finding(not isinstance(error, LogChangedError), str(error))
 
 
 class _Walk:
@@ -84,7 +89,7 @@ class _Walk:
         except FileNotFoundError as error:
             yield Finding(False, f"{error.filename}: it went while it was checked")
         except KraftError as error:
-            yield Finding(True, str(error))
+            yield _of_error(error)
         for file in self._snapshots.values():  # behind the log's end
             yield from self._loaded(file, [])
 

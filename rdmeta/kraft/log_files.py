@@ -51,6 +51,13 @@ class KraftError(Error):
         self.offset = offset
 
 
+class LogChangedError(KraftError):
+    """The files changed while they were read: one went, or the log became shorter.
+
+    A node removes old segments, and cuts off what never committed. Look at the log anew.
+    """
+
+
 class SegmentFile(NamedTuple):
     """A segment, which begins with the offset `base` or, if it lacks records there, behind it."""
 

@@ -6,12 +6,14 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from rdmeta.kraft.comparing import findings_of, last_common
-from rdmeta.kraft.log_files import KraftError, SegmentFile, find_nodes
+from rdmeta.kraft.explaining import Turn, explained, known_at_begin
+from rdmeta.kraft.log_files import KraftError, LogChangedError, SegmentFile, find_nodes
 from rdmeta.kraft.log_records import Records, types_of
 from rdmeta.kraft.log_state import KraftState
 from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, had, is_covered, looked_at, proof_of
@@ -81,7 +83,8 @@ class KraftLog:
     have them. `cluster_id` names the cluster if no `meta.properties` does.
 
     The files are looked at once: what is appended later does not count. Nothing is locked or
-    written. Raises KraftError for what is no such log, and FileNotFoundError.
+    written. Raises KraftError for what is no such log, LogChangedError for one that changes again
+    and again while it is read, and FileNotFoundError.
     """
 
     def __init__(
@@ -216,15 +219,12 @@ class KraftLog:
         return self._first(begun)
 
     def _again(self, make: Callable[[], _T]) -> _T:
-        """Returns what `make` does; a file that went meanwhile is looked at once more."""
+        """Returns what `make` does; a log that changed meanwhile is looked at once more."""
         try:
             return make()
-        except FileNotFoundError:
+        except LogChangedError:
             self._look()
-        try:
-            return make()
-        except FileNotFoundError as error:
-            raise KraftError("it went while the log was read", Path(error.filename)) from error
+        return make()
 
     # ---- answers --------------------------------------------------------------
 
@@ -275,6 +275,17 @@ class KraftLog:
             return LogChanges(rows, reached, end <= self.proven, is_partial, replayed.skipped)
 
         return self._again(made)
+
+    def explain(
+        self, topic: str | None = None, partition: int | None = None, *, broker: int | None = None
+    ) -> list[Turn]:
+        """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
+
+        A log that begins with a snapshot begins with what that says. Raises KraftError.
+        """
+        begin = self.first_state
+        known = known_at_begin(self.state(begin), topic, broker) if begin else ()
+        return explained(chain(known, self.changes(begin)), topic, partition, broker)
 
     def records(
         self,

@@ -107,6 +107,7 @@ class Records:
         for _ in replayed.steps((1 << 63) - 1, apply=lines):
             yield from filter(None, made)
             made.clear()
+        replayed.require(self.until)
         self.faults = tuple(replayed.skipped)
 
     def __iter__(self) -> Iterator[Record]:

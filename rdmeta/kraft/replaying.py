@@ -14,7 +14,7 @@ from typing import Any
 
 from rdmeta._core import KraftReplay, kraft_batch
 from rdmeta.errors import MalformedError
-from rdmeta.kraft.log_files import KraftError, SnapshotFile
+from rdmeta.kraft.log_files import KraftError, LogChangedError, SnapshotFile
 from rdmeta.kraft.proving import NodeLog, had, restart_of
 from rdmeta.kraft.scanning import PIECE, first_later, moment, pieces
 
@@ -118,10 +118,18 @@ class LogReplay:
     def advance(self, until: int, until_us: int | None = None) -> None:
         """Goes on to the offset `until`, and to the first batch that is later than `until_us`.
 
-        Raises KraftError.
+        Raises KraftError; LogChangedError if the log ends before.
         """
         for _ in self.steps(until, until_us):
             pass
+        self.require(until)
+
+    def require(self, until: int) -> None:
+        """Raises LogChangedError if the log ended before the offset `until`."""
+        if self.next < until and self.fault != "reached" and not self._skip:
+            raise LogChangedError(
+                f"the log ends at offset {self.next}, and had {until} when it was looked at"
+            )
 
     def steps(
         self,
@@ -160,7 +168,7 @@ class LogReplay:
         """Gives a file from the byte where it stands; yields after each piece."""
         held = b""
         self._is_there = False
-        for _, piece in pieces(path, self._piece, self._byte):
+        for _, piece in self._pieces(path):
             held = held + piece if held else piece
             used = self._applied(path, held, apply)
             held, self._byte = held[used:], self._byte + used
@@ -169,6 +177,12 @@ class LogReplay:
             self._is_there = code == "reached" or bool(held and code is None)
             if self._is_there or code == "zeros":
                 return
+
+    def _pieces(self, path: Path) -> Iterator[tuple[int, bytes]]:
+        try:
+            yield from pieces(path, self._piece, self._byte)
+        except FileNotFoundError:
+            raise LogChangedError("the file went while the log was read", path) from None
 
     def _applied(self, path: Path, held: bytes, apply: Callable[[bytes], int]) -> int:
         """Returns how many bytes were used; what `skip` passes over is used, too."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rdmeta._core import kraft_plain
-from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile
+from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, SegmentFile
 
 PIECE = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -216,7 +216,9 @@ def scan_log(files: NodeFiles, ends: Iterable[int] = ()) -> LogScan:
     try:
         return _scanned(files._replace(segments=left), frozenset(ends))
     except FileNotFoundError as error:
-        raise KraftError("the file went while the log was read", Path(error.filename)) from error
+        raise LogChangedError(
+            "the file went while the log was read", Path(error.filename)
+        ) from error
 
 
 def _scanned(files: NodeFiles, ends: frozenset[int]) -> LogScan:

@@ -10,6 +10,7 @@ import commands
 import pytest
 from bad_inputs import FILES, Bad, bad_inputs
 from broker import Brokers, black_hole
+from kraft_logs import GOLDEN
 from login_server import LoginServer
 from secured import Guard
 
@@ -96,6 +97,7 @@ def values(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
             "closed": "127.0.0.1:1",
             "silent": silent,
             "dir": str(directory),
+            "log": str(GOLDEN / "4.3.0"),
         }
 
 

@@ -99,3 +99,5 @@ def test_a_snapshot_alone_is_dumped() -> None:
     assert found[0]["type"] == "SNAPSHOT_HEADER"
     assert found[-1]["type"] == "SNAPSHOT_FOOTER"
     assert "orders" in {each.get("topic") for each in found}
+    topics = lines(path, "--type", "topic", "--topic", "orders")
+    assert [each["type"] for each in topics] == ["TOPIC_RECORD"]

@@ -12,7 +12,7 @@ from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
 from kraft_records import Log, batches
 
 import rdmeta
-from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChanges
+from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChangedError, LogChanges
 
 each_log = pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
 
@@ -307,6 +307,23 @@ def test_a_missing_segment_is_an_error_or_passed_over(tmp_path: Path) -> None:
     assert lax.state().partial
 
 
+def test_a_log_that_was_cut_is_looked_at_once_more(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.append(1)
+    cluster.looked_at(1)
+    logs = [rdmeta.KraftLog(tmp_path / "n1") for _ in range(3)]
+    records = logs[0].records()
+    path = logs[0].segments[0].path
+    path.write_bytes(bytes(cluster.logs[2].data))
+    with pytest.raises(LogChangedError, match="ends at offset 2, and had 3"):
+        list(records)
+    assert (logs[1].state().offset, logs[1].end) == (2, 2)
+    with pytest.raises(KraftError, match="offset 3 is not in the log"):
+        logs[2].state(3)
+
+
 def test_a_segment_that_went_is_looked_at_once_more(tmp_path: Path) -> None:
     _, made = random_node(tmp_path, 6)
     log = rdmeta.KraftLog(tmp_path)
@@ -317,3 +334,19 @@ def test_a_segment_that_went_is_looked_at_once_more(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(KraftError, match="no metadata log is here"):
         log.state()
+
+
+def test_a_partition_and_a_broker_are_explained_from_the_begin_of_the_log(tmp_path: Path) -> None:
+    log = golden()
+    turns = log.explain("orders", 0)
+    assert {turn.partition for turn in turns} == {0}
+    assert log.explain("orders") != turns
+    assert {turn.broker for turn in log.explain(broker=2) if turn.broker is not None} == {2}
+    _, made = random_node(tmp_path, 8, cut=1)
+    begun = rdmeta.KraftLog(tmp_path)
+    (topic, id), *_ = sorted(made.states[begun.first_state].partitions)
+    (first, *_) = begun.explain(topic, id)
+    assert (first.offset, first.cause) == (
+        begun.first_state - 1,
+        "a snapshot says so: then, or before",
+    )

@@ -3,7 +3,7 @@
 tests/cli/test_bad_inputs.py runs each one; tools/cli_docs.py shows them in commands.md.
 A block has the command line, the line on stderr, and the exit code. {server} stands for a cluster,
 {secured} for one with SASL; nothing listens at {closed}, {silent} does not answer. {dir} is a
-directory with FILES.
+directory with FILES, {log} one with the metadata logs of three controllers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ SHOWN = {
     "closed": "kafka:9999",
     "silent": "10.0.0.9:9092",
     "dir": "files",
+    "log": "copies",
 }
 
 _BLOCK = re.compile(r"\$ (?P<line>.+)\n(?P<text>.+)\n\[(?P<code>\d+)\]")

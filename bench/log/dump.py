@@ -1,0 +1,59 @@
+"""Times `rdmeta log dump --json` beside kafka-dump-log: whole processes that write to a file."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+from kraft_logs import GOLDEN, LOG
+from real_kafka import JARS, missing
+
+from bench.build import ROOT
+from bench.cli.process import rdmeta, surroundings
+from bench.figure import Missing
+from bench.log.to_arrow import write_log
+
+PARTITIONS = 10_000
+MOST_ROUNDS = 3
+_JAVA = ("java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp")
+
+
+def measure(changes: int, rounds: int) -> dict[str, Any]:
+    """Returns seconds: rdmeta, kafka; and of a real log: rdmeta_real, kafka_real."""
+    if reason := missing("4.3.0"):
+        raise Missing(reason)
+    real = GOLDEN / "4.3.0/n1" / LOG / f"{0:020d}.log"
+    out: dict[str, Any] = {}
+    with TemporaryDirectory() as directory:
+        large = write_log(directory, PARTITIONS, changes)
+        for suffix, path in (("", large), ("_real", real)):
+            ways = {f"rdmeta{suffix}": _ours(path), f"kafka{suffix}": _theirs(path)}
+            for _ in range(min(rounds, MOST_ROUNDS)):
+                for name, words in ways.items():
+                    out.setdefault(name, []).append(_seconds(words, directory))
+    return out
+
+
+def _ours(path: Path) -> list[str]:
+    return rdmeta("log", "dump", "--json", str(path))
+
+
+def _theirs(path: Path) -> list[str]:
+    tool = "org.apache.kafka.tools.DumpLogSegments"
+    return [*_JAVA, f"{JARS / '4.3.0'}/*", tool, "--cluster-metadata-decoder", "--files", str(path)]
+
+
+def _seconds(words: Sequence[str], directory: str) -> float:
+    begin = perf_counter()
+    with open(Path(directory, "out"), "wb") as out:
+        done = subprocess.run(
+            words, cwd=ROOT, env=surroundings(), stdout=out, stderr=subprocess.PIPE
+        )
+    took = perf_counter() - begin
+    if done.returncode:
+        raise Missing(f"{words[-1]}: exit code {done.returncode}: {done.stderr.decode()[-300:]}")
+    return took
