@@ -228,6 +228,10 @@ def test_what_never_committed_is_said_to_be_unproven_and_can_be_left_out() -> No
         assert "never" in log(word, stale).out
         assert "never" not in log(word, stale, "--proven").out
     assert not json_of("explain", stale, "never")["proven"]
+    rows = log("changes", STALE / "n1", "--json").out.splitlines()
+    assert not any(commands.checked_json(row)["proven"] for row in rows)
+    rows = log("changes", STALE, "--json").out.splitlines()
+    assert all(commands.checked_json(row)["proven"] for row in rows)
     assert log("explain", stale, "never", "--proven").code == 1
 
 
