@@ -1,7 +1,8 @@
-"""A run that another process kills: python killed_commit.py IN OUT KIND COUNT.
+"""A run that another process kills: python killed_commit.py IN OUT KIND COUNT [gold].
 
 The process writes a line before and after each commit to a table, and waits for its end at line
-`COUNT`. With "manifest" it waits before the manifest, with 0 nowhere.
+`COUNT`. With "in" it waits in a commit to Iceberg, before the catalog has it; with "manifest"
+before the manifest, with 0 nowhere.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def main(source: str, out: str, kind: str, stop: str) -> None:
+def main(source: str, out: str, kind: str, stop: str, *more: str) -> None:
     from rdmeta import pipeline
     from rdmeta.pipeline import running
     from rdmeta.pipeline.layout import Kind
@@ -35,6 +36,17 @@ def main(source: str, out: str, kind: str, stop: str) -> None:
         count += 2
         told(count)
 
+    if stop == "in":
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        swap = SqlCatalog.commit_table
+        catalog: Any = SqlCatalog
+
+        def late_swap(*arguments: Any) -> Any:
+            told("in")
+            return swap(*arguments)
+
+        catalog.commit_table = late_swap
     run: Any = running
     write_manifest = run.write_manifest
 
@@ -45,7 +57,7 @@ def main(source: str, out: str, kind: str, stop: str) -> None:
     logs.commit = counted
     run.write_manifest = late
     print("begun", flush=True)
-    pipeline.run(pipeline.plan([source], out, tables=kind), workers=1)
+    pipeline.run(pipeline.plan([source], out, tables=kind, gold="gold" in more), workers=1)
 
 
 if __name__ == "__main__":
