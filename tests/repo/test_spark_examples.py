@@ -24,7 +24,7 @@ AIRFLOW = Path(os.environ.get("RDMETA_AIRFLOW", ROOT / ".cache/airflow")) / "bin
 BAG = """
 import json, sys
 from airflow.dag_processing.dagbag import DagBag
-bag = DagBag(sys.argv[1], include_examples=False)
+bag = DagBag(sys.argv[1])
 dags = {name: dag.task_ids for name, dag in bag.dags.items()}
 print(json.dumps({"errors": bag.import_errors, "dags": dags}))
 """
@@ -36,7 +36,14 @@ print(json.dumps({"errors": bag.import_errors, "dags": dags}))
 def test_the_job_makes_tables_by_spark_submit(tmp_path: Path) -> None:
     cluster_day(tmp_path / "history", "one", 1)
     submit = Path(pyspark.__file__).parent / "bin/spark-submit"
-    words = [submit, "--master", "local[2]", EXAMPLES / "job.py", "history", "tables"]
+    words: list[str | Path] = [
+        submit,
+        "--master",
+        "local[2]",
+        EXAMPLES / "job.py",
+        "history",
+        "tables",
+    ]
     env = environment() | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -74,7 +81,7 @@ def test_airflow_reads_the_dags(tmp_path: Path) -> None:
         "airflow_bash.py": {"rdmeta_by_command": ["tables"], "rdmeta_check": ["check"]},
         "airflow_spark_submit.py": {"rdmeta_by_spark_submit": ["tables"]},
     }.items():
-        words = [AIRFLOW, "-c", BAG, EXAMPLES / file]
+        words: list[str | Path] = [AIRFLOW, "-c", BAG, EXAMPLES / file]
         done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         assert json.loads(done.stdout.splitlines()[-1]) == {"errors": {}, "dags": dags}
