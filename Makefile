@@ -101,6 +101,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_SEEDS=100 $(PY) -m pytest tests/pipeline/test_random_fleets.py
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
 	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory table-jars; fi
+	@$(MAKE) --no-print-directory .cache/airflow || echo "no Airflow: its test is skipped"
 	RDMETA_KILLS=every $(PY) -m pytest -m nightly
 	RDMETA_KILLS=every $(PY) -m pytest tests/spark
 	@$(MAKE) --no-print-directory $(OLDER_SPARKS:%=.cache/pyspark/%)
@@ -124,6 +125,15 @@ OLDER_SPARKS := 4.0.5 4.1.4 4.2.1
 	@rm -rf $@ $@.part
 	@$(PY) -m pip install -q --no-deps --target $@.part pyspark==$*
 	@mv $@.part $@
+
+# Airflow, for a test of examples/spark; it shares no environment with other packages.
+AIRFLOW_VERSION := 3.3.2
+
+.cache/airflow:
+	@rm -rf $@
+	@$(PYTHON) -m venv $@
+	@$@/bin/python -m pip install -q apache-airflow==$(AIRFLOW_VERSION) \
+		apache-airflow-providers-apache-spark || { rm -rf $@; exit 1; }
 
 # The lower bounds of pyproject.toml. An older confluent-kafka has no id of a cluster and lists
 # brokers that are down, and the runner of click 8.1 mixes stdout and stderr.

@@ -32,6 +32,7 @@ from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LookTask, MonthTask, Result, Task
 from rdmeta.spark.gold_frames import ZONE
 from rdmeta.spark.large_months import is_large, made_by_spark
+from rdmeta.spark.probing import require_executors
 from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
 from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 
@@ -47,10 +48,15 @@ _JOBS = 16
 def spark_engine(session: SparkSession) -> Engine:
     """Returns an engine that runs tasks on the executors of a session.
 
-    When its iterator ends early, the jobs are cancelled.
+    When its iterator ends early, the jobs are cancelled. Before its first tasks it asks the
+    executors what they have.
     """
+    asked: list[SparkSession] = []
 
     def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
+        if not asked:
+            require_executors(session)
+            asked.append(session)
         large = [task for task in tasks if is_large(task)]
         small = [task for task in tasks if not is_large(task)]
         cores = _cores(session) if len(small) > 1 else 1

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
 
 from rdmeta.errors import MissingExtraError
 
@@ -34,7 +37,7 @@ from rdmeta.pipeline.tables import TABLES
 from rdmeta.spark.named_frames import NamedFrames
 from rdmeta.spark.source import read
 from rdmeta.spark.source.options import Options
-from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline
+from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline, parts_of_silver
 from rdmeta.spark.source.row_filter import RowFilter, times_of
 from rdmeta.spark.source.schemas import spark_schema
 
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 # A string here would be parsed by a classic session, which Connect has not.
+_AT_A_TIME = 16
 ASIDE = StructType([StructField(name, StringType()) for name in ("cluster_id", "day", "state")])
 
 
@@ -49,6 +53,7 @@ class Tables(NamedFrames):
     """The tables of silver; `input_file` has a row for each input that was set aside."""
 
     names = (*TABLES, "input_file")
+    _is_pipeline = False
     partition_interval: DataFrame
     broker_interval: DataFrame
     topic_interval: DataFrame
@@ -60,6 +65,7 @@ class Tables(NamedFrames):
 
     def __init__(self, session: SparkSession, given: dict[str, str]) -> None:
         super().__init__(session)
+        self._footers: dict[str, dict[str, frozenset[str]]] = {}
         self._given = given
         options = Options.parse({**given, "table": "observation"})
         self._wanted = RowFilter.of(options)
@@ -80,6 +86,30 @@ class Tables(NamedFrames):
         if self._clusters is None or not self._store.is_local:
             return read(self.session, {**self._given, "table": name})
         return self._of_files(name, self._clusters)
+
+    def require_columns(self, name: str, columns: Collection[str]) -> None:
+        """Raises ConfigError if a file of a table has no such column, as older versions made it.
+
+        Spark would read nulls. Each footer is opened once.
+        """
+        if name not in TABLES or not self._is_pipeline:
+            return
+        if name not in self._footers:
+            parts = [each.name for each in parts_of_silver(self._store, name, self._wanted)]
+            with ThreadPoolExecutor(_AT_A_TIME) as pool:
+                self._footers[name] = dict(zip(parts, pool.map(self._columns, parts), strict=True))
+        for part, there in sorted(self._footers[name].items()):
+            if missing := [each for each in columns if each not in there]:
+                period = part.partition("period=")[2].partition("/")[0]
+                raise ConfigError(
+                    f"{self._store.shown(part)}: it has no column {', '.join(missing)}, as an older"
+                    f" version of rdmeta made it: make the period {period} again, with rdmeta"
+                    " pipeline silver"
+                )
+
+    def _columns(self, part: str) -> frozenset[str]:
+        with self._store.opened(part) as stream:
+            return frozenset(pq.read_schema(stream).names)
 
     def _chosen(self) -> list[str]:
         """Returns the ids of the wanted clusters of an OUT; raises ConfigError."""

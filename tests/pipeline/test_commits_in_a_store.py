@@ -119,6 +119,63 @@ def test_a_vacuum_in_a_store_spares_young_files_that_no_version_has(
     assert pipeline.check(out) == []
 
 
+# A store that denies everything, and shows the key that it was asked with, as S3 does.
+DENIES = """
+import http.server
+class Denying(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        key = self.headers.get("Authorization", "").partition("Credential=")[2].partition("/")[0]
+        text = f"<Error><Code>InvalidAccessKeyId</Code><Key>{key}</Key></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode() if self.command != "HEAD" else b"")
+    do_PUT = do_POST = do_HEAD = do_GET
+server = http.server.HTTPServer(("127.0.0.1", 0), Denying)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def denying() -> Iterator[str]:
+    """Yields the URL of a store that denies; it is a process of its own."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen([sys.executable, "-c", DENIES], **pipes) as server:
+        yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        server.kill()
+
+
+def test_a_store_that_denies_a_commit_is_one_line_without_the_key(
+    out: str, denying: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credentials come by options: the URI has none, and the next run commits what is there."""
+    from rdmeta.pipeline.delta import DeltaLogs
+
+    given = {"access_key": "key-of-the-test", "secret_key": "secret-of-the-test"}
+    out = out.replace("k:s@", "")
+    cluster_day(tmp_path / "history", "one", 1)
+    commit = DeltaLogs.commit
+
+    def denied(self: DeltaLogs, *arguments: Any) -> None:
+        assert self._options is not None
+        self._options["aws_endpoint_url"] = denying
+        commit(self, *arguments)
+
+    def run() -> Any:
+        plan = pipeline.plan([tmp_path / "history"], out, tables="delta", storage=given)
+        return pipeline.run(plan, workers=1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaLogs, "commit", denied)
+        with pytest.raises(pipeline.PipelineError, match="partition_interval: .*403") as caught:
+            run()
+    assert "of-the-test" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert run().made == []  # only committed
+    assert pipeline.check(out, storage=given) == []
+
+
 def test_the_run_that_commits_second_plans_again(
     out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

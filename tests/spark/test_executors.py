@@ -152,6 +152,7 @@ def test_all_packs_are_in_jobs_that_run_at_a_time(
         cluster_day(source, f"cluster-{number}", 1)
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
     jobs = Jobs(13)
+    monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", jobs.collected)
     with pytest.raises(pipeline.PipelineError, match="executor a has no rdmeta"):
         list(spark_engine(jobs)(plan.tasks))  # type: ignore[arg-type]
@@ -177,6 +178,7 @@ def test_the_other_jobs_are_cancelled_when_one_fails(
         cancelled.append(tag)
         let_go.set()
 
+    monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", collected)
     session: Any = SimpleNamespace(interruptTag=cancel, conf=Conf())
     with pytest.raises(pipeline.PipelineError, match="it fails"):
@@ -199,6 +201,7 @@ def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
         return [SimpleNamespace(refusal=None, result=result) for result in found]
 
     monkeypatch.setattr(remote, "attempt", failing)
+    monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", collected)
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
     session: Any = SimpleNamespace(interruptTag=lambda tag: None, conf=Conf())

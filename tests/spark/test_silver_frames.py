@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow.parquet as pq
 import pytest
 from history_maker import START, Plan, make_history
 from pyspark.sql import SparkSession
@@ -18,7 +20,8 @@ from rdmeta.errors import ConfigError
 from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
-from rdmeta.spark import tables
+from rdmeta.spark import measures, tables
+from rdmeta.spark.gold_frames import ZONE
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -116,3 +119,24 @@ def test_all_tables_of_silver_have_a_name(small: Path) -> None:
     found = tables(NO_SESSION, small)
     assert set(found.names) == {*TABLES, "input_file"}
     assert set(found.names) <= set(type(found).__annotations__)
+
+
+class _Session:
+    """Stands for a session that is not asked for anything."""
+
+    conf = {ZONE: "UTC"}
+
+
+@pytest.mark.parametrize("kind", ["out", "delta"])
+def test_measures_name_the_period_of_silver_that_lacks_a_column(
+    small: Path, tmp_path: Path, kind: str
+) -> None:
+    out = shutil.copytree(small.parent / kind, tmp_path / kind)
+    (part,) = out.glob("silver/v1/partition_interval/*/*/*.parquet")
+    rows = pq.read_table(part, partitioning=None)
+    pq.write_table(rows.drop_columns(["racks", "partition_epoch"]), part)
+    gold = measures(tables(cast(SparkSession, _Session()), out))
+    with pytest.raises(ConfigError, match=r"no column racks, .*: make the period 2026-11 again"):
+        gold.risk_hour  # noqa: B018
+    with pytest.raises(AttributeError, match="read"):  # it needs no racks, and asks the session
+        gold.config_change  # noqa: B018
