@@ -9,7 +9,7 @@ from rdmeta.cli.change_rows import value_text
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Row, Table, TableColumn, json_text
-from rdmeta.kraft import Turn, explain
+from rdmeta.kraft import Turn
 
 _COLUMNS = (
     TableColumn("time", "time"),
@@ -30,7 +30,7 @@ def answer(request: LogRequest) -> int:
     if (topic is None) == (request.broker is None):
         raise BadInputError("log explain needs TOPIC[/PARTITION] behind the path, or --broker ID")
     log = request.log(paths)
-    turns = explain(log, topic, partition, broker=request.broker)
+    turns = log.explain(topic, partition, broker=request.broker)
     if request.output.form == "json":
         about: dict[str, Any] = {"topic": topic, "partition": partition, "broker": request.broker}
         about["proven"] = log.end <= log.proven
