@@ -4,7 +4,7 @@ It shows brokers on sockets, a client that keeps a cache true, and waits for cha
 command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark, with a
 measure as a DataFrame; without Java by the command and DuckDB. Last comes what the metadata log of
 a real cluster says. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first part
-runs against that cluster instead and only reads. The programs of examples/ show each call by itself.
+runs against that cluster instead and only reads. The programs of examples/ show each call.
 """
 
 from __future__ import annotations

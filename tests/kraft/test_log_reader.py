@@ -342,7 +342,7 @@ def test_a_partition_and_a_broker_are_explained_from_the_begin_of_the_log(tmp_pa
     assert {turn.partition for turn in turns} == {0}
     assert log.explain("orders") != turns
     assert {turn.broker for turn in log.explain(broker=2) if turn.broker is not None} == {2}
-    _, made = random_node(tmp_path, 8, cut=1)
+    _, made = random_node(tmp_path, 7, cut=1)
     begun = rdmeta.KraftLog(tmp_path)
     (topic, id), *_ = sorted(made.states[begun.first_state].partitions)
     (first, *_) = begun.explain(topic, id)

@@ -142,6 +142,7 @@ def denying() -> Iterator[str]:
     """Yields the URL of a store that denies; it is a process of its own."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     with subprocess.Popen([sys.executable, "-c", DENIES], **pipes) as server:
+        assert server.stdout is not None
         yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
         server.kill()
 
