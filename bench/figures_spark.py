@@ -134,7 +134,7 @@ def _gold(scale: Scale) -> Iterable[Figure]:
 
 def _month(scale: Scale) -> Iterable[Figure]:
     job = _job("month", scale.spark_rounds, changes=scale.spark_month)
-    name = f"gold of a month of {count(scale.spark_month)} intervals by Spark SQL"
+    name = f"gold of a month of {count(scale.spark_month)} changes by Spark SQL"
     keys, other = ("spark", "half"), "half as many"
     yield _figure(f"{name}, local[2]", "s", job, keys, other, Goal(factor=2.2))
     keys, other = ("mib", "limit"), "1 GiB"
