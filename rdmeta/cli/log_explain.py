@@ -30,7 +30,8 @@ def answer(request: LogRequest) -> int:
     if (topic is None) == (request.broker is None):
         raise BadInputError("log explain needs TOPIC[/PARTITION] behind the path, or --broker ID")
     log = request.log(paths)
-    turns = explain(log, topic, partition, broker=request.broker)
+    changes = log.changes(log.first_state)
+    turns = explain(log, topic, partition, broker=request.broker, changes=changes)
     if request.output.form == "json":
         about: dict[str, Any] = {"topic": topic, "partition": partition, "broker": request.broker}
         about["proven"] = log.end <= log.proven
@@ -38,7 +39,7 @@ def answer(request: LogRequest) -> int:
         request.output.json([json_text({**request.head(), **about, "turns": rows})])
     else:
         request.output.tables(Table(_COLUMNS, map(_row, turns)))
-    doubts(request.messages, log, log.end, False, ())
+    doubts(request.messages, log, changes.until, changes.partial, changes.faults)
     if not turns:
         name = f"broker {request.broker}" if topic is None else f"topic {topic}"
         request.messages.fault(f"the log has nothing about {name}")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rdmeta.model import Change
 
 if TYPE_CHECKING:
-    from rdmeta.kraft.log_reader import KraftLog
+    from rdmeta.kraft.log_reader import KraftLog, LogChanges
     from rdmeta.kraft.log_state import KraftState
 
 
@@ -71,14 +71,17 @@ def explain(
     partition: int | None = None,
     *,
     broker: int | None = None,
+    changes: LogChanges | None = None,
 ) -> list[Turn]:
     """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
 
-    A log that begins with a snapshot begins with what that says. Raises KraftError.
+    A log that begins with a snapshot begins with what that says. `changes` are those from
+    `log.first_state` on, if the caller has them. Raises KraftError.
     """
     begin = log.first_state
     known = _known(log.state(begin), topic, broker) if begin else ()
-    return explained(chain(known, log.changes(begin)), topic, partition, broker)
+    later = log.changes(begin) if changes is None else changes
+    return explained(chain(known, later), topic, partition, broker)
 
 
 def _known(state: KraftState, topic: str | None, broker: int | None) -> Iterator[Change]:
