@@ -38,5 +38,5 @@ def measure(partitions: int, rounds: int) -> dict[str, Any]:
 
 def _timed(changes: Changes) -> float:
     begin = process_time_ns()
-    rows = pa.RecordBatchReader.from_stream(changes.to_arrow()).read_all().num_rows
-    return float(process_time_ns() - begin) / rows
+    rows: int = pa.RecordBatchReader.from_stream(changes.to_arrow()).read_all().num_rows
+    return (process_time_ns() - begin) / rows

@@ -555,15 +555,6 @@ cdef class KraftReplay:
             found.append((text(t.name), uuid_text(t.id), t.partitions, kraft_mark(&t.mark)))
         return found
 
-    def topic_name(self, bytes topic_id not None, /):
-        """Returns the name of the topic with these 16 bytes as its id; None: there is none."""
-        cdef rdmeta_kraft_topic_t t
-        if len(topic_id) != 16:
-            raise ValueError("an id has 16 bytes")
-        if not rdmeta_kraft_topic_find_id(self.state(), topic_id, &t):
-            return None
-        return text(t.name)
-
     cdef tuple partition_of(self, const rdmeta_kraft_partition_t *p):
         cdef list directories = []
         cdef const rdmeta_kraft_state_t *state = rdmeta_kraft_replay_state(self.replay_)

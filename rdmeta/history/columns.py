@@ -144,6 +144,16 @@ def stamped(
     return _replaced(rows, new)
 
 
+def with_unseen(rows: pa.Table, unseen: Mapping[int, int | None]) -> pa.Table:
+    """Returns rows of which an election's has the time since the last record before it, by epoch."""
+    columns = (rows[name].to_pylist() for name in ("kind", "new_leader_epoch"))
+    values = [
+        unseen.get(epoch) if kind == "controller_changed" else None
+        for kind, epoch in zip(*columns, strict=True)
+    ]
+    return _replaced(rows, {"unseen_us": pa.array(values, CHANGE_SCHEMA.field("unseen_us").type)})
+
+
 def _replaced(rows: pa.Table, new: Mapping[str, Any]) -> pa.Table:
     columns: Sequence[Any] = [new.get(name, rows[name]) for name in CHANGE_SCHEMA.names]
     return pa.table(columns, schema=CHANGE_SCHEMA)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding, findings_of
-from rdmeta.kraft.explaining import Turn, explain, explained
+from rdmeta.kraft.explaining import Turn, explained
 from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, QuorumState, find_nodes
 from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Point
 from rdmeta.kraft.log_records import Record, Records
@@ -70,7 +70,6 @@ __all__ = [
     "SnapshotUse",
     "Turn",
     "check",
-    "explain",
     "explained",
     "find_nodes",
     "findings_of",

@@ -1,6 +1,6 @@
 """Says how a partition or a broker came to be as it is: each turn, how long it stood, its cause.
 
-    for turn in explain(log, "orders", 3):
+    for turn in log.explain("orders", 3):
         print(turn.time, turn.offset, turn.what, turn.value, turn.stood, turn.cause)
 
 The cause of a turn is what else its commit has: a broker that was fenced, shuts down or is back, an
@@ -12,16 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
-from itertools import chain, groupby
+from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from rdmeta.kraft.log_state import KraftState
 from rdmeta.model import Change
-
-if TYPE_CHECKING:
-    from rdmeta.kraft.log_reader import KraftLog, LogChanges
-    from rdmeta.kraft.log_state import KraftState
-
 
 _EVENTS = {
     "broker_added": "broker {} registered",
@@ -65,26 +61,7 @@ class _Cause(NamedTuple):
     is_inferred: bool = False
 
 
-def explain(
-    log: KraftLog,
-    topic: str | None = None,
-    partition: int | None = None,
-    *,
-    broker: int | None = None,
-    changes: LogChanges | None = None,
-) -> list[Turn]:
-    """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
-
-    A log that begins with a snapshot begins with what that says. `changes` are those from
-    `log.first_state` on, if the caller has them. Raises KraftError.
-    """
-    begin = log.first_state
-    known = _known(log.state(begin), topic, broker) if begin else ()
-    later = log.changes(begin) if changes is None else changes
-    return explained(chain(known, later), topic, partition, broker)
-
-
-def _known(state: KraftState, topic: str | None, broker: int | None) -> Iterator[Change]:
+def known_at_begin(state: KraftState, topic: str | None, broker: int | None) -> Iterator[Change]:
     """Yields what a log's begin says about a topic or a broker, as changes."""
     blank: dict[str, Any] = dict.fromkeys(Change._fields)
     blank |= {"version": state.offset, "topic": topic, "kind": _KNOWN}

@@ -6,11 +6,13 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime, timedelta
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from rdmeta.kraft.comparing import findings_of, last_common
+from rdmeta.kraft.explaining import Turn, explained, known_at_begin
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SegmentFile, find_nodes
 from rdmeta.kraft.log_records import Records, types_of
 from rdmeta.kraft.log_state import KraftState
@@ -273,6 +275,17 @@ class KraftLog:
             return LogChanges(rows, reached, end <= self.proven, is_partial, replayed.skipped)
 
         return self._again(made)
+
+    def explain(
+        self, topic: str | None = None, partition: int | None = None, *, broker: int | None = None
+    ) -> list[Turn]:
+        """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
+
+        A log that begins with a snapshot begins with what that says. Raises KraftError.
+        """
+        begin = self.first_state
+        known = known_at_begin(self.state(begin), topic, broker) if begin else ()
+        return explained(chain(known, self.changes(begin)), topic, partition, broker)
 
     def records(
         self,

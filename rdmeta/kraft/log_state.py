@@ -242,13 +242,13 @@ class KraftState:
         return found
 
     def _by_key(self, other: KraftState) -> dict[tuple[str, tuple[Any, ...]], Any]:
-        """Returns all by kind and key, but partitions of topics that are the same in `other`."""
+        """Returns all by kind and key, but partitions that are the same in `other`."""
         found: dict[tuple[str, tuple[Any, ...]], Any] = {}
         for name, topic in self.topics.items():
             found["topic", (name,)] = topic
-            rows = self._replay.partitions(name)
-            if rows != other._replay.partitions(name):
-                for row in rows:
+            theirs = {row[0]: row[:-1] for row in other._replay.partitions(name)}
+            for row in self._replay.partitions(name):
+                if row[:-1] != theirs.get(row[0]):
                     found["partition", (name, row[0])] = _partition(topic, row)
         for id, broker in self.brokers.items():
             found["broker", (id,)] = broker
@@ -314,15 +314,20 @@ def _topics(state: KraftState) -> Iterator[tuple[Any, ...]]:
 
 
 def _partitions(state: KraftState) -> Iterator[tuple[Any, ...]]:
-    return ((*row[:-1], *_origin(row.mark)) for row in state.partitions())
+    # There may be a million: times stay numbers, which Arrow takes as well.
+    for topic in state.topics.values():
+        name, topic_id = topic.name, topic.topic_id
+        for id, leader, *rest, mark in state._replay.partitions(name):
+            leading = None if leader < 0 else leader
+            yield (name, topic_id, id, leading, *rest, mark[0], mark[1], mark[3])
 
 
 def _replicas(state: KraftState) -> Iterator[tuple[Any, ...]]:
-    for row in state.partitions():
-        for place, broker in enumerate(row.replicas):
-            directory = row.directories[place] if row.directories else None
-            of = broker == row.leader, broker in row.isr, directory
-            yield (row.topic, row.topic_id, row.partition, broker, place, *of)
+    for row in _partitions(state):
+        leader, replicas, isr, directories = row[3], row[7], row[8], row[13]
+        for place, broker in enumerate(replicas):
+            directory = directories[place] if directories else None
+            yield (*row[:3], broker, place, broker == leader, broker in isr, directory)
 
 
 def _brokers(state: KraftState) -> Iterator[tuple[Any, ...]]:

@@ -13,11 +13,9 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-import pyarrow as pa
-
-from rdmeta.history.columns import has_kind, rows_of
+from rdmeta.history.columns import has_kind, rows_of, with_unseen
 from rdmeta.history.recorder import OpenRecording, midnight_after
-from rdmeta.history.schema import CHANGE_SCHEMA, LONGEST, HistoryError, microseconds
+from rdmeta.history.schema import LONGEST, HistoryError, microseconds
 from rdmeta.history.writing import write_whole
 from rdmeta.kraft.log_reader import KraftLog
 from rdmeta.kraft.scanning import moment
@@ -96,20 +94,8 @@ class _Days:
         """Adds the changes of a piece of the log."""
         info = self._replay.replay.info()
         rows = rows_of(Changes(self._replay.replay.changes(), info["next"], False))
-        if len(rows) and has_kind(rows, "controller_changed"):
-            rows = self._with_unseen(rows)
+        if has_kind(rows, "controller_changed"):
+            rows = with_unseen(rows, self._unseen)
         latest = info["latest_us"]
         now = recording.observed_to if latest is None else moment(latest)
         recording.add(rows, info["next"], now)
-
-    def _with_unseen(self, rows: pa.Table) -> pa.Table:
-        """Returns rows of which an election's has the time since the last record before it."""
-        unseen = [
-            self._unseen.get(epoch) if kind == "controller_changed" else None
-            for kind, epoch in zip(
-                rows["kind"].to_pylist(), rows["new_leader_epoch"].to_pylist(), strict=True
-            )
-        ]
-        place = CHANGE_SCHEMA.get_field_index("unseen_us")
-        field = CHANGE_SCHEMA.field(place)
-        return rows.set_column(place, field, pa.array(unseen, field.type))

@@ -363,8 +363,5 @@ def test_arguments_are_checked() -> None:
         KraftReplay().__reduce__()
     with pytest.raises(ValueError, match="start"):
         kraft_batch(b"", 1)
-    with pytest.raises(ValueError, match="16 bytes"):
-        KraftReplay().topic_name(b"a")
-    assert KraftReplay().topic_name(bytes(16)) is None
     assert kraft_is_sensitive("SSL.Keystore.Password")
     assert not kraft_is_sensitive("retention.ms")

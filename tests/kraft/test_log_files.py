@@ -136,6 +136,24 @@ def test_two_clusters_in_one_call_are_refused() -> None:
         find_nodes([CLUSTER, GOLDEN / "3.9.1"])
 
 
-def test_the_package_needs_no_pyarrow() -> None:
-    code = "import sys; sys.modules['pyarrow'] = None; import rdmeta.kraft"
+def test_logs_need_no_pyarrow_but_tables_and_recordings_do() -> None:
+    code = f"""
+import sys; sys.modules["pyarrow"] = None
+import rdmeta
+log = rdmeta.KraftLog({str(CLUSTER)!r})
+log.state().topics, log.changes().records, list(log.records())
+from rdmeta.kraft import *
+asks = (
+    lambda: log.state().to_arrow("topics"),
+    lambda: log.records().to_arrow(),
+    lambda: rdmeta.kraft.record,
+)
+for ask in asks:
+    try:
+        ask()
+    except rdmeta.MissingExtraError as error:
+        assert "arrow" in str(error), error
+    else:
+        sys.exit("it needs no pyarrow")
+"""
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -334,3 +334,19 @@ def test_a_segment_that_went_is_looked_at_once_more(tmp_path: Path) -> None:
         file.unlink()
     with pytest.raises(KraftError, match="no metadata log is here"):
         log.state()
+
+
+def test_a_partition_and_a_broker_are_explained_from_the_begin_of_the_log(tmp_path: Path) -> None:
+    log = golden()
+    turns = log.explain("orders", 0)
+    assert {turn.partition for turn in turns} == {0}
+    assert log.explain("orders") != turns
+    assert {turn.broker for turn in log.explain(broker=2) if turn.broker is not None} == {2}
+    _, made = random_node(tmp_path, 7, cut=1)
+    begun = rdmeta.KraftLog(tmp_path)
+    (topic, id), *_ = sorted(made.states[begun.first_state].partitions)
+    (first, *_) = begun.explain(topic, id)
+    assert (first.offset, first.cause) == (
+        begun.first_state - 1,
+        "a snapshot says so: then, or before",
+    )
