@@ -85,9 +85,12 @@ class Proof(NamedTuple):
     by: str
 
 
-def looked_at(files: NodeFiles) -> NodeLog:
-    """Returns a node's log after a look at its segments and snapshots. Raises KraftError."""
-    scan = scan_log(files, (snapshot.end for snapshot in files.snapshots))
+def looked_at(files: NodeFiles, skip: bool = False) -> NodeLog:
+    """Returns a node's log after a look at its segments and snapshots.
+
+    Raises KraftError, unless damaged batches are passed over with `skip`.
+    """
+    scan = scan_log(files, (snapshot.end for snapshot in files.snapshots), skip)
     uses = tuple(_use(each, scan) for each in files.snapshots)
     return NodeLog(files, scan, uses, _elections(scan))
 

@@ -288,6 +288,36 @@ def test_what_is_passed_over_is_said_in_each_answer(tmp_path: Path) -> None:
     assert "partial" in repr(lax.state())
 
 
+@pytest.mark.parametrize(("place", "value"), [(16, 1), (16, 9), (8, 1), (11, 3), (22, 1)])
+def test_a_damaged_head_is_passed_over_too(tmp_path: Path, place: int, value: int) -> None:
+    log = Log()
+    log.lead(1, 1)
+    for _ in range(4):
+        log.append(NOTHING)
+    log.data[log.ends[1][0] + place] = value
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    with pytest.raises(KraftError, match=f"byte {log.ends[1][0]}"):
+        rdmeta.KraftLog(tmp_path)
+    lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
+    assert (lax.start, lax.end, lax.state().offset, lax.state().partial) == (0, 5, 5, True)
+    assert [record.offset for record in lax.records()] == [0, 1, 3, 4]
+    assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.faults)
+    assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.state().faults)
+
+
+def test_a_copy_that_cannot_be_read_is_named_and_others_are_used(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.logs[1].data[16] = 9
+    with pytest.raises(KraftError):
+        cluster.looked_at()
+    log = rdmeta.KraftLog(tmp_path)
+    assert [node.files.node for node in log.nodes] == [2, 3]
+    assert (log.end, log.proven) == (2, 2)
+    assert ["n1" in fault for fault in log.faults] == [True]
+
+
 def test_a_missing_segment_is_an_error_or_passed_over(tmp_path: Path) -> None:
     _, made = random_node(tmp_path, 3)
     files = sorted(tmp_path.glob("*.log"))
@@ -303,7 +333,8 @@ def test_a_missing_segment_is_an_error_or_passed_over(tmp_path: Path) -> None:
     with pytest.raises(KraftError, match="the log has the offsets"):
         list(log.records())
     lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
-    assert [each.offset for each in lax.records()] == list(range(begin, made.log.end))
+    there = [*range(int(files[1].name[:20])), *range(begin, made.log.end)]
+    assert [each.offset for each in lax.records()] == there
     assert lax.state().partial
 
 
