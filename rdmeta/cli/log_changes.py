@@ -33,7 +33,7 @@ def answer(request: LogRequest) -> int:
     if request.output.form == "json":
         write = open_stdout().write
         for change in chosen:
-            write(f"{json_text(_object(change))}\n")
+            write(f"{json_text(_object(change, log.proven))}\n")
     else:
         request.output.tables(Table(_COLUMNS, map(_row, chosen)))
     doubts(request.messages, log, changes.until, changes.partial, changes.faults)
@@ -76,6 +76,7 @@ def _row(change: Change) -> Row:
     return [time, change.offset, *rest]
 
 
-def _object(change: Change) -> dict[str, object]:
-    head = {"version": 1, "command": "log", "word": "changes", "offset": change.offset}
+def _object(change: Change, proven: int) -> dict[str, object]:
+    head: dict[str, object] = {"version": 1, "command": "log", "word": "changes"}
+    head |= {"offset": change.offset, "proven": change.version <= proven}
     return {**head, **change_object(change, old_and_new(change))}

@@ -42,7 +42,8 @@ def answer(request: LogRequest) -> int:
     outer = [each for each in request.arguments if not _is_inner(each)]
     if not outer:
         raise BadInputError(f"log {request.word} needs the PATH of a log before {paths[0]}")
-    root = tree_of(request.state(request.log(outer), request.at))
+    state = request.state(request.log(outer), request.at)
+    root = tree_of(state)
     code, found = FINE, []
     for path in paths or [f"/{_ROOT}"]:
         matching = list(_matching(root, path))
@@ -50,7 +51,7 @@ def answer(request: LogRequest) -> int:
         if not matching:
             request.messages.fault(f"there is no {path} in the state")
             code = UNMET
-    _WORDS[request.word](request, found)
+    _WORDS[request.word](request, {**request.head(), "state": _provenance(state)}, found)
     return code
 
 
@@ -80,12 +81,14 @@ def _named(parent: TreeNode, pattern: str) -> Iterable[tuple[str, TreeNode]]:
 # ---- the words ----------------------------------------------------------------------------------
 
 _Found = list[tuple[str, TreeNode]]
+# What --json begins with.
+_Head = dict[str, Any]
 _NAMES = (TableColumn("path"),)
 
 
-def _names(request: LogRequest, paths: Iterable[str]) -> None:
+def _names(request: LogRequest, head: _Head, paths: Iterable[str]) -> None:
     if request.output.form == "json":
-        request.output.json([json_text({**request.head(), "paths": list(paths)})])
+        request.output.json([json_text({**head, "paths": list(paths)})])
     elif request.output.form == "text":
         write = open_stdout().write
         for path in paths:
@@ -94,25 +97,25 @@ def _names(request: LogRequest, paths: Iterable[str]) -> None:
         request.output.tables(Table(_NAMES, ([path] for path in paths)))
 
 
-def _ls(request: LogRequest, found: _Found) -> None:
+def _ls(request: LogRequest, head: _Head, found: _Found) -> None:
     def below() -> Iterator[str]:
         for path, node in found:
             names = [path] if node.children is None else node.children()
             yield from names
 
-    _names(request, below())
+    _names(request, head, below())
 
 
-def _find(request: LogRequest, found: _Found) -> None:
+def _find(request: LogRequest, head: _Head, found: _Found) -> None:
     def below(path: str, node: TreeNode) -> Iterator[str]:
         yield path
         for name, child in (node.children() if node.children else {}).items():
             yield from below(f"{path}/{name}", child)
 
-    _names(request, (each for path, node in found for each in below(path, node)))
+    _names(request, head, (each for path, node in found for each in below(path, node)))
 
 
-def _tree(request: LogRequest, found: _Found) -> None:
+def _tree(request: LogRequest, head: _Head, found: _Found) -> None:
     def below(node: TreeNode, depth: int) -> Iterator[str]:
         for name, child in (node.children() if node.children else {}).items():
             text = "" if child.value is None else f": {json_text(child.value())}"
@@ -120,7 +123,7 @@ def _tree(request: LogRequest, found: _Found) -> None:
             yield from below(child, depth + 1)
 
     if request.output.form != "text":
-        _cat(request, found)
+        _cat(request, head, found)
         return
     write = open_stdout().write
     for path, node in found:
@@ -129,14 +132,14 @@ def _tree(request: LogRequest, found: _Found) -> None:
             write(f"{line}\n")
 
 
-def _cat(request: LogRequest, found: _Found) -> None:
+def _cat(request: LogRequest, head: _Head, found: _Found) -> None:
     """Writes JSON: of a directory, all below it."""
     if request.output.form not in ("json", "text"):
         raise BadInputError(f"log {request.word} prints JSON: leave out the other form")
     values = [(path, _whole(node)) for path, node in found]
     if request.output.form == "json":
         nodes = [{"path": path, "value": value} for path, value in values]
-        request.output.json([json_text({**request.head(), "nodes": nodes})])
+        request.output.json([json_text({**head, "nodes": nodes})])
         return
     for _, value in values:
         open_stdout().write(f"{json.dumps(json.loads(json_text(value)), indent=2)}\n")
@@ -149,7 +152,7 @@ def _whole(node: TreeNode) -> Any:
     return {name: _whole(child) for name, child in children.items()}
 
 
-_WORDS: dict[str, Callable[[LogRequest, _Found], None]] = {
+_WORDS: dict[str, Callable[[LogRequest, _Head, _Found], None]] = {
     "ls": _ls,
     "cat": _cat,
     "tree": _tree,

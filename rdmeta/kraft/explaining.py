@@ -96,13 +96,15 @@ def explained(
     found: list[Turn] = []
     partitions: dict[int, _PartitionTurns] = {}
     registration = _BrokerTurns(broker)
-    for _, rows in groupby(changes, attrgetter("version")):
-        commit = _Commit(list(rows))
+    for _, group in groupby(changes, attrgetter("version")):
+        rows = list(group)
+        own = [row for row in rows if row.topic == topic] if topic is not None else []
+        if not own and topic is not None:
+            continue
+        commit = _Commit(rows)
         if topic is None:
             found += registration.of(commit)
-        for row in commit.rows if topic is not None else ():
-            if row.topic != topic:
-                continue
+        for row in own:
             if row.kind == "topic_removed":
                 found.append(commit.turn(row, "topic", "removed", _Cause(None)))
                 partitions.clear()

@@ -87,8 +87,9 @@ def test_tree_prints_all_below_with_the_values() -> None:
 def test_json_and_csv_have_the_same_paths() -> None:
     found = commands.checked_json(tree("find", STATIC, "/image/acls", "--json").out)["paths"]
     assert tree("find", STATIC, "/image/acls", "--csv").out.splitlines() == ["path", *found]
-    nodes = commands.checked_json(tree("tree", STATIC, "/image/acls", "--json").out)["nodes"]
-    assert list(nodes[0]["value"]) == [path.rpartition("/")[2] for path in found[1:]]
+    whole = commands.checked_json(tree("tree", STATIC, "/image/acls", "--json").out)
+    assert (whole["state"]["offset"], whole["state"]["proven"]) == (140, True)
+    assert list(whole["nodes"][0]["value"]) == [path.rpartition("/")[2] for path in found[1:]]
 
 
 def test_a_path_that_is_not_there_is_unmet() -> None:
