@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import chain
 from typing import Any
 
 from rdmeta.cli.change_rows import value_text
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Row, Table, TableColumn, json_text
-from rdmeta.kraft import Turn
+from rdmeta.kraft import Turn, explained
+from rdmeta.kraft.explaining import known_at_begin
 
 _COLUMNS = (
     TableColumn("time", "time"),
@@ -25,12 +27,15 @@ _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 def answer(request: LogRequest) -> int:
-    """Prints the turns; returns 1 if the log has none."""
+    """Prints the turns, as log.explain() has them; returns 1 if the log has none."""
     paths, topic, partition = _asked(request)
     if (topic is None) == (request.broker is None):
         raise BadInputError("log explain needs TOPIC[/PARTITION] behind the path, or --broker ID")
     log = request.log(paths)
-    turns = log.explain(topic, partition, broker=request.broker)
+    begin = log.first_state
+    changes = log.changes(begin)
+    known = known_at_begin(log.state(begin), topic, request.broker) if begin else ()
+    turns = explained(chain(known, changes), topic, partition, request.broker)
     if request.output.form == "json":
         about: dict[str, Any] = {"topic": topic, "partition": partition, "broker": request.broker}
         about["proven"] = log.end <= log.proven
@@ -38,7 +43,7 @@ def answer(request: LogRequest) -> int:
         request.output.json([json_text({**request.head(), **about, "turns": rows})])
     else:
         request.output.tables(Table(_COLUMNS, map(_row, turns)))
-    doubts(request.messages, log, log.end, False, ())
+    doubts(request.messages, log, changes.until, changes.partial, changes.faults)
     if not turns:
         name = f"broker {request.broker}" if topic is None else f"topic {topic}"
         request.messages.fault(f"the log has nothing about {name}")

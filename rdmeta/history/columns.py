@@ -145,7 +145,7 @@ def stamped(
 
 
 def with_unseen(rows: pa.Table, unseen: Mapping[int, int | None]) -> pa.Table:
-    """Returns rows in which an election has the time since the last record before it, by epoch."""
+    """Returns rows in which an election has the time since the record before it, by epoch."""
     columns = (rows[name].to_pylist() for name in ("kind", "new_leader_epoch"))
     values = [
         unseen.get(epoch) if kind == "controller_changed" else None

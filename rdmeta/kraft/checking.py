@@ -10,7 +10,7 @@ that was removed, and each snapshot has -1 as the broker of its producer ids.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from rdmeta.errors import MalformedError
 from rdmeta.kraft.comparing import Finding, findings_of
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SnapshotFile, find_nodes
 from rdmeta.kraft.proving import NodeLog, looked_at
+from rdmeta.kraft.replaying import replayed
 from rdmeta.kraft.scanning import BatchHead, whole_batches
 
 _SHOWN = 3
@@ -49,12 +50,12 @@ def check(paths: Iterable[str | Path]) -> list[Finding]:
         except KraftError as error:
             found.append(_of_error(error))
     found += findings_of(logs)
-    own = 0
-    for log in logs:
-        walk = _Walk(log)
+    walks = list(map(_Walk, logs))
+    for walk in walks:
         found += walk.findings()
-        own += walk.own_faults
-    if own:
+    for walk in walks:
+        found += walk.by_copies(logs)
+    if own := sum(walk.own_faults for walk in walks):
         text = f"{own} snapshots have -1 as the broker of the producer ids: so Kafka writes them"
         found.append(Finding(False, text))
     return found
@@ -78,6 +79,7 @@ class _Walk:
         self._replay = KraftReplay() if self._start == 0 else None
         self._snapshots = {each.end: each for each in log.used}
         self._removed: set[str | None] = set()
+        self._begins: list[SnapshotFile] = []
 
     def findings(self) -> Iterator[Finding]:
         """Yields what is bad. Call it once."""
@@ -91,7 +93,18 @@ class _Walk:
         except KraftError as error:
             yield _of_error(error)
         for file in self._snapshots.values():  # behind the log's end
+            self._begins.append(file)
             yield from self._loaded(file, [])
+
+    def by_copies(self, logs: Sequence[NodeLog]) -> Iterator[Finding]:
+        """Compares snapshots before which this log has no records with what other copies say."""
+        for file in self._begins:
+            loaded: list[KraftReplay] = []
+            any(self._loaded(file, loaded))  # findings() has said what is wrong with it
+            states = (_state_of(log, file) for log in logs if log is not self._log)
+            state = next(filter(None, states), None)
+            if loaded and state is not None:
+                yield from self._compared(file, loaded[0], state, None)
 
     def _batch(self, path: Path, head: BatchHead, data: bytes) -> Iterator[Finding]:
         if self._replay is None:
@@ -117,10 +130,21 @@ class _Walk:
         if not loaded:
             return
         if self._replay is None:
+            self._begins.append(file)
             self._replay = loaded[0]
             return
+        yield from self._compared(file, loaded[0], self._replay, self._removed)
+
+    def _compared(
+        self,
+        file: SnapshotFile,
+        loaded: KraftReplay,
+        replay: KraftReplay,
+        removed: Set[str | None] | None,
+    ) -> Iterator[Finding]:
+        """Compares a snapshot with a log's state; `removed` as _differences() takes it."""
         differing = []
-        for each in _differences(self._replay, loaded[0], self._removed):
+        for each in _differences(replay, loaded, removed):
             if each.own_fault is None:
                 differing.append(each.text)
             elif each.own_fault == _PRODUCER_IDS:
@@ -146,6 +170,16 @@ class _Walk:
             loaded.append(replay)
 
 
+def _state_of(log: NodeLog, file: SnapshotFile) -> KraftReplay | None:
+    """Returns the state of a copy at the end of a snapshot; None if it has none there."""
+    try:
+        replay = replayed(log, file.end).replay
+    except (KraftError, FileNotFoundError):
+        return None
+    info = replay.info()
+    return replay if (info["next"], info["epoch"]) == (file.end, file.epoch) else None
+
+
 # ---- two states ---------------------------------------------------------------------------------
 
 
@@ -157,11 +191,11 @@ class _Difference(NamedTuple):
 
 
 def _differences(
-    log: KraftReplay, snapshot: KraftReplay, removed: Set[str | None]
+    log: KraftReplay, snapshot: KraftReplay, removed: Set[str | None] | None
 ) -> Iterator[_Difference]:
     """Yields what differs between a log's state and that of a snapshot.
 
-    `removed` are the topics that were removed before.
+    `removed` are the topics that were removed before; None if they are not known.
     """
     yield from _topics(log, snapshot)
     yield from _brokers(log, snapshot)
@@ -240,7 +274,7 @@ def _compact(value: Any) -> str:
 
 
 def _facts(
-    log: KraftReplay, snapshot: KraftReplay, removed: Set[str | None]
+    log: KraftReplay, snapshot: KraftReplay, removed: Set[str | None] | None
 ) -> Iterator[_Difference]:
     ours, theirs = map(_shown_facts, (log, snapshot))
     only = [(key, ours[key], "the log") for key in ours if key not in theirs]
@@ -252,7 +286,8 @@ def _facts(
                 yield _Difference("", _PRODUCER_IDS)
         else:
             is_left = kind == _CONFIG and data["resourceType"] == _OF_TOPIC
-            is_left = is_left and where == "it" and data["resourceName"] in removed
+            if removed is not None:
+                is_left = is_left and where == "it" and data["resourceName"] in removed
             named = f"{kind} {shown} is in {where} alone"
             yield _Difference(named, _CONFIG if is_left else None)
 

@@ -105,8 +105,17 @@ class KraftLog:
         self._look()
 
     def _look(self) -> None:
-        self.nodes: tuple[NodeLog, ...] = tuple(map(looked_at, find_nodes(self.paths)))
-        """The copies, with the files of each node and what their heads say."""
+        nodes, errors = [], []
+        for files in find_nodes(self.paths):
+            try:
+                nodes.append(looked_at(files, self.skip_corrupt))
+            except KraftError as error:
+                errors.append(error)
+        if not nodes:
+            raise errors[0]
+        self.nodes: tuple[NodeLog, ...] = tuple(nodes)
+        """The copies that can be read: the files of each node, and what their heads say."""
+        self._unread = tuple(map(str, errors))
         self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
         self._main = self._by_rank[0]
         self.proof: Proof = proof_of(self.nodes)
@@ -120,7 +129,9 @@ class KraftLog:
     @property
     def start(self) -> int:
         """The first offset of the records that go on to the end."""
-        return min(self._main.start, self.end)
+        runs = self._main.scan.runs
+        start = runs[0].start if runs and self.skip_corrupt else self._main.start
+        return min(start, self.end)
 
     @property
     def end(self) -> int:
@@ -161,7 +172,7 @@ class KraftLog:
     @cached_property
     def faults(self) -> tuple[str, ...]:
         """What is odd about the files, and between the copies."""
-        return tuple(finding.text for finding in findings_of(self.nodes))
+        return (*self._unread, *(finding.text for finding in findings_of(self.nodes)))
 
     # ---- points -------------------------------------------------------------
 

@@ -7,7 +7,6 @@ raised as KraftError with its file, byte and offset.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ from rdmeta._core import KraftReplay, kraft_batch
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SnapshotFile
 from rdmeta.kraft.proving import NodeLog, had, restart_of
-from rdmeta.kraft.scanning import PIECE, first_later, moment, pieces
+from rdmeta.kraft.scanning import LONGEST, PIECE, first_later, moment, next_batch, pieces
 
 _ENDS = (None, "cut", "zeros", "reached")
-# A batch that is bad by itself: the next one can be read.
+# A batch that is bad by itself: the next one follows it. Behind a damaged head it is searched for.
 _PASSABLE = ("bad_crc", "compressed", "bad_record")
+_DAMAGED = ("no_batch", "old_format")
 
 
 def offset_at(log: NodeLog, time_us: int) -> int:
@@ -79,7 +79,7 @@ class LogReplay:
         except KraftError as error:
             if not skip:
                 raise
-            self.began = None
+            self.began = next((each for each in reversed(log.used) if each.end <= at), None)
             self.skipped.append(str(error))
         if self.began is not None:
             before = log.scan.ends.get(self.began.end)
@@ -96,6 +96,7 @@ class LogReplay:
         self._paths = [each.path for each, end in zip(segments, ends, strict=True) if end > first]
         self._byte = 0
         self._is_there = False
+        self._lost: KraftError | None = None
         if self.began is not None:
             self._snapshot(self.began)
 
@@ -177,6 +178,9 @@ class LogReplay:
             self._is_there = code == "reached" or bool(held and code is None)
             if self._is_there or code == "zeros":
                 return
+        if self._lost is not None:
+            self.skipped.append(str(self._lost))
+            self._lost = None
 
     def _pieces(self, path: Path) -> Iterator[tuple[int, bytes]]:
         try:
@@ -188,13 +192,24 @@ class LogReplay:
         """Returns how many bytes were used; what `skip` passes over is used, too."""
         used = 0
         while True:
-            with suppress(MalformedError):
+            try:
                 used += apply(held[used:] if used else held)
-            code, offset, byte, _, text = self.replay.fault
+            except MalformedError:
+                used += self.replay.fault[2]
+            code, offset, _, needed, text = self.replay.fault
+            if code == "cut" and needed > 12 + LONGEST:
+                code = "no_batch"
             if code in _ENDS:
                 return used
-            error = KraftError(text, path, self._byte + used + byte, offset)
-            if not self._skip or code not in _PASSABLE:
+            error = KraftError(text, path, self._byte + used, offset)
+            if not self._skip or code not in (*_PASSABLE, *_DAMAGED):
                 raise error
+            if code in _PASSABLE:
+                behind: int | None = used + kraft_batch(held, used)[1]
+            else:
+                behind = next_batch(held, used + 1, self.next - 1)
+            self._lost = error if behind is None else None
+            if behind is None:
+                return used  # the next piece may have it
             self.skipped.append(str(error))
-            used += byte + kraft_batch(held, used + byte)[1]
+            used = behind

@@ -18,17 +18,22 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
-from rdmeta._core import kraft_plain
+from rdmeta._core import kraft_batch, kraft_plain
 from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, SegmentFile
 
 PIECE = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST_US, _LAST_US = (
+    (each.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+    for each in (datetime.min, datetime.max)
+)
 # Base offset, length, epoch, magic, attributes, last offset's delta, latest time, records.
 _HEAD = struct.Struct(">qiib4xhi8xq14xi")
 _ZEROS = bytes(_HEAD.size)
 _CONTROL, _COMPRESSED = 0x20, 0x07
+_MAGIC = 16  # the byte of a batch that has 2
 # Kafka's batches of metadata are at most 8 MB: a larger length is none.
-_LONGEST = 1 << 24
+LONGEST = 1 << 24
 _MOST = (1 << 63) - 1
 
 
@@ -98,8 +103,8 @@ class LogScan:
 
 
 def moment(us: int) -> datetime:
-    """Returns the time that is so many microseconds after 1970 in UTC."""
-    return _EPOCH + timedelta(microseconds=us)
+    """Returns the time that is so many microseconds after 1970 in UTC, as far as Python has it."""
+    return _EPOCH + timedelta(microseconds=min(max(us, _FIRST_US), _LAST_US))
 
 
 def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -133,6 +138,17 @@ def first_later(path: Path, time_ms: int) -> BatchHead | None:
     return next((head for head in heads if head.time_ms > time_ms), None)
 
 
+def next_batch(held: bytes, at: int, last: int) -> int | None:
+    """Returns the place of the next good batch behind an offset, from a place on; None: none."""
+    at += _MAGIC
+    while (at := held.find(b"\2", at)) >= 0:
+        fault, _, base, *_ = kraft_batch(held, at - _MAGIC)
+        if fault is None and base > last:
+            return at - _MAGIC
+        at += 1
+    return None
+
+
 def whole_batches(files: NodeFiles) -> Iterator[tuple[SegmentFile, BatchHead, bytes]]:
     """Yields all batches of a log with their bytes."""
     for segment in files.segments:
@@ -145,18 +161,30 @@ def _batches(
     faults: list[str],
     size: int,
     passed: Callable[[bytes, int, BatchHead], tuple[int, int]] | None = None,
+    skip: bool = False,
 ) -> Iterator[tuple[BatchHead, bytes, int]]:
     """Yields each whole batch: its head, bytes that have it, and its place in them.
 
     `passed` is called behind each, and may pass over batches that follow: it returns the place
-    where it stands, and the last offset before that.
+    where it stands, and the last offset before that. With `skip` a damaged head is a fault, and
+    the next good batch follows it.
     """
     held, begin, last = b"", 0, None  # `held` begins at the byte `begin`
     for _, piece in pieces(path, size):
         held += piece
         at = 0
         while len(held) - at >= _HEAD.size and held[at : at + _HEAD.size] != _ZEROS:
-            head = _head(held, at, path, begin + at, last)
+            try:
+                head = _head(held, at, path, begin + at, last)
+            except KraftError as error:
+                if not skip:
+                    raise
+                found = next_batch(held, at + 1, -1 if last is None else last)
+                if found is None:
+                    break
+                faults.append(str(error))
+                at = found
+                continue
             if len(held) - at < head.size:
                 break
             yield head, held, at
@@ -191,7 +219,8 @@ def _head(data: bytes, at: int, path: Path, byte: int, last: int | None) -> Batc
     expected = None if last is None else last + 1
     if magic in (0, 1):
         raise KraftError(f"message format {magic}, which no metadata log has", path, byte, expected)
-    if magic != 2 or not _HEAD.size - 12 <= length <= _LONGEST or delta < 0 or base < 0:
+    is_odd = delta < 0 or base < 0 or epoch < 0
+    if magic != 2 or not _HEAD.size - 12 <= length <= LONGEST or is_odd:
         raise KraftError("no record batch; the file is damaged, or no log", path, byte, expected)
     if attributes & _COMPRESSED:
         raise KraftError("a compressed batch, which no metadata log has", path, byte, base)
@@ -201,35 +230,35 @@ def _head(data: bytes, at: int, path: Path, byte: int, last: int | None) -> Batc
     return BatchHead(byte, 12 + length, base, base + delta, epoch, time_ms, is_control, records)
 
 
-def scan_log(files: NodeFiles, ends: Iterable[int] = ()) -> LogScan:
+def scan_log(files: NodeFiles, ends: Iterable[int] = (), skip: bool = False) -> LogScan:
     """Returns what the heads of a node's segments say.
 
     `ends` are the offsets of which the batch before them is of interest. Raises KraftError for
-    damaged bytes, and for a file that shrank or went twice while it was read.
+    damaged bytes, unless they are passed over with `skip`, and for a file that went twice.
     """
     try:
-        return _scanned(files, frozenset(ends))
+        return _scanned(files, frozenset(ends), skip)
     except FileNotFoundError:
         pass
     # The node may have removed an old segment: those that are left are a log as well.
     left = tuple(each for each in files.segments if each.path.exists())
     try:
-        return _scanned(files._replace(segments=left), frozenset(ends))
+        return _scanned(files._replace(segments=left), frozenset(ends), skip)
     except FileNotFoundError as error:
         raise LogChangedError(
             "the file went while the log was read", Path(error.filename)
         ) from error
 
 
-def _scanned(files: NodeFiles, ends: frozenset[int]) -> LogScan:
-    follower = _Follower(ends)
+def _scanned(files: NodeFiles, ends: frozenset[int], skip: bool) -> LogScan:
+    follower = _Follower(ends, skip)
     faults = follower.scan.faults
     for number, segment in enumerate(files.segments):
         before = len(faults)
-        for head, _, _ in _batches(segment.path, faults, PIECE, follower.passed):
+        for head, _, _ in _batches(segment.path, faults, PIECE, follower.passed, skip):
             follower.add(segment, head)
         is_newest = number == len(files.segments) - 1
-        if len(faults) > before and not is_newest:
+        if len(faults) > before and not (is_newest or skip):
             raise KraftError(
                 f"{faults[-1]}; it is not the newest segment, so later ones do not follow it"
             )
@@ -239,8 +268,9 @@ def _scanned(files: NodeFiles, ends: frozenset[int]) -> LogScan:
 class _Follower:
     """Takes heads one after the other; keeps the run and the epoch that go on as plain numbers."""
 
-    def __init__(self, ends: frozenset[int]) -> None:
+    def __init__(self, ends: frozenset[int], skip: bool) -> None:
         self.scan = LogScan()
+        self._skip = skip
         self._ends = ends
         self._stops = sorted(ends, reverse=True)
         self._epoch = self._end = -1
@@ -248,6 +278,19 @@ class _Follower:
         self._start = self._first_ms = self._last_ms = self._time_ms = 0
 
     def add(self, segment: SegmentFile, head: BatchHead) -> None:
+        """Takes a head. Raises KraftError for one out of order, which is a fault with `skip`."""
+        try:
+            self._take(segment, head)
+        except KraftError as error:
+            if not self._skip:
+                raise
+            self.scan.faults.append(str(error))
+            if head.base >= max(self._end, segment.base):  # only its epoch is odd
+                self._end_epoch()
+                self._epoch = -1
+                self._take(segment, head)
+
+    def _take(self, segment: SegmentFile, head: BatchHead) -> None:
         at, _, base, last, epoch, time_ms, is_control, _ = head
         if base < segment.base:
             said = f"its name says {segment.base}, and it has offset {base}"

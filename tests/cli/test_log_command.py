@@ -249,6 +249,7 @@ def test_a_corrupt_batch_is_an_error_or_passed_over(tmp_path: Path) -> None:
         assert f"{segment}, byte " in done.err
         done = log(word, tmp_path, *options, "--skip-corrupt")
         assert done.code == 0
+        assert f"rdmeta: passed over: {segment}, byte " in done.err
     done = log("cat", tmp_path, "/image/provenance", "--skip-corrupt")
     assert '"partial": true' in done.out
     assert "rdmeta: passed over: " in done.err
@@ -289,6 +290,12 @@ def test_words_that_contradict_each_other_are_one_line(words: list[str], said: s
     done = log(word, STATIC, *rest)
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert said in done.err
+
+
+def test_logs_of_two_clusters_are_not_mixed() -> None:
+    done = log("info", STATIC, GOLDEN / "3.9.1")
+    assert (done.code, done.out) == (2, "")
+    assert "the logs are of 2 clusters" in done.err
 
 
 def test_a_place_in_the_tree_without_a_log_is_an_error() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kraft_cluster import NOTHING, Cluster
-from kraft_logs import DIVERGED, GOLDEN, LOGS, SECRETS, Made
+from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, SECRETS, Made
 from kraft_random import RandomLog
 from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
 from marked_secrets import Secrets
@@ -171,6 +171,23 @@ def test_a_log_that_begins_with_a_snapshot_is_checked_from_there(tmp_path: Path)
     (tmp_path / f"{begin:020d}.log").write_bytes(bytes(log.data[cut:]))
     (text,) = serious(tmp_path)
     assert "topic orders is" in text
+
+
+@pytest.mark.parametrize("is_equal", [True, False])
+def test_a_snapshot_that_begins_a_log_is_compared_with_another_copy(
+    tmp_path: Path, is_equal: bool
+) -> None:
+    whole, cut = tmp_path / "n1" / LOG, tmp_path / "n2" / LOG
+    for directory in (whole, cut):
+        directory.mkdir(parents=True)
+    log = written(whole, TOPIC, NOTHING, NOTHING)
+    place, begin = log.ends[1][:2]
+    path = put_snapshot(cut, log, [TOPIC] if is_equal else [], 1)
+    (cut / f"{begin:020d}.log").write_bytes(bytes(log.data[place:]))
+    said = f"n2/{LOG}/{path.name} differs from a replay to its end: topic orders is"
+    found = serious(tmp_path)
+    assert len(found) == (0 if is_equal else 1)
+    assert all(text.startswith(said) for text in found)
 
 
 def test_no_log_and_two_clusters_are_errors(tmp_path: Path) -> None:
