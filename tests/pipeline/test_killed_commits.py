@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 from random import Random
 
 import pytest
+from killed_commit import killed, started
 from logged_tables import SILVER, assert_same_rows, made, rows_by_reader, rows_of_folder
-from processes import environment
 from recorded import cluster_day, tree
 
 from rdmeta import pipeline
 from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
 from rdmeta.pipeline.layout import StoredName
-
-PROGRAM = str(Path(__file__).parents[1] / "support/killed_commit.py")
-
-
-def started(source: Path, out: Path, kind: str, *more: str) -> subprocess.Popen[str]:
-    words = [sys.executable, PROGRAM, str(source), str(out), kind, *more]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment())
-
-
-def killed(
-    source: Path, out: Path, kind: str, stop: str, *more: str, after: float | None = None
-) -> None:
-    """Begins a run, and kills it at a step, or some seconds after it has begun."""
-    with started(source, out, kind, stop, *more) as process:
-        assert process.stdout is not None
-        wanted = "begun" if after is not None else stop
-        assert any(line.strip() == wanted for line in process.stdout)
-        if after is not None:
-            time.sleep(after)
-        process.kill()
 
 
 def are_new(

@@ -8,9 +8,32 @@ before the manifest, with 0 nowhere.
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+
+from processes import environment
+
+
+def started(source: Path, out: Path, kind: str, *more: str) -> subprocess.Popen[str]:
+    words = [sys.executable, __file__, str(source), str(out), kind, *more]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment())
+
+
+def killed(
+    source: Path, out: Path, kind: str, stop: str, *more: str, after: float | None = None
+) -> None:
+    """Begins a run, and kills it at a step, or some seconds after it has begun."""
+    with started(source, out, kind, stop, *more) as process:
+        assert process.stdout is not None
+        wanted = "begun" if after is not None else stop
+        assert any(line.strip() == wanted for line in process.stdout)
+        if after is not None:
+            time.sleep(after)
+        process.kill()
 
 
 def main(source: str, out: str, kind: str, stop: str, *more: str) -> None:
