@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,8 +16,7 @@ from rdmeta.cli.shared_options import pair, seconds, variable_of
 if TYPE_CHECKING:
     from rdmeta.pipeline import Fault, Made, Plan, Progress
     from rdmeta.pipeline.errors import BadFileError
-    from rdmeta.pipeline.running import Engine
-    from rdmeta.pipeline.work import AnyTask, Result
+    from rdmeta.pipeline.work import AnyTask, Engine, Result
 
 _KINDS = ("folder", "delta", "iceberg")
 _ACTIONS = ("bronze", "silver", "gold", "all", "check", "vacuum")
@@ -208,34 +207,42 @@ def command(
         return _vacuumed(out, older_than, dry_run, timeout, storage, output)
     from rdmeta import pipeline
 
-    plan = pipeline.plan(
-        inputs,
-        out,
-        clusters=_chosen(clusters),
-        since=since,
-        until=until,
-        names=_names(names),
-        in_place=in_place or action == "silver",
-        silver=action in ("silver", "all"),
-        gold=action in ("gold", "all"),
-        min_isr=min_isr,
-        flap_seconds=flap_seconds or _FLAP_SECONDS,
-        timeout=timeout,
-        tables=tables,
-        catalog=catalog,
-        overwrite_foreign=overwrite_foreign,
-        storage=storage,
-    )
-    if action == "bronze":  # copies need no Spark
-        engine = "local"
-    elif engine == "auto":
-        engine, why = _choose_engine(plan, master)
-        messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses another)")
-    if dry_run:
-        _print_plan(output, action, engine, plan)
-    else:
-        with _progress(quiet) as progress, _engine(plan, engine, master, quiet) as run_tasks:
-            made = pipeline.run(plan, engine=run_tasks, progress=progress)
+    why = ""
+    if engine == "auto":
+        engine, why = _named_engine(master)
+    with _spark(master, quiet) as spark:
+        plan = pipeline.plan(
+            inputs,
+            out,
+            clusters=_chosen(clusters),
+            since=since,
+            until=until,
+            names=_names(names),
+            in_place=in_place or action == "silver",
+            silver=action in ("silver", "all"),
+            gold=action in ("gold", "all"),
+            min_isr=min_isr,
+            flap_seconds=flap_seconds or _FLAP_SECONDS,
+            timeout=timeout,
+            tables=tables,
+            catalog=catalog,
+            overwrite_foreign=overwrite_foreign,
+            storage=storage,
+            engine=spark if engine == "spark" and not dry_run else None,
+        )
+        if not engine:
+            engine, why = _engine_of_rows(plan)
+        if why:
+            messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses another)")
+        if dry_run:
+            _print_plan(output, action, engine, plan)
+        else:
+            run_tasks = spark if engine == "spark" else None
+            if run_tasks and (plan.copies or plan.tasks or plan.months):
+                _require_spark(master)
+            with _progress(quiet) as progress:
+                made = pipeline.run(plan, engine=run_tasks, progress=progress)
+    if not dry_run:
         plan = made.plan
         if json or not quiet:
             _print_made(output, action, engine, made)
@@ -303,13 +310,20 @@ def _names(path: str | None) -> Mapping[str, str]:
 _ENGINES = {"local": "in processes of this machine", "spark": "on Spark"}
 
 
-def _choose_engine(plan: Plan, master: str | None) -> tuple[str, str]:
-    """Returns the engine that suits a plan, and why."""
+def _named_engine(master: str | None) -> tuple[str, str]:
+    """Returns the engine that the user names, and how; "" for none."""
     if master:
         return "spark", "--master names one"
     if os.environ.get("SPARK_REMOTE"):
         return "spark", "SPARK_REMOTE names one"
-    rows = sum(task.rows for task in plan.tasks) + sum(month.rows for month in plan.months)
+    return "", ""
+
+
+def _engine_of_rows(plan: Plan) -> tuple[str, str]:
+    """Returns the engine that suits a plan, and why."""
+    copied = sum(copy.source.rows for copy in plan.copies)
+    rows = max(copied, sum(task.rows for task in plan.tasks))
+    rows += sum(month.rows for month in plan.months)
     why = f"the plan has {rows} rows"
     if rows <= _MANY_ROWS:
         return "local", why
@@ -323,24 +337,32 @@ def _choose_engine(plan: Plan, master: str | None) -> tuple[str, str]:
     return "spark", why
 
 
+def _require_spark(master: str | None) -> None:
+    """Raises BadInputError if Spark cannot start."""
+    from rdmeta.errors import MissingExtraError
+    from rdmeta.spark.spark_session import NoJavaError, find_spark
+
+    try:
+        find_spark(master)
+    except (NoJavaError, MissingExtraError) as error:
+        raise BadInputError(f"{error}, or give --engine local") from error
+
+
 @contextmanager
-def _engine(plan: Plan, name: str, master: str | None, quiet: bool) -> Iterator[Engine | None]:
-    """Yields what runs the tasks; Spark starts if there are any, and ends with the block."""
-    if name == "local":
-        yield None
-    else:
-        from rdmeta.errors import MissingExtraError
-        from rdmeta.spark.spark_session import NoJavaError, find_spark
+def _spark(master: str | None, quiet: bool) -> Iterator[Engine]:
+    """Yields what runs tasks on Spark, which starts with the first one and ends with the block."""
+    with ExitStack() as stack:
+        engines: list[Engine] = []
 
-        try:
-            from rdmeta.spark.executors import session_engine
+        def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
+            if not engines:
+                _require_spark(master)
+                from rdmeta.spark.executors import session_engine
 
-            if plan.tasks or plan.months:
-                find_spark(master)
-        except (NoJavaError, MissingExtraError) as error:
-            raise BadInputError(f"{error}, or give --engine local") from error
-        with session_engine(master) as engine:
-            yield _begun_quietly(engine) if quiet else engine
+                engines.append(stack.enter_context(session_engine(master)))
+            yield from (_begun_quietly(engines[0]) if quiet else engines[0])(tasks)
+
+        yield run_tasks
 
 
 def _begun_quietly(engine: Engine) -> Engine:
@@ -463,6 +485,8 @@ def _counts(made: Made) -> dict[str, int]:
     plan = made.plan
     holes, hole_us = plan.holes
     states = [each.state for each in plan.files]
+    new = {*made.copied, *(file.name for file in made.made)}
+    written = [file for name, file in made.files.items() if name in new]
     return {
         "read": states.count("good"),
         "copied": len(made.copied),
@@ -475,6 +499,8 @@ def _counts(made: Made) -> dict[str, int]:
         "hole_seconds": hole_us // 1_000_000,
         "rows_in": made.rows.get("read", 0),
         "rows_out": made.rows.get("rows", 0),
+        "rows_written": sum(each.rows for each in written),
+        "bytes_written": sum(each.bytes for each in written),
     }
 
 

@@ -47,8 +47,8 @@ def _faults(store: Store) -> list[Fault]:
         states = {table: logs.state(table) for table in EVERY_TABLE}
         for change in changes_of(states, read_manifest(store).files, store.has):
             reason = (
-                f"its log has {len(change.leave)} files that the manifest does not have,"
-                f" and lacks {len(change.come)}: run rdmeta pipeline again"
+                f"its log has {len(change.removed)} files that the manifest does not have,"
+                f" and lacks {len(change.added)}: run rdmeta pipeline again"
             )
             faults.append(Fault(store.shown(change.table.folder), reason))
     return faults

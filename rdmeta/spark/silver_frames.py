@@ -124,7 +124,8 @@ class Tables(NamedFrames):
         where = spark_path(self._store.path(f"{SILVER}/{name}"))
         columns = spark_schema(name)
         if self._named:
-            files = [self._file(each) for each in self._named if self._is_of(each, name, clusters)]
+            stored = [n for each, n in self._named.items() if self._is_of(each, name, clusters)]
+            files = [spark_path(self._store.path(each)) for each in stored]
             found = self.session.read.schema(columns).parquet(*files) if files else None
             rows = self.session.createDataFrame([], columns) if found is None else found
             return rows.where(self._in_time(name, has_periods=False))
@@ -133,9 +134,6 @@ class Tables(NamedFrames):
         if self._wanted.clusters is not None:
             rows = rows.where(sf.col("cluster").isin(clusters))
         return rows.where(self._in_time(name)).select(columns.names)
-
-    def _file(self, stored: StoredName) -> str:
-        return os.path.abspath(self._store.path(self._named[stored]))
 
     def _is_of(self, stored: StoredName, table: str, clusters: list[str]) -> bool:
         """Returns whether a file is of this table, and of clusters that are asked for."""

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.timeout(600)
 PLAN = Plan(clusters=3, days=3, changes=150, gaps=1, recorders=2, every=300, deleted=(1,))
 PARTS = {"cluster-0": Parts("day", 1), "cluster-1": Parts("day", 2), "cluster-2": Parts("month", 2)}
 NOON = START.replace(hour=12, minute=0, second=0, microsecond=0)
+LOGGED = "delta [1]{a,b}*"  # Spark would take it for a pattern
 NO_SESSION = cast(SparkSession, None)
 
 
@@ -36,7 +37,7 @@ NO_SESSION = cast(SparkSession, None)
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random history, and in `out` what the pipeline makes of it: days of two, and a month.
 
-    `delta` has the same as tables of Delta Lake.
+    `LOGGED` has the same as tables of Delta Lake.
     """
     seed = time.time_ns() % 10**9
     print(f"seed {seed}")
@@ -45,13 +46,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_layout(Store(root / "out"), PARTS)
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
     for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
-        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        logged = pipeline.plan([root / "history"], root / LOGGED, tables="delta", until=until)
         pipeline.run(logged, workers=1)
     return root
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["out", "delta", "history"])
+@pytest.mark.parametrize("source", ["out", LOGGED, "history"])
 @pytest.mark.parametrize(
     "chosen",
     [
@@ -97,7 +98,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cluster_day(root / "history", "one", 1)
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
     for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
-        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        logged = pipeline.plan([root / "history"], root / LOGGED, tables="delta", until=until)
         pipeline.run(logged, workers=1)
     return root / "out"
 
