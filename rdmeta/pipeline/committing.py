@@ -181,7 +181,8 @@ class TableLogs(ABC):
             raise
         except Exception as error:  # each store and catalog has errors of its own
             where = self._out.shown(table.folder)
-            raise PipelineError(f"{where}: {self._out.hidden(self._reason(error))}") from error
+            reason = self._out.hidden(self._reason(error))
+            raise PipelineError(f"{where}: {reason}") from error
 
     def _reason(self, error: Exception) -> str:
         """Returns what went wrong, in one line."""

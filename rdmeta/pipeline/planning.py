@@ -256,7 +256,7 @@ def checked_settings(min_isr: int | None, flap_seconds: int) -> Settings:
     for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
         if number is None and name == "min_isr":
             continue
-        if type(number) is not int or not 1 <= number <= _MOST:
+        if not isinstance(number, int) or not 1 <= number <= _MOST:
             raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
     return Settings(min_isr, flap_seconds)
 
@@ -278,8 +278,8 @@ def plan(
     tables: str | None = None,
     catalog: str | None = None,
     overwrite_foreign: bool = False,
-    engine: Engine | None = None,
     storage: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
 ) -> Plan:
     """Returns what a run would do for these folders, or URIs of pyarrow.fs.
 
@@ -292,8 +292,8 @@ def plan(
     have. An object store gets `timeout` seconds for its first answer. `tables` is folder, delta or
     iceberg: a folder keeps the kind that it began with. `catalog` is the name of Iceberg's.
     `overwrite_foreign` takes files out that another program has added to a table. `engine` opens
-    new files, if there are many; by default processes of this machine do. `storage` has credentials
-    of object stores, such as {"access_key": ..., "secret_key": ...}: docs/pipeline.md.
+    new files, if there are many; by default processes of this machine do. `storage` has
+    credentials of object stores, such as {"access_key": ..., "secret_key": ...}: docs/pipeline.md.
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
@@ -531,8 +531,8 @@ class _Planner:
             return
         packs = (new[begin : begin + _OF_TASK] for begin in range(0, len(new), _OF_TASK))
         storage = self._options.storage
-        looks = [LookTask(self._out.where, tuple(pack), storage=storage) for pack in packs]
-        for result in self._engine(looks):
+        tasks = [LookTask(self._out.where, tuple(pack), storage=storage) for pack in packs]
+        for result in self._engine(tasks):
             if isinstance(result, BadFileError):
                 raise result
             yield from result.seen

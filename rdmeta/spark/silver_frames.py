@@ -169,9 +169,13 @@ class Tables(NamedFrames):
 def spark_path(path: str) -> str:
     """Returns a path of this machine as Spark reads it: it is absolute, and no pattern.
 
-    A session may begin relative paths in another folder, or in another file system.
+    A session may begin relative paths in another folder, or in another file system. Databricks has
+    its volumes under the same path, and calls what is below /dbfs by dbfs:.
     """
-    escaped = re.sub(r"([\\{}\[\]*?])", r"\\\1", os.path.abspath(path))
+    path = os.path.abspath(path)
+    escaped = re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ and path.startswith(("/Volumes/", "/dbfs/")):
+        return f"dbfs:{escaped.removeprefix('/dbfs')}"
     return f"file://{escaped}"
 
 

@@ -22,6 +22,7 @@ from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
 from rdmeta.spark import measures, tables
 from rdmeta.spark.gold_frames import ZONE
+from rdmeta.spark.silver_frames import spark_path
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -141,3 +142,11 @@ def test_measures_name_the_period_of_silver_that_lacks_a_column(
         gold.risk_hour  # noqa: B018
     with pytest.raises(AttributeError, match="read"):  # it needs no racks, and asks the session
         gold.config_change  # noqa: B018
+
+
+def test_databricks_has_other_names_for_its_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spark_path("/Volumes/a/b[1]") == r"file:///Volumes/a/b\[1\]"
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    assert spark_path("/Volumes/a/b[1]") == r"dbfs:/Volumes/a/b\[1\]"
+    assert spark_path("/dbfs/a/b") == "dbfs:/a/b"
+    assert spark_path("/data/a") == "file:///data/a"
