@@ -256,7 +256,7 @@ def checked_settings(min_isr: int | None, flap_seconds: int) -> Settings:
     for name, number in (("min_isr", min_isr), ("flap_seconds", flap_seconds)):
         if number is None and name == "min_isr":
             continue
-        if not isinstance(number, int) or not 1 <= number <= _MOST:
+        if type(number) is not int or not 1 <= number <= _MOST:
             raise ValueError(f"{name} must be a whole number from 1 to {_MOST}, not {number!r}")
     return Settings(min_isr, flap_seconds)
 
