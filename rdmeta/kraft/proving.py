@@ -15,14 +15,13 @@ import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rdmeta._core import kraft_records
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
-from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, scan_log
+from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, moment, scan_log
 
 LEADER_CHANGE = "LEADER_CHANGE"
 _SNAPSHOT_HEADER, _SNAPSHOT_FOOTER = "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"
@@ -191,8 +190,15 @@ def _voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
     """Returns the voters by the last record that names them, each with its directory's id.
 
     That is a control record of the log, of which the one with the highest offset in the highest
-    epoch counts; or `quorum-state`, if no log has one.
+    epoch counts; or `quorum-state`, if no log has one. A damaged one might have named others: then
+    none are known.
     """
+    with suppress(KraftError):
+        return _named_voters(logs)
+    return {}
+
+
+def _named_voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
     found: tuple[int, int, dict[int, bytes | None]] | None = None
     for log in logs:
         for path, head in log.scan.control[-4:]:
@@ -261,7 +267,7 @@ def had(log: NodeLog) -> str:
     """Returns which offsets and times a log has, and which states, as a sentence's end."""
 
     def shown(ms: int) -> str:
-        return datetime.fromtimestamp(ms / 1000, timezone.utc).isoformat(" ", "milliseconds")[:23]
+        return moment(1000 * ms).isoformat(" ", "milliseconds")[:23]
 
     runs = ", ".join(
         f"{run.start} to {run.end - 1} ({shown(run.first_ms)} to {shown(run.last_ms)} UTC)"

@@ -23,6 +23,10 @@ from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, Segme
 
 PIECE = 1 << 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST_US, _LAST_US = (
+    (each.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+    for each in (datetime.min, datetime.max)
+)
 # Base offset, length, epoch, magic, attributes, last offset's delta, latest time, records.
 _HEAD = struct.Struct(">qiib4xhi8xq14xi")
 _ZEROS = bytes(_HEAD.size)
@@ -99,8 +103,8 @@ class LogScan:
 
 
 def moment(us: int) -> datetime:
-    """Returns the time that is so many microseconds after 1970 in UTC."""
-    return _EPOCH + timedelta(microseconds=us)
+    """Returns the time that is so many microseconds after 1970 in UTC, as far as Python has it."""
+    return _EPOCH + timedelta(microseconds=min(max(us, _FIRST_US), _LAST_US))
 
 
 def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -215,7 +219,8 @@ def _head(data: bytes, at: int, path: Path, byte: int, last: int | None) -> Batc
     expected = None if last is None else last + 1
     if magic in (0, 1):
         raise KraftError(f"message format {magic}, which no metadata log has", path, byte, expected)
-    if magic != 2 or not _HEAD.size - 12 <= length <= LONGEST or delta < 0 or base < 0:
+    is_odd = delta < 0 or base < 0 or epoch < 0
+    if magic != 2 or not _HEAD.size - 12 <= length <= LONGEST or is_odd:
         raise KraftError("no record batch; the file is damaged, or no log", path, byte, expected)
     if attributes & _COMPRESSED:
         raise KraftError("a compressed batch, which no metadata log has", path, byte, base)
@@ -246,7 +251,7 @@ def scan_log(files: NodeFiles, ends: Iterable[int] = (), skip: bool = False) -> 
 
 
 def _scanned(files: NodeFiles, ends: frozenset[int], skip: bool) -> LogScan:
-    follower = _Follower(ends)
+    follower = _Follower(ends, skip)
     faults = follower.scan.faults
     for number, segment in enumerate(files.segments):
         before = len(faults)
@@ -263,8 +268,9 @@ def _scanned(files: NodeFiles, ends: frozenset[int], skip: bool) -> LogScan:
 class _Follower:
     """Takes heads one after the other; keeps the run and the epoch that go on as plain numbers."""
 
-    def __init__(self, ends: frozenset[int]) -> None:
+    def __init__(self, ends: frozenset[int], skip: bool) -> None:
         self.scan = LogScan()
+        self._skip = skip
         self._ends = ends
         self._stops = sorted(ends, reverse=True)
         self._epoch = self._end = -1
@@ -272,6 +278,19 @@ class _Follower:
         self._start = self._first_ms = self._last_ms = self._time_ms = 0
 
     def add(self, segment: SegmentFile, head: BatchHead) -> None:
+        """Takes a head. Raises KraftError for one out of order, which is a fault with `skip`."""
+        try:
+            self._take(segment, head)
+        except KraftError as error:
+            if not self._skip:
+                raise
+            self.scan.faults.append(str(error))
+            if head.base >= max(self._end, segment.base):  # only its epoch is odd
+                self._end_epoch()
+                self._epoch = -1
+                self._take(segment, head)
+
+    def _take(self, segment: SegmentFile, head: BatchHead) -> None:
         at, _, base, last, epoch, time_ms, is_control, _ = head
         if base < segment.base:
             said = f"its name says {segment.base}, and it has offset {base}"

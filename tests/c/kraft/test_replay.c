@@ -594,14 +594,13 @@ TEST(test_a_replay_ends_at_an_offset_or_a_time) {
         char *whole = long_log(&w);
 
         rw_renew(&w);
-        w.replay->conf.until_offset = 6;
+        rdmeta_kraft_replay_until(w.replay, 6, INT64_MAX);
         CHECK(rdmeta_kraft_replay(w.replay, w.log.log.data, w.log.log.len,
                                   &w.fed) == 0);
         info = rw_info(&w);
         CHECK(info.next == 6);
         CHECK(rdmeta_kraft_fault(w.replay)->code == RDMETA_KRAFT_REACHED);
-        w.replay->conf.until_offset = INT64_MAX;
-        w.replay->conf.until_us     = 1000000;
+        rdmeta_kraft_replay_until(w.replay, INT64_MAX, 1000000);
         CHECK(!rdmeta_kraft_replay(w.replay, w.log.log.data, w.log.log.len,
                                    &w.fed));
         CHECK(rw_info(&w).next == 11 && rw_info(&w).pending == 2);
