@@ -108,8 +108,10 @@ class _Walk:
 
     def _batch(self, path: Path, head: BatchHead, data: bytes) -> Iterator[Finding]:
         if self._replay is None:
-            if kraft_batch(data)[0] is not None:
-                text = f"the batch is damaged: {kraft_batch(data)[0]}"
+            fault = kraft_batch(data)[0]
+            if fault is not None:
+                text = "its CRC is wrong" if fault == "bad_crc" else f"it is damaged ({fault})"
+                text = f"batch of offset {head.base}: {text}"
                 yield Finding(True, str(KraftError(text, path, head.at, head.base)))
             return
         removals, used = self._replay.lines(data, types=_REMOVALS)

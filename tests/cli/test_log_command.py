@@ -256,6 +256,17 @@ def test_a_corrupt_batch_is_an_error_or_passed_over(tmp_path: Path) -> None:
     assert "the answer is partial" in done.err
 
 
+def test_a_time_that_no_clock_has_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / LOG).mkdir()
+    data = bytearray((STATIC / "n1" / LOG / f"{0:020d}.log").read_bytes())
+    data[106 + 36] = 0x7F  # the latest time of the second batch
+    (tmp_path / LOG / f"{0:020d}.log").write_bytes(bytes(data))
+    done = log("dump", tmp_path, "--batches")
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert "beyond the year 9999" in done.err
+    assert "byte 106, offset 1" in log("check", tmp_path).out
+
+
 # ---- the command line ---------------------------------------------------------------------------
 
 
