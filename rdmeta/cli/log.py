@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rdmeta.cli.log_opening import LogRequest, fault_text
+from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.log_options import at_option, point_option, proven_option
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
@@ -104,5 +104,5 @@ def command(
     request = LogRequest(word, list(arguments), output, messages, **options)
     try:
         return int(import_module(f"rdmeta.cli.{module}").answer(request))
-    except (KraftError, OverflowError) as error:
-        raise BadInputError(fault_text(error)) from error
+    except KraftError as error:
+        raise BadInputError(str(error)) from error
