@@ -51,8 +51,10 @@ Examples:
     help="dump: only records of this type, such as TOPIC_RECORD. May be repeated.",
 )
 @click.option("--topic", metavar="NAME", help="Only what is about this topic.")
-@click.option("--partition", metavar="N", type=click.IntRange(0), help="And this partition.")
-@click.option("--broker", metavar="ID", type=click.IntRange(0), help="Only what is about it.")
+@click.option("--partition", metavar="N", type=click.IntRange(0), help="Only this partition.")
+@click.option(
+    "--broker", metavar="ID", type=click.IntRange(0), help="Only what is about this broker."
+)
 @click.option("--batches", is_flag=True, help="dump: a row for each batch, not for each record.")
 @click.option(
     "--recordings", metavar="DIR", help="changes: write recordings there, one for each UTC day."
