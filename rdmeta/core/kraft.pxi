@@ -374,73 +374,61 @@ cdef class KraftReplay:
         self.state()
         rdmeta_kraft_replay_until(self.replay_, at, us)
 
-    def replay(self, data, start=0, /):
-        """Applies the whole batches of `data` from the byte `start` on. Returns the bytes used.
-
-        `fault` says what follows them: None, or "cut", "zeros", "reached". A batch that was applied
-        before changes nothing. MalformedError: `fault` says which record or batch is bad; what
-        precedes it is applied. ArgumentError within a snapshot. MemoryError: the same call goes on.
-        """
+    cdef size_t give(self, data, bint is_snapshot, int64_t end, int32_t epoch,
+                     int32_t *ended) except? 0:
+        """Gives bytes of a log or of a snapshot to C. Returns how many it used."""
         cdef Py_buffer view_
-        cdef const char *p
-        cdef size_t used = 0, size
+        cdef size_t used = 0
         cdef rdmeta_err_t err
         PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
         try:
-            at = integer(start, "start", 0, view_.len)
-            p = <const char *> view_.buf + <Py_ssize_t> at
-            size = <size_t> (view_.len - at)
             self.begin()
             with nogil:
-                err = rdmeta_kraft_replay(self.replay_, p, size, &used)
+                if is_snapshot:
+                    err = rdmeta_kraft_replay_snapshot(self.replay_, view_.buf, <size_t> view_.len,
+                                                       end, epoch, &used, ended)
+                else:
+                    err = rdmeta_kraft_replay(self.replay_, view_.buf, <size_t> view_.len, &used)
             self.busy = False
         finally:
             PyBuffer_Release(&view_)
         self.check(err)
         return used
 
-    def snapshot(self, data, end, epoch, start=0, /):
+    def replay(self, data, /):
+        """Applies the whole batches of `data`. Returns the bytes used.
+
+        `fault` says what follows them: None, or "cut", "zeros", "reached". A batch that was applied
+        before changes nothing. MalformedError: `fault` says which record or batch is bad; what
+        precedes it is applied. ArgumentError within a snapshot. MemoryError: the same call goes on.
+        """
+        return self.give(data, False, 0, 0, NULL)
+
+    def snapshot(self, data, end, epoch, /):
         """Applies batches of the snapshot that ends at `end`, in `epoch`, as replay() does.
 
         Returns the bytes used, and whether the snapshot has ended; then the log goes on at `end`.
         The state must be empty before. MalformedError, ArgumentError, MemoryError.
         """
-        cdef Py_buffer view_
-        cdef int64_t to = integer(end, "end", 0, INT64_MAX)
-        cdef int32_t of = <int32_t> integer(epoch, "epoch", 0, INT32_MAX)
-        cdef const char *p
-        cdef size_t used = 0, size
         cdef int32_t ended = 0
-        cdef rdmeta_err_t err
-        PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
-        try:
-            at = integer(start, "start", 0, view_.len)
-            p = <const char *> view_.buf + <Py_ssize_t> at
-            size = <size_t> (view_.len - at)
-            self.begin()
-            with nogil:
-                err = rdmeta_kraft_replay_snapshot(self.replay_, p, size, to, of, &used, &ended)
-            self.busy = False
-        finally:
-            PyBuffer_Release(&view_)
-        self.check(err)
+        cdef size_t used = self.give(data, True, integer(end, "end", 0, INT64_MAX),
+                                     <int32_t> integer(epoch, "epoch", 0, INT32_MAX), &ended)
         return used, bool(ended)
 
-    def lines(self, data, start=0, /, *, since=0, until=INT64_MAX, types=None, controls=None,
+    def lines(self, data, /, *, since=0, until=INT64_MAX, types=None, controls=None,
               str topic=None, partition=None, broker=None, show_secrets=False):
         """Applies batches as replay() does, and returns (their records as lines of JSON, used).
 
-        Only records of the offsets from `since` to before `until` come; a batch behind them ends the
-        call. `types` and `controls` are sets of api keys and of control records' types; without either,
-        all records come. A record has the name that its topic has or had in its batch. Of a bad
-        batch `fault` tells; it ends the call, without an exception. MemoryError.
+        Only records of the offsets from `since` to before `until` come; a batch behind them ends
+        the call. `types` and `controls` are sets of api keys and of control records' types; without
+        either, all records come. A record has the name that its topic has or had in its batch. Of a
+        bad batch `fault` tells; it ends the call, without an exception. MemoryError.
         """
         cdef Py_buffer view_
         cdef Wanted wanted
         cdef Lines lines, gone
         cdef rdmeta_err_t err
         cdef size_t used = 0
-        cdef Py_ssize_t at
         wanted.types = kraft_bits(types) if types is not None or controls is None else 0
         wanted.controls = <uint32_t> (kraft_bits(controls)
                                       if controls is not None or types is None else 0)
@@ -457,11 +445,10 @@ cdef class KraftReplay:
         memset(&gone, 0, sizeof(gone))
         PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
         try:
-            at = integer(start, "start", 0, view_.len)
             self.begin()
             with nogil:
-                err = self.each_batch(<const char *> view_.buf + at, <size_t> (view_.len - at),
-                                      &wanted, &gone, &lines, &used)
+                err = self.each_batch(<const char *> view_.buf, <size_t> view_.len, &wanted, &gone,
+                                      &lines, &used)
             self.busy = False
             if err == RDMETA_ERR_NO_MEMORY:
                 raise MemoryError

@@ -312,7 +312,7 @@ def test_what_ends_a_replay_is_told() -> None:
     used = replay.replay(data[:-1])
     assert replay.fault[:2] == ("cut", 4)
     assert replay.fault[3] == len(data) - used
-    assert replay.replay(data + bytes(100), used) == len(data) - used
+    assert replay.replay((data + bytes(100))[used:]) == len(data) - used
     assert replay.fault[0] == "zeros"
     replay = KraftReplay(until_us=1_700_000_001_000_000)
     replay.replay(data)
@@ -333,7 +333,7 @@ def test_bad_input_is_an_error_that_names_the_record() -> None:
     with pytest.raises(MalformedError, match="its CRC is wrong"):
         KraftReplay().replay(bytes(spoilt))
     with pytest.raises(MalformedError, match="offsets before it are missing"):
-        KraftReplay().replay(data, kraft_batch(data)[1])
+        KraftReplay().replay(data[kraft_batch(data)[1] :])
     with pytest.raises(MalformedError, match="at byte 5"):
         kraft_records(data, 5)
     skipping = KraftReplay(skip=True)
@@ -348,7 +348,7 @@ def test_a_snapshot_comes_first_and_whole() -> None:
     assert not ended
     with pytest.raises(ArgumentError):
         replay.replay(b"")
-    assert replay.snapshot(data, 10, 1, used) == (len(data) - used, True)
+    assert replay.snapshot(data[used:], 10, 1) == (len(data) - used, True)
     assert replay.facts() == [
         ("FEATURE_LEVEL_RECORD", '{"name":"f","featureLevel":3}', (9, 500_000, 1, True))
     ]
