@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rdmeta.cli.log_opening import LogRequest, fault_text
+from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.log_options import at_option, point_option, proven_option
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output
@@ -51,8 +51,10 @@ Examples:
     help="dump: only records of this type, such as TOPIC_RECORD. May be repeated.",
 )
 @click.option("--topic", metavar="NAME", help="Only what is about this topic.")
-@click.option("--partition", metavar="N", type=click.IntRange(0), help="And this partition.")
-@click.option("--broker", metavar="ID", type=click.IntRange(0), help="Only what is about it.")
+@click.option("--partition", metavar="N", type=click.IntRange(0), help="Only this partition.")
+@click.option(
+    "--broker", metavar="ID", type=click.IntRange(0), help="Only what is about this broker."
+)
 @click.option("--batches", is_flag=True, help="dump: a row for each batch, not for each record.")
 @click.option(
     "--recordings", metavar="DIR", help="changes: write recordings there, one for each UTC day."
@@ -104,5 +106,5 @@ def command(
     request = LogRequest(word, list(arguments), output, messages, **options)
     try:
         return int(import_module(f"rdmeta.cli.{module}").answer(request))
-    except (KraftError, OverflowError) as error:
-        raise BadInputError(fault_text(error)) from error
+    except KraftError as error:
+        raise BadInputError(str(error)) from error

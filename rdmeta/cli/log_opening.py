@@ -68,20 +68,13 @@ def doubts(
         messages.note("the answer is partial: the log has records that could not be used")
 
 
-def fault_text(error: KraftError | OverflowError) -> str:
-    """Returns what is wrong with a log; an overflow is a time that no clock has."""
-    if isinstance(error, KraftError):
-        return str(error)
-    return "the log has a time beyond the year 9999: a file is damaged; rdmeta log check says which"
-
-
 def chosen_state(choice: LogChoice, messages: Messages) -> KraftState:
     """Returns the state that --log, --at and --proven choose. Raises BadInputError."""
     try:
         log = KraftLog(choice.paths, proven=choice.is_proven)
         state = log.state(choice.at)
-    except (KraftError, OverflowError) as error:
-        raise BadInputError(fault_text(error)) from error
+    except KraftError as error:
+        raise BadInputError(str(error)) from error
     doubts(messages, log, state.offset, state.partial, state.faults)
     return state
 
