@@ -74,8 +74,8 @@ def check_errors_name_what_is_wrong(spark: SparkSession, root: Path) -> None:
     batches = drained(spark, root)
     for path in (root / "history").rglob("*.parquet"):
         path.rename(path.with_suffix(".gone"))
-    # The stream has read the recording to its end. Before 4.2 that makes a batch without rows.
-    assert drained(spark, root) == batches + (not has_spark("4.2"))
+    # The stream has read the recording to its end. Before 4.2 that may make a batch without rows.
+    assert drained(spark, root) - batches in ((0,) if has_spark("4.2") else (0, 1))
     (checkpoint,) = (p for p in (root / "checkpoint/offsets").iterdir() if p.name == "0")
     checkpoint.write_text(checkpoint.read_text().replace('"rows"', '"lines"'))
     for path in (root / "checkpoint").glob("*/*"):
