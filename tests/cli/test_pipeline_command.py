@@ -216,8 +216,8 @@ def test_two_commands_at_once_make_the_tables_of_one(source: Path, tmp_path: Pat
 
 _TWO_PROCESSES = """
 import os
-from rdmeta.pipeline import running
-running._FEW_TASKS = 0
+from rdmeta.pipeline import attempting
+attempting._FEW_TASKS = 0
 os.cpu_count = lambda: 2
 """
 
