@@ -161,6 +161,8 @@ class Scale:
     spark_year: int = 365
     spark_keys: int = 2_000_000
     spark_partitions: int = 100_000
+    spark_month: int = 20_000_000
+    spark_commit: int = 1_000
     spark_rounds: int = 2
     kills: int = 30  # rounds with Apache Kafka; 0: none is started
     idle_seconds: float = 12
@@ -191,6 +193,8 @@ QUICK = Scale(
     spark_year=3,
     spark_keys=20_000,
     spark_partitions=1_000,
+    spark_month=2_000,
+    spark_commit=20,
     spark_rounds=1,
     kills=0,
     idle_seconds=0.2,

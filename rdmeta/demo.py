@@ -1,10 +1,10 @@
 """`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
 It shows brokers on sockets, a client that keeps a cache true, and waits for changes. Then come the
-command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark, and last
-what the metadata log of a real cluster says. With
-`--bootstrap host:port` (or BOOTSTRAP in the environment) the first part runs against that cluster
-instead and only reads. The programs of examples/ show each call by itself.
+command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark, with a
+measure as a DataFrame; without Java by the command and DuckDB. Last comes what the metadata log of
+a real cluster says. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first part
+runs against that cluster instead and only reads. The programs of examples/ show each call.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ except ImportError as error:
     sys.exit(2)
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from rdmeta.client.actions import Updated
 
 TOPICS = tuple(
@@ -80,6 +82,9 @@ QUERIES = {
     ),
     "gold/v1/coverage_hour": "SELECT hour, observed, hole FROM coverage_hour ORDER BY hour",
 }
+
+# The measure that Spark shows as a DataFrame where it is.
+MEASURE = "incident"
 
 console = Console(highlight=False, soft_wrap=True)
 
@@ -243,7 +248,7 @@ def show_changes(cluster: EmbeddedCluster, client: Client) -> None:
 
 
 def make_tables(out: Path, bootstrap: str) -> None:
-    """Runs `rdmeta pipeline all` over the recorded history and shows its tables."""
+    """Makes the tables of the recorded history, by Spark or by the command, and shows them."""
     import duckdb
     import pyarrow.parquet as pq
 
@@ -251,13 +256,19 @@ def make_tables(out: Path, bootstrap: str) -> None:
 
     heading("Tables of that history")
     history, tables = out / "history", out / "tables"
-    words = ("pipeline", "all", str(history), str(tables), "--engine", choose_engine())
-    with command(bootstrap, *words) as pipeline:
-        show(pipeline, most=50)
-    with duckdb.connect() as connection:
+    with spark_session() as session, duckdb.connect() as connection:
+        if session is None:
+            words = ("pipeline", "all", str(history), str(tables), "--engine", "local")
+            with command(bootstrap, *words) as pipeline:
+                show(pipeline, most=50)
+        else:
+            make_by_spark(session, history, tables)
         connection.execute("SET TimeZone = 'UTC'")
         for folder, query in QUERIES.items():
             name = folder.rpartition("/")[2]
+            if session is not None and name == MEASURE:
+                show_measure(session, tables)
+                continue
             connection.register(name, pq.read_table(tables / folder, partitioning=None))
             console.print(f"\n{name}: {query}", style="bold", markup=False)
             print(connection.sql(query))
@@ -267,16 +278,48 @@ def make_tables(out: Path, bootstrap: str) -> None:
     console.print(f"  {tables}   tables, Parquet, as their manifest says")
 
 
-def choose_engine() -> str:
-    """Returns "spark", or "local" if there is no Java or no pyspark, and says so."""
-    from rdmeta.spark.spark_session import find_spark
+@contextmanager
+def spark_session() -> Iterator[SparkSession | None]:
+    """Yields a session of Spark, or None if there is no Java or no pyspark, and says so."""
+    from rdmeta.spark.spark_session import build_session
 
     try:
-        find_spark()
+        session = build_session(short=True)
     except Error as error:
         console.print(f"  [yellow]without Spark:[/] {escape(str(error))}")
-        return "local"
-    return "spark"
+        console.print(f"  so the command makes the tables, and DuckDB shows the measure {MEASURE}")
+        yield None
+        return
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def make_by_spark(session: SparkSession, history: Path, tables: Path) -> None:
+    """Makes tables and measures on the executors of a session."""
+    from rdmeta import pipeline, spark
+
+    tell(f"Spark {session.version} makes them on this machine, as on a cluster:")
+    call = f"rdmeta.pipeline.plan(['{history}'], '{tables}', gold=True)"
+    console.print(f"  >>> rdmeta.spark.run({call}, session)", style="bold", markup=False)
+    made = spark.run(pipeline.plan([history], tables, gold=True), session)
+    tell(f"{len(made.copied)} files copied, {len(made.made)} made")
+
+
+def show_measure(session: SparkSession, tables: Path) -> None:
+    """Shows a measure as a DataFrame, which Spark SQL makes of silver."""
+    from rdmeta import spark
+
+    lost, columns = "kind = 'leaderless'", ("began_at", "minutes", "most", "partitions")
+    console.print(f"\n{MEASURE}, as a DataFrame of Spark:", style="bold")
+    for line in (
+        f"gold = rdmeta.spark.measures(rdmeta.spark.tables(session, '{tables}'))",
+        f'gold.{MEASURE}.where("{lost}").select{columns}.show()',
+    ):
+        console.print(f"  >>> {line}", style="bold", markup=False)
+    gold = spark.measures(spark.tables(session, tables))
+    gold.incident.where(lost).select(*columns).show()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from broker import Brokers
 from frames import B, P, T
 
 from rdmeta import EmbeddedCluster
-from rdmeta.demo import QUERIES, choose_engine, command, show
+from rdmeta.demo import MEASURE, QUERIES, command, show, spark_session
 from rdmeta.errors import Error
 from rdmeta.history import changes
 from rdmeta.net.handshake import API_VERSIONS, METADATA
@@ -45,14 +45,17 @@ def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:
     done = demo("--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("the client has seen it") == 4
-    assert "--engine spark" in done.stdout
-    assert_tables(tmp_path / "out/tables", done.stdout)
+    assert "rdmeta.spark.run(" in done.stdout
+    measure = done.stdout.partition(f"\n{MEASURE}, as a DataFrame of Spark:\n")[2]
+    assert re.search(r"\| *began_at\| *minutes\|most\|partitions\|\n.*\n\|20", measure)
+    assert_tables(tmp_path / "out/tables", done.stdout, by_spark=(MEASURE,))
 
 
-def assert_tables(tables: Path, text: str) -> None:
-    """Asserts that the demo has made all tables and shows them."""
+def assert_tables(tables: Path, text: str, by_spark: tuple[str, ...] = ()) -> None:
+    """Asserts that the demo has made all tables and shows them, but for some by DuckDB."""
     assert check(tables) == []
-    assert all(f"\n{folder.rpartition('/')[2]}: SELECT" in text for folder in QUERIES)
+    names = {folder.rpartition("/")[2] for folder in QUERIES}
+    assert {name for name in names if f"\n{name}: SELECT" in text} == names - {*by_spark}
     rows = {
         folder.rpartition("/")[2]: pq.read_table(tables / folder, partitioning=None).to_pylist()
         for folder in QUERIES
@@ -80,6 +83,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
 def test_without_java_the_demo_makes_the_tables_and_says_so(shown: tuple[str, Path]) -> None:
     text, directory = shown
     assert "without Spark: Spark needs Java 17 or later" in text
+    assert f"DuckDB shows the measure {MEASURE}" in text
     assert "--engine local" in text
     (out,) = (directory / "demo-out").iterdir()
     assert_tables(out / "tables", text)
@@ -99,7 +103,8 @@ def test_without_pyspark_the_demo_takes_the_local_engine_and_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark.util", None)
-    assert choose_engine() == "local"
+    with spark_session() as session:
+        assert session is None
     assert "without Spark: rdmeta.spark needs more packages" in capsys.readouterr().out
 
 

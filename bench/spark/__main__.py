@@ -11,6 +11,10 @@
     functions  partition_for() in a job beside Python's murmur2; connections and batches by leader
     source     the data source: changes beside Parquet, live partitions beside their Arrow
     gold       silver to gold: plain processes and Spark beside the queries of docs/measures.md
+    month      gold of one large month: Spark SQL, on one executor and two, and DuckDB
+    bronze     copies of many files beside cp, and twice as many
+    commits    the commits of a run to tables of Delta and Iceberg beside the rest of it
+    frames     a table as a DataFrame beside Spark's own read of its files
 
 It prints one JSON object: samples by series.
 """
@@ -33,6 +37,10 @@ PROGRAM = Program(
         "year": ("days", "rounds"),
         "functions": ("keys", "rounds"),
         "gold": ("changes", "rounds"),
+        "month": ("changes", "rounds"),
+        "bronze": ("number", "rounds"),
+        "commits": ("number", "rounds"),
+        "frames": ("changes", "rounds"),
         "source": ("changes", "partitions", "rounds"),
     },
 )

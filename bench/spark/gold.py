@@ -14,8 +14,8 @@ from bench.spark.histories import days_of_changes, made_history
 from rdmeta import pipeline
 from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.pipeline.running import Engine
 from rdmeta.pipeline.tables import SCHEMAS
+from rdmeta.pipeline.work import Engine
 
 
 def measure(changes: int, rounds: int) -> dict[str, Any]:

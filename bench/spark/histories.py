@@ -16,7 +16,7 @@ from time import perf_counter
 from bench.build import ROOT
 from rdmeta import pipeline
 from rdmeta.pipeline import Made
-from rdmeta.pipeline.running import Engine
+from rdmeta.pipeline.work import Engine
 
 sys.path.insert(0, str(ROOT / "tests" / "support"))
 from history_maker import Plan, make_history  # noqa: E402

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from bench.build import ROOT
 from bench.figure import Missing
-from rdmeta.pipeline.running import Engine
+from rdmeta.pipeline.work import Engine
 from rdmeta.spark import NoJavaError, build_session
 
 if TYPE_CHECKING:

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
 from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
-from rdmeta.cli.shared_options import seconds
+from rdmeta.cli.shared_options import pair, seconds, variable_of
 
 if TYPE_CHECKING:
     from rdmeta.pipeline import Fault, Made, Plan, Progress
     from rdmeta.pipeline.errors import BadFileError
-    from rdmeta.pipeline.running import Engine
-    from rdmeta.pipeline.work import AnyTask, Result
+    from rdmeta.pipeline.work import AnyTask, Engine, Result
 
 _KINDS = ("folder", "delta", "iceberg")
 _ACTIONS = ("bronze", "silver", "gold", "all", "check", "vacuum")
@@ -127,6 +126,22 @@ Examples:
     callback=seconds,
     help="How long to wait for an object store's first answer.",
 )
+@click.option(
+    "-F",
+    "--config",
+    "config_file",
+    metavar="FILE",
+    help="A properties file with options storage.*: credentials of object stores.",
+)
+@click.option(
+    "-X",
+    "settings",
+    metavar="storage.KEY=VALUE",
+    multiple=True,
+    callback=pair,
+    help="Such an option; it wins over -F. Arguments show in ps: give a secret in the file of -F,"
+    " or as RDMETA_STORAGE_SECRET_KEY and so on.",
+)
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
 @click.option("--json", "json", is_flag=True, help="Print JSON.")
@@ -150,6 +165,8 @@ def command(
     min_isr: int | None,
     flap_seconds: int | None,
     timeout: float,
+    config_file: str | None,
+    settings: Sequence[tuple[str, str]],
     dry_run: bool,
     strict: bool,
     json: bool,
@@ -183,45 +200,73 @@ def command(
         raise BadInputError(f"--since {since} is not before --until {until}")
     if (older_than is None) == (action == "vacuum"):
         raise BadInputError("pipeline vacuum needs --older-than, such as 7d; no other action does")
+    storage = _storage(config_file, settings)
     if action == "check":
-        return _checked(out, timeout, output)
+        return _checked(out, timeout, storage, output)
     if older_than is not None:
-        return _vacuumed(out, older_than, dry_run, timeout, output)
+        return _vacuumed(out, older_than, dry_run, timeout, storage, output)
     from rdmeta import pipeline
 
-    plan = pipeline.plan(
-        inputs,
-        out,
-        clusters=_chosen(clusters),
-        since=since,
-        until=until,
-        names=_names(names),
-        in_place=in_place or action == "silver",
-        silver=action in ("silver", "all"),
-        gold=action in ("gold", "all"),
-        min_isr=min_isr,
-        flap_seconds=flap_seconds or _FLAP_SECONDS,
-        timeout=timeout,
-        tables=tables,
-        catalog=catalog,
-        overwrite_foreign=overwrite_foreign,
-    )
-    if action == "bronze":  # copies need no Spark
-        engine = "local"
-    elif engine == "auto":
-        engine, why = _choose_engine(plan, master)
-        messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses another)")
-    if dry_run:
-        _print_plan(output, action, engine, plan)
-    else:
-        with _progress(quiet) as progress, _engine(plan, engine, master, quiet) as run_tasks:
-            made = pipeline.run(plan, engine=run_tasks, progress=progress)
+    why = ""
+    if engine == "auto":
+        engine, why = _named_engine(master)
+    with _spark(master, quiet) as spark:
+        plan = pipeline.plan(
+            inputs,
+            out,
+            clusters=_chosen(clusters),
+            since=since,
+            until=until,
+            names=_names(names),
+            in_place=in_place or action == "silver",
+            silver=action in ("silver", "all"),
+            gold=action in ("gold", "all"),
+            min_isr=min_isr,
+            flap_seconds=flap_seconds or _FLAP_SECONDS,
+            timeout=timeout,
+            tables=tables,
+            catalog=catalog,
+            overwrite_foreign=overwrite_foreign,
+            storage=storage,
+            engine=spark if engine == "spark" and not dry_run else None,
+        )
+        if not engine:
+            engine, why = _engine_of_rows(plan)
+        if why:
+            messages.note(f"the tasks run {_ENGINES[engine]}, as {why} (--engine chooses another)")
+        if dry_run:
+            _print_plan(output, action, engine, plan)
+        else:
+            run_tasks = spark if engine == "spark" else None
+            if run_tasks and (plan.copies or plan.tasks or plan.months):
+                _require_spark(master)
+            with _progress(quiet) as progress:
+                made = pipeline.run(plan, engine=run_tasks, progress=progress)
+    if not dry_run:
         plan = made.plan
         if json or not quiet:
             _print_made(output, action, engine, made)
         _tell_unknown(made, messages)
     _tell(plan, messages)
     return UNMET if strict and (plan.quarantined or plan.gone) else FINE
+
+
+def _storage(path: str | None, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Returns the options storage.* of the environment, a file and -X; the last one wins.
+
+    Raises BadInputError for another option, and shows no value.
+    """
+    from rdmeta.config.properties import read_properties
+    from rdmeta.pipeline.storage import OPTIONS, PREFIX
+
+    names = {variable_of(f"{PREFIX}{name}"): f"{PREFIX}{name}" for name in OPTIONS}
+    given = {names[each]: value for each, value in os.environ.items() if each in names}
+    given |= read_properties(path) if path is not None else {}
+    given |= dict(settings)
+    for name in given:
+        if not name.startswith(PREFIX):
+            raise BadInputError(f"{name} is no option of rdmeta pipeline: it takes {PREFIX}*")
+    return {name.removeprefix(PREFIX): value for name, value in given.items()}
 
 
 def _refuse_unused(action: str, options: Mapping[str, object]) -> None:
@@ -265,13 +310,20 @@ def _names(path: str | None) -> Mapping[str, str]:
 _ENGINES = {"local": "in processes of this machine", "spark": "on Spark"}
 
 
-def _choose_engine(plan: Plan, master: str | None) -> tuple[str, str]:
-    """Returns the engine that suits a plan, and why."""
+def _named_engine(master: str | None) -> tuple[str, str]:
+    """Returns the engine that the user names, and how; "" for none."""
     if master:
         return "spark", "--master names one"
     if os.environ.get("SPARK_REMOTE"):
         return "spark", "SPARK_REMOTE names one"
-    rows = sum(task.rows for task in plan.tasks) + sum(month.rows for month in plan.months)
+    return "", ""
+
+
+def _engine_of_rows(plan: Plan) -> tuple[str, str]:
+    """Returns the engine that suits a plan, and why."""
+    copied = sum(copy.source.rows for copy in plan.copies)
+    rows = max(copied, sum(task.rows for task in plan.tasks))
+    rows += sum(month.rows for month in plan.months)
     why = f"the plan has {rows} rows"
     if rows <= _MANY_ROWS:
         return "local", why
@@ -285,24 +337,32 @@ def _choose_engine(plan: Plan, master: str | None) -> tuple[str, str]:
     return "spark", why
 
 
+def _require_spark(master: str | None) -> None:
+    """Raises BadInputError if Spark cannot start."""
+    from rdmeta.errors import MissingExtraError
+    from rdmeta.spark.spark_session import NoJavaError, find_spark
+
+    try:
+        find_spark(master)
+    except (NoJavaError, MissingExtraError) as error:
+        raise BadInputError(f"{error}, or give --engine local") from error
+
+
 @contextmanager
-def _engine(plan: Plan, name: str, master: str | None, quiet: bool) -> Iterator[Engine | None]:
-    """Yields what runs the tasks; Spark starts if there are any, and ends with the block."""
-    if name == "local":
-        yield None
-    else:
-        from rdmeta.errors import MissingExtraError
-        from rdmeta.spark.spark_session import NoJavaError, find_spark
+def _spark(master: str | None, quiet: bool) -> Iterator[Engine]:
+    """Yields what runs tasks on Spark, which starts with the first one and ends with the block."""
+    with ExitStack() as stack:
+        engines: list[Engine] = []
 
-        try:
-            from rdmeta.spark.executors import session_engine
+        def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
+            if not engines:
+                _require_spark(master)
+                from rdmeta.spark.executors import session_engine
 
-            if plan.tasks or plan.months:
-                find_spark(master)
-        except (NoJavaError, MissingExtraError) as error:
-            raise BadInputError(f"{error}, or give --engine local") from error
-        with session_engine(master) as engine:
-            yield _begun_quietly(engine) if quiet else engine
+                engines.append(stack.enter_context(session_engine(master)))
+            yield from (_begun_quietly(engines[0]) if quiet else engines[0])(tasks)
+
+        yield run_tasks
 
 
 def _begun_quietly(engine: Engine) -> Engine:
@@ -425,6 +485,8 @@ def _counts(made: Made) -> dict[str, int]:
     plan = made.plan
     holes, hole_us = plan.holes
     states = [each.state for each in plan.files]
+    new = {*made.copied, *(file.name for file in made.made)}
+    written = [file for name, file in made.files.items() if name in new]
     return {
         "read": states.count("good"),
         "copied": len(made.copied),
@@ -437,6 +499,8 @@ def _counts(made: Made) -> dict[str, int]:
         "hole_seconds": hole_us // 1_000_000,
         "rows_in": made.rows.get("read", 0),
         "rows_out": made.rows.get("rows", 0),
+        "rows_written": sum(each.rows for each in written),
+        "bytes_written": sum(each.bytes for each in written),
     }
 
 
@@ -496,12 +560,13 @@ def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
 # ---- check --------------------------------------------------------------------------------------
 
 
-def _checked(out: str, timeout: float, output: Output) -> int:
+def _checked(out: str, timeout: float, storage: Mapping[str, str], output: Output) -> int:
     from rdmeta import pipeline
+    from rdmeta.pipeline.storage import split
 
-    faults: list[Fault] = pipeline.check(out, timeout=timeout)
+    faults: list[Fault] = pipeline.check(out, timeout=timeout, storage=storage)
     if output.form == "json":
-        head = {"version": 1, "command": "pipeline", "action": "check", "out": out}
+        head = {"version": 1, "command": "pipeline", "action": "check", "out": split(out)[0]}
         output.json([json_text({**head, "faults": [each._asdict() for each in faults]})])
     else:
         output.tables(Table((TableColumn("file"), TableColumn("fault")), faults))
@@ -511,13 +576,21 @@ def _checked(out: str, timeout: float, output: Output) -> int:
 # ---- vacuum -------------------------------------------------------------------------------------
 
 
-def _vacuumed(out: str, older_than: str, dry_run: bool, timeout: float, output: Output) -> int:
+def _vacuumed(
+    out: str,
+    older_than: str,
+    dry_run: bool,
+    timeout: float,
+    storage: Mapping[str, str],
+    output: Output,
+) -> int:
     from rdmeta import pipeline
+    from rdmeta.pipeline.storage import split
 
-    found = pipeline.vacuum(out, older_than, dry_run=dry_run, timeout=timeout)
+    found = pipeline.vacuum(out, older_than, dry_run=dry_run, timeout=timeout, storage=storage)
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": "vacuum", "dry_run": dry_run}
-        values = {**head, "out": out, "removed": list(found.files), "bytes": found.bytes}
+        values = {**head, "out": split(out)[0], "removed": list(found.files), "bytes": found.bytes}
         output.json([json_text(values)])
     else:
         output.tables(Table((TableColumn("removed"),), [[name] for name in found.files]))

@@ -306,7 +306,7 @@ def merged(sources: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return merged
 
 
-def _pair(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> Any:
+def pair(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> Any:
     """Splits the values of -X; an error shows no value, which may be a secret."""
     pairs = []
     for each in values:
@@ -404,7 +404,7 @@ def connection_options(function: _Function) -> _Function:
             "settings",
             metavar="KEY=VALUE",
             multiple=True,
-            callback=_pair,
+            callback=pair,
             help="An option of the client; it wins over -F. Arguments show in ps: give a secret in"
             " the file of -F, or as RDMETA_SASL_PASSWORD for sasl.password and so on.",
         ),

@@ -17,10 +17,11 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.pipeline", "pipeline") from error
 
+from rdmeta.pipeline.attempting import local_engine
 from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
 from rdmeta.pipeline.manifest import Fault
 from rdmeta.pipeline.planning import Plan, plan
-from rdmeta.pipeline.running import Made, Progress, local_engine, run
+from rdmeta.pipeline.running import Made, Progress, run
 from rdmeta.pipeline.upkeep import Vacuumed, check, vacuum
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Makes tasks of any kind, copies, parts of silver or a month of gold: here or elsewhere.
+"""Makes tasks of any kind: looks, copies, parts of silver, months of gold; here or elsewhere.
 
 Such a process is a Python of its own that reads tasks from its stdin and writes results to its
 stdout. Unlike the workers of multiprocessing it does not run the caller's program again.
@@ -19,9 +19,15 @@ from typing import IO, Any
 from rdmeta.pipeline.copying import copy_files
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.making import make_month
+from rdmeta.pipeline.inputs import opened_here
+from rdmeta.pipeline.storage import using
+from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import make
-from rdmeta.pipeline.work import AnyTask, CopyTask, MonthTask, Result
+from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LookTask, MonthTask, Result
 
+# A run in one process is faster than to start others, for fewer tasks with fewer rows.
+_FEW_ROWS = 200_000
+_FEW_TASKS = 50
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serve()"
 
 
@@ -30,12 +36,29 @@ def attempt(task: AnyTask) -> Result | BadFileError:
 
     Raises the other errors of `make`, `make_month` and `copy_files`.
     """
-    try:
-        if isinstance(task, CopyTask):
-            return copy_files(task)
-        return make_month(task) if isinstance(task, MonthTask) else make(task)
-    except BadFileError as error:
-        return error
+    with using(task.storage):
+        try:
+            if isinstance(task, CopyTask):
+                return copy_files(task)
+            if isinstance(task, LookTask):
+                return Result("", seen=[*opened_here(Store(task.inputs[0].store), task.inputs)])
+            return make_month(task) if isinstance(task, MonthTask) else make(task)
+        except BadFileError as error:
+            return error
+
+
+def local_engine(workers: int | None = None) -> Engine:
+    """Returns an engine that runs tasks in processes of this machine; few rows need no process."""
+
+    def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
+        count = min(workers or os.cpu_count() or 1, len(tasks))
+        rows = sum(task.rows for task in tasks)
+        if count <= 1 or (rows < _FEW_ROWS and len(tasks) < _FEW_TASKS):
+            yield from map(attempt, tasks)
+            return
+        yield from made_by_processes(tasks, count)
+
+    return run_tasks
 
 
 def made_by_processes(tasks: Sequence[AnyTask], count: int) -> Iterator[Result | BadFileError]:

@@ -8,9 +8,11 @@ them. A run that died before a commit leaves files that the next run finds by th
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -76,20 +78,29 @@ class TableState:
     by: str = ""
     handle: Any = field(default=None, compare=False)
 
+    @classmethod
+    def of(
+        cls, version: int, names: Iterable[str], run: str | None, by: str, handle: Any
+    ) -> TableState:
+        """Returns the state of a table with files of these names."""
+        every = {*names}
+        ours = frozenset(name for name in every if StoredName.parse(name) is not None)
+        return cls(version, ours, tuple(sorted(every - ours)), run, by, handle)
+
 
 @dataclass(frozen=True)
 class Change:
-    """What a commit does to a table: names of files that leave it, and the files that come."""
+    """What a commit does to a table: the names of files that it removes, and those it adds."""
 
     table: LoggedTable
     state: TableState
-    leave: tuple[str, ...]
-    come: Mapping[str, FileEntry]
+    removed: tuple[str, ...]
+    added: Mapping[str, FileEntry]
 
     def properties(self, run: str) -> dict[str, str]:
         """Returns what the commit says: its run, and the digest of what each period is made of."""
         made: dict[str, dict[str, str]] = {}
-        for name in sorted(self.come):
+        for name in sorted(self.added):
             about = StoredName.parse(name)
             if about is not None:
                 made.setdefault(about.cluster_id, {})[about.period] = about.digest
@@ -103,16 +114,31 @@ class Unneeded(NamedTuple):
     unnamed: frozenset[str] = frozenset()
 
 
-class TableLogs(Protocol):
-    """The logs of the tables of one folder."""
+class TableLogs(ABC):
+    """The logs of the tables of one folder, by the library of their kind."""
+
+    def __init__(self, out: Store) -> None:
+        self._out = out
 
     def state(self, table: LoggedTable) -> TableState:
         """Returns a table as it is now; raises PipelineError for one that rdmeta did not make."""
-        ...
+        with self._naming(table):
+            opened = self._opened(table)
+            return TableState() if opened is None else self._state_of(table, opened)
 
     def commit(self, change: Change, properties: Mapping[str, str]) -> None:
         """Commits a change to the state that it was made for; raises CommitLostError."""
-        ...
+        table = change.table
+        try:
+            with self._naming(table):
+                self._commit(change, dict(properties))
+        except PipelineError as error:
+            with self._naming(table):
+                if not self._is_lost(change, error.__cause__):
+                    raise
+            raise CommitLostError(
+                f"{self._out.shown(table.folder)}: another program has committed to it"
+            ) from error
 
     def unneeded(
         self, table: LoggedTable, since_ms: int, there: Collection[str], *, dry_run: bool
@@ -121,7 +147,46 @@ class TableLogs(Protocol):
 
         Unless it is a dry run, versions before that time may be gone afterwards.
         """
-        ...
+        with self._naming(table):
+            opened = self._opened(table)
+            if opened is None:
+                return Unneeded(unnamed=frozenset(filter(StoredName.parse, there)))
+            return self._unneeded_of(table, opened, since_ms, there, dry_run)
+
+    @abstractmethod
+    def _opened(self, table: LoggedTable) -> Any:
+        """Returns a table of rdmeta, None if there is none; raises PipelineError for another."""
+
+    @abstractmethod
+    def _state_of(self, table: LoggedTable, opened: Any) -> TableState: ...
+
+    @abstractmethod
+    def _commit(self, change: Change, properties: dict[str, str]) -> None: ...
+
+    @abstractmethod
+    def _is_lost(self, change: Change, error: BaseException | None) -> bool:
+        """Returns whether a commit failed as another one came before it."""
+
+    @abstractmethod
+    def _unneeded_of(
+        self, table: LoggedTable, opened: Any, since_ms: int, there: Collection[str], dry_run: bool
+    ) -> Unneeded: ...
+
+    @contextmanager
+    def _naming(self, table: LoggedTable) -> Iterator[None]:
+        """Raises PipelineError, with the table's name, for what the library or a store raises."""
+        try:
+            yield
+        except PipelineError:
+            raise
+        except Exception as error:  # each store and catalog has errors of its own
+            where = self._out.shown(table.folder)
+            reason = self._out.hidden(self._reason(error))
+            raise PipelineError(f"{where}: {reason}") from error
+
+    def _reason(self, error: Exception) -> str:
+        """Returns what went wrong, in one line."""
+        return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def names_in_place(
@@ -195,7 +260,7 @@ def changes_of(
     wanted: Mapping[str, FileEntry],
     is_there: Callable[[str], bool],
 ) -> Iterator[Change]:
-    """Yields what brings each table to the wanted files; one that is not there cannot come."""
+    """Yields what brings each table to the wanted files; one that is not there is not added."""
     by_table: dict[LoggedTable, dict[str, FileEntry]] = {}
     for entry in wanted.values():
         about = StoredName.parse(entry.stored)
@@ -203,7 +268,7 @@ def changes_of(
             by_table.setdefault(LoggedTable(about.layer, about.table), {})[entry.stored] = entry
     for table, state in states.items():
         files = by_table.get(table, {})
-        come = {n: files[n] for n in sorted(files) if n not in state.files and is_there(n)}
-        leave = (*sorted(state.files - set(files)), *state.foreign)
-        if come or leave:
-            yield Change(table, state, leave, come)
+        added = {n: files[n] for n in sorted(files) if n not in state.files and is_there(n)}
+        removed = (*sorted(state.files - set(files)), *state.foreign)
+        if added or removed:
+            yield Change(table, state, removed, added)

@@ -10,27 +10,27 @@ import json
 import os
 import re
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pyarrow as pa
 
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline.committing import (
     Change,
-    CommitLostError,
     LoggedTable,
+    TableLogs,
     TableState,
     Unneeded,
 )
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import StoredName
+from rdmeta.pipeline.storage import OPTIONS
 from rdmeta.pipeline.store import Store
 
 if TYPE_CHECKING:
-    from deltalake import CommitProperties, DeltaTable
+    from deltalake import DeltaTable
 
 # Old versions stay readable until `rdmeta pipeline vacuum`.
 _FOR_EVER = "interval 36500 days"
@@ -42,7 +42,7 @@ _HOUR_MS = 3_600_000
 _COLOUR = re.compile(r"\x1b\[\d*m")
 
 
-class DeltaLogs:
+class DeltaLogs(TableLogs):
     """The logs of the tables of a folder; raises MissingExtraError without delta-rs."""
 
     def __init__(self, out: Store) -> None:
@@ -50,105 +50,79 @@ class DeltaLogs:
             import deltalake  # noqa: F401
         except ImportError as error:
             raise MissingExtraError.of("--tables delta", "delta") from error
-        self._out = out
-        self._options = None if out.is_local else _storage_options(out.where)
+        super().__init__(out)
+        self._options = None if out.is_local else _storage_options(out)
 
-    def state(self, table: LoggedTable) -> TableState:
-        """Returns a table as it is now; raises PipelineError for one that rdmeta did not make."""
-        opened = self._opened(table)
-        if opened is None:
-            return TableState()
-        with self._naming(table):
-            self._require_ours(table, opened)
-            names = [f"{table.folder}/{each['path']}" for each in _files(opened)]
-            last = opened.history(1)[0]
-        ours = frozenset(name for name in names if StoredName.parse(name) is not None)
+    def _state_of(self, table: LoggedTable, opened: DeltaTable) -> TableState:
+        names = [f"{table.folder}/{each['path']}" for each in _files(opened)]
+        last = opened.history(1)[0]
         by = f"version {opened.version()} ({last.get('operation')} by {last.get('engineInfo')})"
-        foreign = tuple(sorted({*names} - ours))
-        return TableState(
-            opened.version(), ours, foreign, last.get("rdmeta.run"), by, handle=opened
-        )
+        return TableState.of(opened.version(), names, last.get("rdmeta.run"), by, opened)
 
-    def commit(self, change: Change, properties: Mapping[str, str]) -> None:
-        """Commits a change to the state that it was made for; raises CommitLostError."""
-        from deltalake import Schema
-        from deltalake.exceptions import DeltaError
+    def _commit(self, change: Change, properties: dict[str, str]) -> None:
+        from deltalake import CommitProperties, Schema
         from deltalake.transaction import create_table_with_add_actions
 
         table, opened = change.table, change.state.handle
-        come, now = _added(change), int(time.time() * 1000)
-        about = _properties(properties)
+        now = int(time.time() * 1000)
+        added = _added(change, now)
+        about = CommitProperties(custom_metadata=properties, max_commit_retries=0)
         schema, by = Schema.from_arrow(table.schema), list(table.partition_by)
-        try:
-            with self._naming(table):
-                if opened is None:
-                    create_table_with_add_actions(
-                        self._uri(table),
-                        schema,
-                        come,
-                        partition_by=by,
-                        name=table.title,
-                        description=f"{table.name} of rdmeta pipeline",
-                        configuration=_SETTINGS,
-                        storage_options=self._options,
-                        commit_properties=about,
-                    )
-                else:
-                    actions = [*_removed(change, opened, now), *come]
-                    opened.create_write_transaction(
-                        actions, "append", schema, by, commit_properties=about
-                    )
-        except PipelineError as error:
-            if (
-                isinstance(error.__cause__, DeltaError)
-                and self._version(table) != change.state.version
-            ):
-                raise CommitLostError(
-                    f"{self._out.shown(table.folder)}: another program has committed to it"
-                ) from error
-            raise
-
-    def unneeded(
-        self, table: LoggedTable, since_ms: int, there: Collection[str], *, dry_run: bool
-    ) -> Unneeded:
-        """Returns which of the files that are there no version of that time or later has."""
-        opened = self._opened(table)
         if opened is None:
-            return Unneeded(unnamed=frozenset(filter(StoredName.parse, there)))
-        self._require_ours(table, opened)
+            create_table_with_add_actions(
+                self._uri(table),
+                schema,
+                added,
+                partition_by=by,
+                name=table.title,
+                description=f"{table.name} of rdmeta pipeline",
+                configuration=_SETTINGS,
+                storage_options=self._options,
+                commit_properties=about,
+            )
+        else:
+            actions = [*_removed(change, opened, now), *added]
+            opened.create_write_transaction(actions, "append", schema, by, commit_properties=about)
+
+    def _is_lost(self, change: Change, error: BaseException | None) -> bool:
+        from deltalake.exceptions import DeltaError
+
+        if not isinstance(error, DeltaError):
+            return False
+        opened = self._opened(change.table)
+        return (None if opened is None else opened.version()) != change.state.version
+
+    def _unneeded_of(
+        self,
+        table: LoggedTable,
+        opened: DeltaTable,
+        since_ms: int,
+        there: Collection[str],
+        dry_run: bool,
+    ) -> Unneeded:
         hours = max(0, round((time.time() * 1000 - since_ms) / _HOUR_MS))
 
         def listed(*, full: bool) -> set[str]:
             found = opened.vacuum(hours, True, enforce_retention_duration=False, full=full)
             return {f"{table.folder}/{name}" for name in found}.intersection(there)
 
-        with self._naming(table):
-            old = listed(full=False)
-            unnamed = filter(StoredName.parse, listed(full=True) - old)
+        old = listed(full=False)
+        unnamed = filter(StoredName.parse, listed(full=True) - old)
         return Unneeded(frozenset(old), frozenset(unnamed))
 
     def _uri(self, table: LoggedTable) -> str:
         if self._out.is_local:
             return os.path.abspath(self._out.path(table.folder))
-        parts = urlsplit(self._out.where)
-        bucket = parts.netloc.rpartition("@")[2]
-        return f"{parts.scheme}://{bucket}{parts.path.rstrip('/')}/{table.folder}"
+        return self._out.shown(table.folder)
 
     def _opened(self, table: LoggedTable) -> DeltaTable | None:
         from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
-        with self._naming(table):
-            try:
-                return DeltaTable(self._uri(table), storage_options=self._options)
-            except TableNotFoundError:
-                return None
-
-    def _version(self, table: LoggedTable) -> int | None:
-        opened = self._opened(table)
-        return None if opened is None else opened.version()
-
-    def _require_ours(self, table: LoggedTable, opened: DeltaTable) -> None:
+        try:
+            opened = DeltaTable(self._uri(table), storage_options=self._options)
+        except TableNotFoundError:
+            return None
         where = self._out.shown(table.folder)
         if opened.metadata().name != table.title:
             raise PipelineError(
@@ -160,21 +134,12 @@ class DeltaLogs:
                 f"{where}: another program has changed its columns: RESTORE it to a version"
                 " before that, or name a new folder"
             )
+        return opened
 
-    @contextmanager
-    def _naming(self, table: LoggedTable) -> Iterator[None]:
-        """Raises PipelineError, with the table's name, for what delta-rs raises."""
-        from deltalake.exceptions import DeltaError
-
-        try:
-            yield
-        except (DeltaError, OSError, ValueError) as error:
-            if isinstance(error, PipelineError):
-                raise
-            # An error of a store is a tree of lines in colours; the last ones say what went wrong.
-            lines = [line.strip(" \u21b3") for line in _COLOUR.sub("", str(error)).splitlines()]
-            reason = ": ".join(line for line in lines if line)
-            raise PipelineError(f"{self._out.shown(table.folder)}: {reason}") from error
+    def _reason(self, error: Exception) -> str:
+        # An error of a store is a tree of lines in colours; the last ones say what went wrong.
+        lines = [line.strip(" \u21b3") for line in _COLOUR.sub("", str(error)).splitlines()]
+        return ": ".join(line for line in lines if line)
 
 
 def _files(opened: DeltaTable) -> list[dict[str, Any]]:
@@ -183,16 +148,15 @@ def _files(opened: DeltaTable) -> list[dict[str, Any]]:
     return [{**each, "path": unquote(each["path"])} for each in found]
 
 
-def _added(change: Change) -> list[Any]:
+def _added(change: Change, now: int) -> list[Any]:
     from deltalake.transaction import AddAction
 
     found = []
-    for name, entry in change.come.items():
+    for name, entry in change.added.items():
         about = StoredName.parse(name)
         assert about is not None
         path = name.removeprefix(f"{change.table.folder}/")
         stats = json.dumps({"numRecords": entry.rows})
-        now = int(time.time() * 1000)
         found.append(AddAction(path, entry.bytes, about.partition, now, True, stats))
     return found
 
@@ -200,7 +164,7 @@ def _added(change: Change) -> list[Any]:
 def _removed(change: Change, opened: DeltaTable, now: int) -> list[Any]:
     from deltalake.transaction import RemoveAction
 
-    leave = set(change.leave)
+    removed = set(change.removed)
     return [
         RemoveAction(
             each["path"],
@@ -210,28 +174,28 @@ def _removed(change: Change, opened: DeltaTable, now: int) -> list[Any]:
             {name: each[f"partition.{name}"] for name in change.table.partition_by},
         )
         for each in _files(opened)
-        if f"{change.table.folder}/{each['path']}" in leave
+        if f"{change.table.folder}/{each['path']}" in removed
     ]
 
 
-def _properties(values: Mapping[str, str]) -> CommitProperties:
-    from deltalake import CommitProperties
+def _storage_options(out: Store) -> dict[str, str]:
+    """Returns what delta-rs needs of a store; the rest comes from the environment.
 
-    return CommitProperties(custom_metadata=dict(values), max_commit_retries=0)
-
-
-def _storage_options(where: str) -> dict[str, str]:
-    """Returns what delta-rs needs of a URI of pyarrow.fs; the rest comes from the environment."""
-    parts = urlsplit(where)
-    query = {name: values[-1] for name, values in parse_qs(parts.query).items()}
-    found = {}
-    if parts.username and parts.password:
-        found["AWS_ACCESS_KEY_ID"] = unquote(parts.username)
-        found["AWS_SECRET_ACCESS_KEY"] = unquote(parts.password)
-    if "region" in query:
-        found["AWS_REGION"] = query["region"]
+    Raises PipelineError for a credential that delta-rs does not take.
+    """
+    query = dict(parse_qsl(urlsplit(out.where).query))
+    found = {"region": query["region"]} if "region" in query else {}
     if "endpoint_override" in query:
-        scheme = query.get("scheme", "https")
-        found["AWS_ENDPOINT_URL"] = f"{scheme}://{query['endpoint_override']}"
-        found["AWS_ALLOW_HTTP"] = str(scheme == "http").lower()
-    return found
+        found["endpoint"] = f"{query.get('scheme', 'https')}://{query['endpoint_override']}"
+    named = {}
+    for name, value in {**found, **out.options}.items():
+        key = OPTIONS[name].delta
+        if key is None:
+            raise PipelineError(
+                f"{out.where}: delta-rs takes no option storage.{name}: give its credentials by the"
+                " environment"
+            )
+        named[key] = value
+    if named.get("aws_endpoint_url", "").startswith("http:"):
+        named["aws_allow_http"] = "true"
+    return named

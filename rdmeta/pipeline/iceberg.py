@@ -7,21 +7,20 @@ the snapshot that the run has read. If that is not the current one any more, the
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline.committing import (
     Change,
-    CommitLostError,
     LoggedTable,
+    TableLogs,
     TableState,
     Unneeded,
 )
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import CATALOG, StoredName
+from rdmeta.pipeline.storage import OPTIONS
 from rdmeta.pipeline.store import Store
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ _TITLE = "rdmeta.table"
 _RUN = "rdmeta.run"
 
 
-class IcebergLogs:
+class IcebergLogs(TableLogs):
     """The snapshots of the tables of a folder, in a catalog; without a name it is one in OUT.
 
     Raises MissingExtraError without pyiceberg, and PipelineError for a store without a catalog.
@@ -50,101 +49,86 @@ class IcebergLogs:
             raise PipelineError(
                 f"{out.where}: tables of Iceberg on an object store need a catalog: give --catalog"
             )
-        self._out, self._name = out, catalog
+        super().__init__(out)
+        self._name = catalog
         self._root = _root(out)
-        self._opened: Catalog | None = None
+        self._known: Catalog | None = None
 
-    def state(self, table: LoggedTable) -> TableState:
-        """Returns a table as it is now; raises PipelineError for one that rdmeta did not make."""
-        with self._naming(table):
-            loaded = self._loaded(table)
-            if loaded is None:
-                return TableState()
-            self._require_ours(table, loaded)
-            names = {self._inside(file.file_path) for file in _files(loaded)}
-            snapshot = loaded.current_snapshot()
-            if snapshot is None or snapshot.summary is None:
-                return TableState(None, handle=loaded)
-            ours = frozenset(name for name in names if StoredName.parse(name) is not None)
-            run = snapshot.summary.additional_properties.get(_RUN)
-            by = f"snapshot {snapshot.snapshot_id} ({snapshot.summary.operation.value})"
-            foreign = tuple(sorted(names - ours))
-            return TableState(snapshot.snapshot_id, ours, foreign, run, by, handle=loaded)
+    def _state_of(self, table: LoggedTable, opened: Table) -> TableState:
+        snapshot = opened.current_snapshot()
+        if snapshot is None or snapshot.summary is None:
+            return TableState(None, handle=opened)
+        names = [self._inside(file.file_path) for file in _files(opened)]
+        run = snapshot.summary.additional_properties.get(_RUN)
+        by = f"snapshot {snapshot.snapshot_id} ({snapshot.summary.operation.value})"
+        return TableState.of(snapshot.snapshot_id, names, run, by, opened)
 
-    def commit(self, change: Change, properties: Mapping[str, str]) -> None:
-        """Commits a change to the state that it was made for; raises CommitLostError."""
+    def _commit(self, change: Change, properties: dict[str, str]) -> None:
+        begun = self._begun(change)
+        removed = {*change.removed}
+        with begun.update_snapshot(snapshot_properties=properties).overwrite() as new:
+            for file in _files(change.state.handle) if removed else ():
+                if self._inside(file.file_path) in removed:
+                    new.delete_data_file(file)
+            for file in self._added(change, begun):
+                new.append_data_file(file)
+        begun.commit_transaction()
+
+    def _is_lost(self, change: Change, error: BaseException | None) -> bool:
         from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
-        table = change.table
-        try:
-            with self._naming(table):
-                begun = self._begun(change)
-                leave = {*change.leave}
-                with begun.update_snapshot(snapshot_properties=dict(properties)).overwrite() as new:
-                    for file in _files(change.state.handle) if leave else ():
-                        if self._inside(file.file_path) in leave:
-                            new.delete_data_file(file)
-                    for file in self._coming(change, begun):
-                        new.append_data_file(file)
-                begun.commit_transaction()
-        except PipelineError as error:
-            if isinstance(error.__cause__, (CommitFailedException, TableAlreadyExistsError)):
-                raise CommitLostError(
-                    f"{self._out.shown(table.folder)}: another program has committed to it"
-                ) from error
-            raise
+        return isinstance(error, (CommitFailedException, TableAlreadyExistsError))
 
-    def unneeded(
-        self, table: LoggedTable, since_ms: int, there: Collection[str], *, dry_run: bool
+    def _unneeded_of(
+        self,
+        table: LoggedTable,
+        opened: Table,
+        since_ms: int,
+        there: Collection[str],
+        dry_run: bool,
     ) -> Unneeded:
-        """Returns which of the files that are there no snapshot of that time or later has.
-
-        Unless it is a dry run, it expires the snapshots before that.
-        """
-        with self._naming(table):
-            loaded = self._loaded(table)
-            if loaded is None:
-                return Unneeded(unnamed=frozenset(filter(StoredName.parse, there)))
-            self._require_ours(table, loaded)
-            snapshots = sorted(loaded.snapshots(), key=lambda each: each.timestamp_ms)
-            before = [each for each in snapshots if each.timestamp_ms < since_ms][:-1]
-            heads = {each.snapshot_id for each in loaded.refs().values()}
-            expired = [each for each in before if each.snapshot_id not in heads]
-            needed = self._names(loaded, [each for each in snapshots if each not in expired])
-            old = self._names(loaded, expired) - needed
-            for entry in loaded.metadata.metadata_log:
-                if entry.timestamp_ms < since_ms:
-                    old.add(self._inside(entry.metadata_file))
-            if expired and not dry_run:
-                expiring = loaded.maintenance.expire_snapshots()
-                expiring.by_ids([each.snapshot_id for each in expired]).commit()
-            needed |= {self._inside(entry.metadata_file) for entry in loaded.metadata.metadata_log}
-            needed.add(self._inside(loaded.metadata_location))
-            unnamed = filter(_is_of_iceberg, set(there) - needed - old)
-            return Unneeded(frozenset(old.intersection(there)), frozenset(unnamed))
+        snapshots = sorted(opened.snapshots(), key=lambda each: each.timestamp_ms)
+        before = [each for each in snapshots if each.timestamp_ms < since_ms][:-1]
+        heads = {each.snapshot_id for each in opened.refs().values()}
+        expired = [each for each in before if each.snapshot_id not in heads]
+        needed = self._names(opened, [each for each in snapshots if each not in expired])
+        old = self._names(opened, expired) - needed
+        for entry in opened.metadata.metadata_log:
+            if entry.timestamp_ms < since_ms:
+                old.add(self._inside(entry.metadata_file))
+        if expired and not dry_run:
+            expiring = opened.maintenance.expire_snapshots()
+            expiring.by_ids([each.snapshot_id for each in expired]).commit()
+        needed |= {self._inside(entry.metadata_file) for entry in opened.metadata.metadata_log}
+        needed.add(self._inside(opened.metadata_location))
+        unnamed = filter(_is_of_iceberg, set(there) - needed - old)
+        return Unneeded(frozenset(old.intersection(there)), frozenset(unnamed))
 
     def _catalog(self) -> Catalog:
-        if self._opened is None:
+        if self._known is None:
             if self._name:
                 from pyiceberg.catalog import load_catalog
 
-                self._opened = load_catalog(self._name)
+                given = {OPTIONS[n].iceberg: value for n, value in self._out.options.items()}
+                self._known = load_catalog(self._name, **given)
             else:
                 from pyiceberg.catalog.sql import SqlCatalog
 
                 path = os.path.abspath(self._out.path(CATALOG))
-                self._opened = SqlCatalog("rdmeta", uri=f"sqlite:///{path}", warehouse=self._root)
-        return self._opened
+                self._known = SqlCatalog("rdmeta", uri=f"sqlite:///{path}", warehouse=self._root)
+        return self._known
 
-    def _loaded(self, table: LoggedTable) -> Table | None:
+    def _opened(self, table: LoggedTable) -> Table | None:
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
         if not self._name and not self._out.has(CATALOG):
             return None
         try:
-            return self._catalog().load_table(_identifier(table))
+            opened = self._catalog().load_table(_identifier(table))
         except (NoSuchTableError, NoSuchNamespaceError):
             return None
+        self._require_ours(table, opened)
+        return opened
 
     def _begun(self, change: Change) -> Transaction:
         """Returns a transaction on the table of a change; a new table comes with its commit."""
@@ -169,11 +153,12 @@ class IcebergLogs:
         names = begun.table_metadata.schema().name_mapping.model_dump_json()
         return begun.set_properties({"schema.name-mapping.default": names})
 
-    def _coming(self, change: Change, begun: Transaction) -> Iterator[DataFile]:
+    def _added(self, change: Change, begun: Transaction) -> Iterator[DataFile]:
         from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
         from pyiceberg.typedef import Record
 
-        for name, entry in change.come.items():
+        spec_id = begun.table_metadata.default_spec_id  # each look at it makes a copy
+        for name, entry in change.added.items():
             about = StoredName.parse(name)
             assert about is not None
             yield DataFile.from_args(
@@ -183,7 +168,7 @@ class IcebergLogs:
                 partition=Record(*about.partition.values()),
                 record_count=entry.rows,
                 file_size_in_bytes=entry.bytes,
-                spec_id=begun.table_metadata.default_spec_id,
+                spec_id=spec_id,
             )
 
     def _names(self, loaded: Table, snapshots: Collection[Snapshot]) -> set[str]:
@@ -219,17 +204,6 @@ class IcebergLogs:
                 f" {name}: roll it back, or name a new folder"
             )
 
-    @contextmanager
-    def _naming(self, table: LoggedTable) -> Iterator[None]:
-        """Raises PipelineError, with the table's name, for what a catalog or a store raises."""
-        try:
-            yield
-        except PipelineError:
-            raise
-        except Exception as error:  # each catalog has errors of its own
-            reason = str(error).strip().partition("\n")[0] or type(error).__name__
-            raise PipelineError(f"{self._out.shown(table.folder)}: {reason}") from error
-
 
 def _identifier(table: LoggedTable) -> tuple[str, str]:
     return (f"rdmeta_{table.layer}", table.name)
@@ -244,8 +218,7 @@ def _root(out: Store) -> str:
     """Returns the location of a folder, as Iceberg's readers need it."""
     if out.is_local:
         return f"file://{os.path.abspath(out.path())}"
-    parts = urlsplit(out.where)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/')}"
+    return out.where.partition("?")[0].rstrip("/")
 
 
 def _files(loaded: Table) -> Iterator[DataFile]:

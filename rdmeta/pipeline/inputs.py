@@ -7,7 +7,7 @@ makes recordings of the files. `OUT/input.parquet` has a row for each file.
 from __future__ import annotations
 
 import os
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from itertools import groupby
@@ -213,36 +213,50 @@ class InputRecording:
     ended_by: str | None
 
 
-def look(store: Store, known: Mapping[tuple[str, str], Input], below: str = "") -> Iterator[Input]:
-    """Yields each history file of a store; `known` are those of the last run, by store and name.
+def opened_here(store: Store, new: Iterable[Input]) -> Iterator[Input]:
+    """Yields files with what their footers say; a damaged or foreign one is quarantined."""
+    for each in new:
+        yield _inspected(store, each)
 
-    A file that cannot be read is quarantined. Raises OSError if an object store does not answer.
+
+def look(
+    store: Store,
+    known: Mapping[tuple[str, str], Input],
+    below: str = "",
+    opened: Callable[[Store, Sequence[Input]], Iterable[Input]] = opened_here,
+) -> list[Input]:
+    """Returns the history files of a store; `known` are those of the last run, by store and name.
+
+    `opened` opens the others. A file that cannot be read is quarantined. Raises OSError if an
+    object store does not answer.
     """
+    found: list[Input] = []
+    new: list[Input] = []
     for path, stamp, reason in listing(store, below):
         name = as_text(path)
         if not is_text(path):
             reason = "its path is not UTF-8: rename it"
         if stamp is None or reason is not None:
-            yield _named(Input(store.where, name, 0, 0, "", "quarantined", reason))
+            found.append(_named(Input(store.where, name, 0, 0, "", "quarantined", reason)))
             continue
         before = known.get((store.where, name))
         same = before is not None and (before.bytes, before.mtime_ns) == stamp[:2]
         if before is not None and same and before.sha256:  # without it, it could not be read
             is_good = before.state in ("good", "quarantined")
-            yield before if is_good else replace(before, state="good", reason=None)
+            found.append(before if is_good else replace(before, state="good", reason=None))
         else:
-            yield _inspected(store, name, stamp)
+            new.append(_named(Input(store.where, name, stamp.size, stamp.mtime_ns, "")))
+    found += opened(store, new)
+    return sorted(found, key=lambda each: each.name)
 
 
-def _inspected(store: Store, name: str, stamp: Stamp) -> Input:
-    """Opens a file; a damaged or foreign one is quarantined, with its reason."""
-    bare = _named(Input(store.where, name, stamp.size, stamp.mtime_ns, ""))
-    digest, path = "", Path(name)
+def _inspected(store: Store, bare: Input) -> Input:
+    digest, path = "", Path(bare.name)
     try:
-        with store.opened(name) as stream:
+        with store.opened(bare.name) as stream:
             digest = sha256_of(stream)
             stream.seek(0)
-            return _described(bare, digest, opened_source(path, stream, stamp.size))
+            return _described(bare, digest, opened_source(path, stream, bare.bytes))
     except HistoryError as error:
         reason = str(error).removeprefix(f"{path}: ")
     except OSError as error:

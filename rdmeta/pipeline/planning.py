@@ -16,6 +16,7 @@ from typing import Any
 from rdmeta._atomic import is_leftover
 from rdmeta._html import html_table
 from rdmeta.pipeline import lock
+from rdmeta.pipeline.attempting import local_engine
 from rdmeta.pipeline.committing import (
     EVERY_TABLE,
     Change,
@@ -27,10 +28,17 @@ from rdmeta.pipeline.committing import (
     require_no_foreign,
 )
 from rdmeta.pipeline.days import Day, day_at, days_of, is_day
-from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.months import aside_of, month_tasks, names_of_month
 from rdmeta.pipeline.gold.query import require_duckdb
-from rdmeta.pipeline.inputs import Input, InputRecording, arrange, look, read_inputs
+from rdmeta.pipeline.inputs import (
+    Input,
+    InputRecording,
+    arrange,
+    look,
+    opened_here,
+    read_inputs,
+)
 from rdmeta.pipeline.layout import (
     BRONZE,
     KINDS,
@@ -48,10 +56,13 @@ from rdmeta.pipeline.layout import (
 )
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import DayRecord, FileEntry, Manifest, days_of_parts, read_manifest
+from rdmeta.pipeline.storage import Storage, using
 from rdmeta.pipeline.store import Store, StoredFile, contacted
 from rdmeta.pipeline.work import (
     VERSIONS,
     Copy,
+    Engine,
+    LookTask,
     MadeMonth,
     MonthTask,
     Period,
@@ -62,6 +73,9 @@ from rdmeta.pipeline.work import (
 
 _MOST = (1 << 31) - 1  # of a setting, in the queries of gold
 _USABLE = ("good", "copied", "duplicate")
+# So many new files are looked at here; tasks look at more, each at so many.
+_FEW_FILES = 2_000
+_OF_TASK = 500
 
 Known = Mapping[tuple[str, str], Input]
 # Days and states of inputs that were set aside, by cluster and month.
@@ -74,7 +88,7 @@ class PipelineOptions:
 
     `clusters` are ids or names, `since` and `until` are days: `until` is the first one that is left
     alone. `names` are what people call cluster ids. `tables` is the kind of the tables, by default
-    that of the folder.
+    that of the folder. `storage` has credentials: `inputs` and `out` have none.
     """
 
     inputs: tuple[str, ...]
@@ -90,6 +104,7 @@ class PipelineOptions:
     tables: str | None = None
     catalog: str | None = None
     overwrite_foreign: bool = False
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def is_gold_alone(self) -> bool:
@@ -263,6 +278,8 @@ def plan(
     tables: str | None = None,
     catalog: str | None = None,
     overwrite_foreign: bool = False,
+    storage: Mapping[str, str] | None = None,
+    engine: Engine | None = None,
 ) -> Plan:
     """Returns what a run would do for these folders, or URIs of pyarrow.fs.
 
@@ -274,14 +291,17 @@ def plan(
     `clusters` are ids or names, and `names` gives names by id, which win over those that recordings
     have. An object store gets `timeout` seconds for its first answer. `tables` is folder, delta or
     iceberg: a folder keeps the kind that it began with. `catalog` is the name of Iceberg's.
-    `overwrite_foreign` takes files out that another program has added to a table.
+    `overwrite_foreign` takes files out that another program has added to a table. `engine` opens
+    new files, if there are many; by default processes of this machine do. `storage` has
+    credentials of object stores, such as {"access_key": ..., "secret_key": ...}: docs/pipeline.md.
 
         made = rdmeta.pipeline.run(rdmeta.pipeline.plan(["history"], "tables"))
 
     Raises PipelineError if there is nothing to read or no file of the input can be read, for an
     input that lies in OUT, and for an OUT of another version; TypeError for one text in the place
     of several, ValueError for `since` and `until` that are no days, and for numbers that are
-    not from 1 to 2147483647; MissingExtraError for gold without DuckDB; and OSError.
+    not from 1 to 2147483647; ConfigError for an unknown name in `storage`; MissingExtraError for
+    gold without DuckDB; and OSError.
     """
     for name, values in (("inputs", inputs), ("clusters", clusters)):
         if isinstance(values, (str, os.PathLike)):
@@ -296,9 +316,13 @@ def plan(
         raise ValueError(f"tables must be one of {', '.join(KINDS)}, not {tables!r}")
     if gold:
         require_duckdb()
+    known, places = Storage.parse(storage), []
+    for where in (*inputs, out):
+        known, place = known.without(os.fspath(where))
+        places.append(place)
     options = PipelineOptions(
-        tuple(os.fspath(each) for each in inputs),
-        os.fspath(out),
+        tuple(places[:-1]),
+        places[-1],
         None if clusters is None else frozenset(clusters),
         since,
         until,
@@ -310,10 +334,12 @@ def plan(
         tables,
         catalog,
         overwrite_foreign,
+        known,
     )
-    for where in (*options.inputs, options.out):
-        contacted(where, timeout)
-    found = plan_of(options)
+    with using(known):
+        for place in places:
+            contacted(place, timeout)
+        found = plan_of(options, engine=engine)
     bad = found.quarantined
     if bad and not found.days and not any(each.state in _USABLE for each in found.files):
         raise PipelineError(
@@ -324,7 +350,10 @@ def plan(
 
 
 def plan_of(
-    options: PipelineOptions, known: Known | None = None, is_marked: bool | None = None
+    options: PipelineOptions,
+    known: Known | None = None,
+    is_marked: bool | None = None,
+    engine: Engine | None = None,
 ) -> Plan:
     """Returns the plan for these options; `known` are inputs that need no look. Raises as plan.
 
@@ -333,7 +362,8 @@ def plan_of(
     out = Store(options.out)
     _refuse_nested(options)
     marked = lock.is_marked(out) if is_marked is None else is_marked
-    return _Planner(options, out, {**read_inputs(out), **(known or {})}, marked).plan()
+    inputs = {**read_inputs(out), **(known or {})}
+    return _Planner(options, out, inputs, marked, engine or local_engine()).plan()
 
 
 def _kind_of(options: PipelineOptions, out: Store) -> Kind:
@@ -377,8 +407,10 @@ def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]
 
 
 class _Planner:
-    def __init__(self, options: PipelineOptions, out: Store, known: Known, is_marked: bool) -> None:
-        self._options, self._known = options, known
+    def __init__(
+        self, options: PipelineOptions, out: Store, known: Known, is_marked: bool, engine: Engine
+    ) -> None:
+        self._options, self._known, self._engine = options, known, engine
         self._kind = _kind_of(options, out)
         self._manifest = read_manifest(out)
         self._before: Mapping[str, Mapping[str, DayRecord]] = self._manifest.days
@@ -455,13 +487,14 @@ class _Planner:
 
     def _used(self) -> tuple[list[Input], list[Copy]]:
         """Returns the files that tell of the clusters, and those of them that are to be copied."""
-        bronze = [self._unrotten(each) for each in look(self._out, self._known, BRONZE)]
+        bronze = look(self._out, self._known, BRONZE, self._opened)
+        bronze = [self._unrotten(each) for each in bronze]
         found: list[Input] = []
         for where in self._options.inputs:
             store = Store(where)
             if not store.exists():
                 raise PipelineError(f"{where}: there is no such folder")
-            found += look(store, self._known)
+            found += look(store, self._known, opened=self._opened)
         if self._options.in_place:
             return bronze + found, []
         held = {each.key: each for each in bronze if each.state == "good"}
@@ -490,6 +523,19 @@ class _Planner:
             copies[name] = Copy(each, name)
             used[name] = held[each.key] = copy
         return list(used.values()), list(copies.values())
+
+    def _opened(self, store: Store, new: Sequence[Input]) -> Iterator[Input]:
+        """Yields new files with what their footers say; tasks open many of them."""
+        if len(new) <= _FEW_FILES:
+            yield from opened_here(store, new)
+            return
+        packs = (new[begin : begin + _OF_TASK] for begin in range(0, len(new), _OF_TASK))
+        storage = self._options.storage
+        tasks = [LookTask(self._out.where, tuple(pack), storage=storage) for pack in packs]
+        for result in self._engine(tasks):
+            if isinstance(result, BadFileError):
+                raise result
+            yield from result.seen
 
     def _unrotten(self, copy: Input) -> Input:
         """Returns a copy, quarantined if it is not the one that was made; a later one may be."""

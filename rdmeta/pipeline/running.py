@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Protocol
@@ -11,7 +11,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from rdmeta._atomic import is_leftover
-from rdmeta.pipeline.attempting import attempt, made_by_processes
+from rdmeta.pipeline.attempting import local_engine
 from rdmeta.pipeline.committing import CommitLostError
 from rdmeta.pipeline.copying import copy_tasks
 from rdmeta.pipeline.errors import BadFileError, PipelineError
@@ -28,17 +28,13 @@ from rdmeta.pipeline.planning import (
     files_of_period,
     plan_of,
 )
+from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
-from rdmeta.pipeline.work import AnyTask, MadeFile, MonthTask, Result, Task
+from rdmeta.pipeline.work import Engine, MadeFile, MonthTask, Result, Task
 
-# A run in one process is faster than to start others, for fewer tasks with fewer rows.
-_FEW_ROWS = 200_000
-_FEW_TASKS = 50
 # So often a run plans again when another program commits before it.
 _ATTEMPTS = 5
-
-Engine = Callable[[Sequence[AnyTask]], Iterator[Result | BadFileError]]
 
 
 class Progress(Protocol):
@@ -90,13 +86,16 @@ def run(
     if workers is not None and (type(workers) is not int or workers < 1):
         raise ValueError(f"workers must be a whole number of at least 1, not {workers!r}")
     progress = progress or _Silent()
-    if _has_nothing_to_do(plan):
+    with using(plan.options.storage):
+        has_nothing_to_do = _has_nothing_to_do(plan)
+    if has_nothing_to_do:
         return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
     for _ in range(_ATTEMPTS):
-        try:
-            return _carried_out(plan, engine, workers, progress)
-        except CommitLostError:
-            plan = plan_of(plan.options)
+        with using(plan.options.storage):
+            try:
+                return _carried_out(plan, engine, workers, progress)
+            except CommitLostError:
+                plan = plan_of(plan.options, engine=engine)
     raise PipelineError(
         f"{plan.options.out}: other programs have committed to its tables {_ATTEMPTS} times"
         " during this run: run it again later"
@@ -110,7 +109,7 @@ def _carried_out(
     # On a store the commits to the tables keep runs apart.
     with Lock(out) if out.is_local or not plan.kind.has_logs else NoLock() as held:
         if held.was_marked or not _is_as_planned(out, plan):
-            plan = plan_of(plan.options, is_marked=held.was_marked)
+            plan = plan_of(plan.options, is_marked=held.was_marked, engine=engine)
         for name in plan.leftovers:
             out.remove(name)
         write_layout(out, plan.parts, plan.kind)
@@ -135,20 +134,6 @@ def _is_as_planned(out: Store, plan: Plan) -> bool:
     logs = logs_of(out, plan.kind)
     states = plan.states if logs is None else {each: logs.state(each) for each in plan.states}
     return read_manifest(out) == plan.manifest and states == plan.states
-
-
-def local_engine(workers: int | None = None) -> Engine:
-    """Returns an engine that runs tasks in processes of this machine; few rows need no process."""
-
-    def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
-        count = min(workers or os.cpu_count() or 1, len(tasks))
-        rows = sum(task.rows for task in tasks)
-        if count <= 1 or (rows < _FEW_ROWS and len(tasks) < _FEW_TASKS):
-            yield from map(attempt, tasks)
-            return
-        yield from made_by_processes(tasks, count)
-
-    return run_tasks
 
 
 def _remove_leftovers(out: Store) -> None:
@@ -186,9 +171,11 @@ class _Runner:
         while self._copy() or self._make():
             # A task that failed may have left parts that are newer than the manifest.
             is_marked = was_marked or self._has_failed
-            self._plan = plan_of(self._plan.options, self._known, is_marked)
+            seen = {(each.store, each.name): each for each in self._plan.files}
+            known = {**seen, **self._known}
+            self._plan = plan_of(self._plan.options, known, is_marked, self._engine)
             if self._plan.kind.has_logs:  # what this run has made is found by its name
-                self._files.clear()
+                self._files = {n: each for n, each in self._files.items() if self._is_copy(n)}
                 self._stored.clear()
                 self._stored.update(self._plan.stored)
         if self._plan.options.gold:
@@ -239,7 +226,11 @@ class _Runner:
     def _copy(self) -> bool:
         """Makes the copies of the plan; returns whether there were any."""
         copies = self._plan.copies
-        tasks = list(copy_tasks(self._out.where, copies, self._token))
+        storage = self._plan.options.storage
+        tasks = [
+            replace(each, storage=storage)
+            for each in copy_tasks(self._out.where, copies, self._token)
+        ]
         if tasks:
             rows, size = (sum(getattr(c.source, n) for c in copies) for n in ("rows", "bytes"))
             self._progress.begin("copy", len(tasks), rows, size)
@@ -252,6 +243,7 @@ class _Runner:
                     self._known[made.store, made.name] = made
                     self._known[source.store, source.name] = source
                     self._made.copied.append(made.name)
+                    self._files[made.name] = FileEntry(made.rows, made.bytes, made.sha256)
                 done = [*result.refused, *(source for source, _ in result.copied)]
                 self._progress.step(sum(f.rows for f in done), sum(f.bytes for f in done))
         return bool(copies)
@@ -259,7 +251,12 @@ class _Runner:
     def _make(self) -> bool:
         """Makes the tasks of the plan; returns whether an input was damaged."""
         tasks = [
-            replace(task, token=self._token, stored=self._stored_of(task))
+            replace(
+                task,
+                token=self._token,
+                stored=self._stored_of(task),
+                storage=self._plan.options.storage,
+            )
             for task in self._plan.tasks
         ]
         self._made.unchanged = 0  # a round before this one ended by a damaged file
@@ -344,7 +341,13 @@ class _Runner:
 
     def _run_gold(self, months: Sequence[MonthTask]) -> None:
         tasks = [
-            replace(each, token=self._token, beside=len(months), stored=self._stored_of(each))
+            replace(
+                each,
+                token=self._token,
+                beside=len(months),
+                stored=self._stored_of(each),
+                storage=self._plan.options.storage,
+            )
             for each in months
         ]
         self._progress.begin("gold", len(tasks), sum(task.rows for task in tasks), 0)
@@ -379,8 +382,7 @@ class _Runner:
             return self._files[name]
         if name in self._stored and name in before and before[name].stored == self._stored[name]:
             return before[name]  # nothing is replaced under a name of content
-        is_new = name in self._made.copied or not self._trusted
-        if name in before and not is_new:
+        if name in before and self._trusted:
             return before[name]
         try:
             return kept(self._out, name)

@@ -14,11 +14,13 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from threading import enumerate as enumerate_threads
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,10 +28,13 @@ from pyarrow import fs
 
 from rdmeta._atomic import AtomicFile
 from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.storage import OPTIONS, current, hidden, kind_of, split, using
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Names that Hadoop has for a scheme of pyarrow.
 _SAME = {"s3a": "s3", "s3n": "s3"}
+_FLAGS = {"true": True, "false": False}
+_LATE = datetime(9999, 1, 1, tzinfo=timezone.utc)
 _CHUNK = 8 << 20
 _ASKING = "rdmeta asks a store"
 _BUCKETS = ("s3", "s3a", "s3n", "gs", "gcs")
@@ -74,7 +79,8 @@ class StoredFile(NamedTuple):
 class Store:
     """A folder, by its path or by a URI of `pyarrow.fs`. It need not exist.
 
-    `stored` are the names under which some files really lie, by those that callers use.
+    `stored` are the names under which some files really lie, by those that callers use. `where` is
+    without credentials; those of the URI count beside those of rdmeta.pipeline.storage.
 
     Raises PipelineError for a path that is empty or not UTF-8, and for a URI that pyarrow does not
     know.
@@ -83,7 +89,8 @@ class Store:
     def __init__(
         self, where: str | os.PathLike[str], stored: Mapping[str, str] | None = None
     ) -> None:
-        self.where = os.fspath(where)
+        self.where, found = split(os.fspath(where))
+        self._given = {**current().of(self.where), **found}
         self._stored = {} if stored is None else stored
         if not self.where:
             raise PipelineError("the name of a folder is empty")
@@ -92,12 +99,13 @@ class Store:
         self._store: Any = None
         self._root = self.where
         if is_uri(self.where):
-            self._store, self._root = _opened_store(self.where)
+            self._store, self._root = _opened_store(self.where, self._given)
             if isinstance(self._store, fs.LocalFileSystem):
                 self._store = None
         self._root = self._root.rstrip("/") or "/"
 
     def __reduce__(self) -> tuple[type[Store], tuple[str, dict[str, str]]]:
+        """Leaves credentials out: who unpickles it gives them."""
         return Store, (self.where, dict(self._stored))
 
     def stored(self, name: str) -> str:
@@ -115,7 +123,24 @@ class Store:
 
     def shown(self, name: str) -> str:
         """Returns what a user calls that file: its path, or its URI."""
-        return f"{self.where.rstrip('/')}/{self.stored(name)}"
+        folder = self.where if self.is_local else self.where.partition("?")[0]
+        return f"{folder.rstrip('/')}/{self.stored(name)}"
+
+    def hidden(self, text: str) -> str:
+        """Returns a text of a library without credentials."""
+        return hidden(text, self._given)
+
+    @property
+    def options(self) -> Mapping[str, str]:
+        """The options of rdmeta.pipeline.storage, credentials among them."""
+        return self._given
+
+    def below(self, folder: str) -> Store:
+        """Returns a folder of this one as a store."""
+        where, mark, query = (
+            self.where.partition("?") if not self.is_local else (self.where, "", "")
+        )
+        return Store(f"{where.rstrip('/')}/{folder}{mark}{query}")
 
     def exists(self) -> bool:
         """Returns whether the folder is there; an object store has it if a file lies in it."""
@@ -264,11 +289,13 @@ def contacted(where: str | os.PathLike[str], timeout: float) -> Store:
         )
     if not is_uri(os.fspath(where)):
         return Store(where)
+    storage, named = current().without(os.fspath(where))
     done: SimpleQueue[Store | Exception] = SimpleQueue()
 
     def ask() -> None:
         try:
-            store = Store(where)
+            with using(storage):  # a thread begins without
+                store = Store(named)
             if not store.is_local:
                 store._info(store.path())
             done.put(store)
@@ -280,15 +307,15 @@ def contacted(where: str | os.PathLike[str], timeout: float) -> Store:
         found = done.get(timeout=timeout)
     except Empty:
         raise PipelineError(
-            f"{where}: the store did not answer within {timeout:g} s: check the network"
+            f"{named}: the store did not answer within {timeout:g} s: check the network"
             " and its credentials, or give it longer with --timeout"
         ) from None
     if isinstance(found, Store):
         return found
     if isinstance(found, (OSError, PipelineError)):
         raise found
-    reason = str(found).strip().partition("\n")[0]
-    raise PipelineError(f"{where}: the store cannot be asked: {reason}") from found
+    reason = hidden(str(found).strip().partition("\n")[0], storage.of(named))
+    raise PipelineError(f"{named}: the store cannot be asked: {reason}") from found
 
 
 def is_asking() -> bool:
@@ -296,14 +323,14 @@ def is_asking() -> bool:
     return any(thread.name == _ASKING for thread in enumerate_threads())
 
 
-def _opened_store(where: str) -> tuple[Any, str]:
+def _opened_store(where: str, given: Mapping[str, str]) -> tuple[Any, str]:
     """Returns the file system of a URI and the path in it; raises PipelineError."""
     found = _URI.match(where)
     scheme = found[1].lower() if found else ""
     if scheme not in _KNOWN:
         raise PipelineError(
             f"{where}: the scheme {scheme!r} is unknown; known are {', '.join(_KNOWN)}."
-            " A local folder of that name is ./NAME"
+            " A local folder of that name is ./NAME, and dbfs:/Volumes/x is the path /Volumes/x"
         )
     if scheme in _BUCKETS and not where[len(scheme) + 3 :].strip("/"):
         raise PipelineError(f"{where}: it names no bucket; write {scheme}://BUCKET/PATH")
@@ -311,9 +338,9 @@ def _opened_store(where: str) -> tuple[Any, str]:
     if scheme in ("gs", "gcs") and "retry_limit_seconds=" not in uri:  # by default 15 minutes
         uri += f"{'&' if '?' in uri else '?'}retry_limit_seconds=30"
     try:
-        store, root = fs.FileSystem.from_uri(uri)
-    except (pa.ArrowException, ValueError, OSError) as error:
-        reason = str(error)
+        store, root = _given_store(uri, given) if given else fs.FileSystem.from_uri(uri)
+    except (pa.ArrowException, ValueError, TypeError, OSError) as error:
+        reason = hidden(str(error), given)
         if "libjvm" in reason or "libhdfs" in reason:
             lacking = "libjvm" if "libjvm" in reason else "libhdfs"
             reason = (
@@ -322,6 +349,36 @@ def _opened_store(where: str) -> tuple[Any, str]:
             )
         raise PipelineError(f"{where}: {reason}") from error
     return store, root
+
+
+def _given_store(uri: str, given: Mapping[str, str]) -> tuple[Any, str]:
+    """Returns the file system of a URI with options, and the path in it; raises as pyarrow."""
+    parts = urlsplit(uri)
+    values: dict[str, Any] = {OPTIONS[name].arrow: value for name, value in given.items()}
+    query: dict[str, Any] = {n: _FLAGS.get(v, v) for n, v in parse_qsl(parts.query)}
+    user, _, host = parts.netloc.rpartition("@")
+    path = unquote(parts.path).strip("/")
+    if kind_of(uri) == "s3":
+        if "://" in values.get("endpoint_override", ""):
+            values["scheme"], _, values["endpoint_override"] = values[
+                "endpoint_override"
+            ].partition("://")
+        values = {**query, **values}
+        if not values.keys() & {"region", "endpoint_override"}:
+            values["region"] = fs.resolve_s3_region(host)
+        return fs.S3FileSystem(**values), f"{host}/{path}"
+    if kind_of(uri) == "gs":
+        limit = timedelta(seconds=float(query.pop("retry_limit_seconds")))
+        # The token itself says when it ends.
+        values |= {"credential_token_expiration": _LATE, "retry_time_limit": limit}
+        return fs.GcsFileSystem(**query, **values), f"{host}/{path}"
+    if kind_of(uri) == "abfs":
+        account, dot, _ = host.partition(".")
+        if not dot or not user:
+            raise ValueError("with options it is abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/…")
+        return fs.AzureFileSystem(account, **query, **values), f"{user}/{path}"
+    joined = urlencode({**query, **values})
+    return fs.FileSystem.from_uri(urlunsplit(parts._replace(query=joined)))  # type: ignore[no-any-return]
 
 
 def _about(path: str) -> os.stat_result | None:

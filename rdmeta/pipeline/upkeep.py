@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rdmeta.pipeline.committing import EVERY_TABLE, changes_of
@@ -13,22 +14,32 @@ from rdmeta.pipeline.layout import Kind, read_kind
 from rdmeta.pipeline.lock import Lock, NoLock
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import Fault, faults_of_files, read_manifest
-from rdmeta.pipeline.store import contacted
+from rdmeta.pipeline.storage import Storage, using
+from rdmeta.pipeline.store import Store, contacted
 
 _UNITS = {"h": 3600, "d": 86_400, "w": 604_800}
 # On a store a run that works may have files of this age that no table has yet.
 _OF_A_RUN = 7 * _UNITS["d"]
 
 
-def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
+def check(
+    out: str | os.PathLike[str],
+    *,
+    timeout: float = 30.0,
+    storage: Mapping[str, str] | None = None,
+) -> list[Fault]:
     """Returns how the files of an output folder differ from its manifest; none if it is whole.
 
     It reads each file: size, SHA-256 and rows. Files that the manifest does not have are named too.
     Tables with logs must have the files of the manifest. An object store gets `timeout` seconds for
-    its first answer. Raises PipelineError if the folder has no manifest, or is of another version;
-    and OSError.
+    its first answer. `storage` is as in plan(). Raises PipelineError if the folder has no manifest,
+    or is of another version; and OSError.
     """
-    store = contacted(out, timeout)
+    with using(Storage.parse(storage)):
+        return _faults(contacted(out, timeout))
+
+
+def _faults(store: Store) -> list[Fault]:
     kind = read_kind(store) or Kind()
     faults = faults_of_files(store, kind)
     logs = logs_of(store, kind)
@@ -36,8 +47,8 @@ def check(out: str | os.PathLike[str], *, timeout: float = 30.0) -> list[Fault]:
         states = {table: logs.state(table) for table in EVERY_TABLE}
         for change in changes_of(states, read_manifest(store).files, store.has):
             reason = (
-                f"its log has {len(change.leave)} files that the manifest does not have,"
-                f" and lacks {len(change.come)}: run rdmeta pipeline again"
+                f"its log has {len(change.removed)} files that the manifest does not have,"
+                f" and lacks {len(change.added)}: run rdmeta pipeline again"
             )
             faults.append(Fault(store.shown(change.table.folder), reason))
     return faults
@@ -60,16 +71,26 @@ def age_of(text: str) -> int:
 
 
 def vacuum(
-    out: str | os.PathLike[str], older_than: str, *, dry_run: bool = False, timeout: float = 30.0
+    out: str | os.PathLike[str],
+    older_than: str,
+    *,
+    dry_run: bool = False,
+    timeout: float = 30.0,
+    storage: Mapping[str, str] | None = None,
 ) -> Vacuumed:
     """Removes the files of tables that only versions older than an age have, or none.
 
     The tables cannot be read as of such versions any more. A file that no version has is removed
-    once it has that age, on an object store once it is 7 days old. Raises ValueError for an age
-    that is none; PipelineError for a folder whose tables have no logs; and LockedError, OSError.
+    once it has that age, on an object store once it is 7 days old. `storage` is as in plan().
+    Raises ValueError for an age that is none; PipelineError for a folder whose tables have no logs;
+    and LockedError, OSError.
     """
     seconds = age_of(older_than)
-    store = contacted(out, timeout)
+    with using(Storage.parse(storage)):
+        return _vacuumed(contacted(out, timeout), seconds, dry_run)
+
+
+def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
     kind = read_kind(store)
     logs = None if kind is None else logs_of(store, kind)
     if logs is None:

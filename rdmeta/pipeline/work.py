@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from rdmeta.pipeline.days import Day, File
+from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import SILVER_VERSION, Parts
+from rdmeta.pipeline.storage import Storage
 from rdmeta.pipeline.tables import TABLES
 
 # Raise a number when the same input gives other rows or bytes, so that all parts are made again.
 VERSIONS = {"silver": SILVER_VERSION, "fold": 4, "history": 1}
 
 _ONCE = ("broker_interval", "observation")
+# The costs of tasks, in rows that a fold takes in the same time.
+_OF_FILE = 1_000
+_OF_MONTH = 300_000
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Task:
 
     `out` is the output folder. `token` is that of the run that holds its lock. `digests` are the
     SHA-256 of the parts of months by name, as the manifest has them. `stored` says where parts lie
-    now; it is None in a folder whose files have one name.
+    now; it is None in a folder whose files have one name. `storage` has the credentials of stores.
     """
 
     out: str
@@ -43,6 +48,7 @@ class Task:
     token: str = ""
     digests: Mapping[str, str] = field(default_factory=dict)
     stored: Mapping[str, str] | None = None
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def name(self) -> str:
@@ -54,6 +60,11 @@ class Task:
         """The number of rows of its input files."""
         found = {(f.store, f.name): f.rows for f in self.files()}
         return sum(found.values())
+
+    @property
+    def cost(self) -> int:
+        """What it takes, in rows."""
+        return self.rows + _OF_FILE * len(TABLES) * len(self.periods)
 
     def files(self) -> Iterator[File]:
         """Yields its input files; one that several days need comes several times."""
@@ -82,7 +93,7 @@ class MonthTask:
     `periods` are the month's periods of silver, `earlier` are those before them, and `later` those
     after them. `digests` are the SHA-256 of the parts of these. `aside` are the days and
     states of inputs that were set aside. `rows` counts the month's intervals of partitions.
-    `stored` is as in Task.
+    `stored` and `storage` are as in Task.
     """
 
     out: str
@@ -100,11 +111,17 @@ class MonthTask:
     token: str = ""
     beside: int = 1
     stored: Mapping[str, str] | None = None
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def name(self) -> str:
         """The name of the month."""
         return self.month
+
+    @property
+    def cost(self) -> int:
+        """What it takes, in rows."""
+        return self.rows + _OF_MONTH
 
     def files(self) -> Iterator[File]:
         """Yields no input file: gold is made from silver."""
@@ -126,6 +143,7 @@ class CopyTask:
     out: str
     copies: tuple[Copy, ...]
     token: str = ""
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
     def cluster_id(self) -> str:
@@ -142,13 +160,48 @@ class CopyTask:
         """The number of rows of its files."""
         return sum(each.source.rows for each in self.copies)
 
+    @property
+    def cost(self) -> int:
+        """What it takes, in rows."""
+        return self.rows + _OF_FILE * len(self.copies)
+
     def files(self) -> Iterator[Input]:
         """Yields its input files."""
         for each in self.copies:
             yield each.source
 
 
-AnyTask: TypeAlias = Task | MonthTask | CopyTask
+@dataclass(frozen=True)
+class LookTask:
+    """Files of one store, of which one process finds digests and footers for the plan."""
+
+    out: str
+    inputs: tuple[Input, ...]
+    token: str = ""
+    cluster_id: str = ""
+    storage: Storage = field(default_factory=Storage, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of its first file."""
+        return self.inputs[0].name
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that cost as much: nobody knows yet how many there are."""
+        return _OF_FILE * len(self.inputs) // 2
+
+    @property
+    def cost(self) -> int:
+        """What it takes, in rows."""
+        return self.rows
+
+    def files(self) -> Iterator[Input]:
+        """Yields its input files."""
+        yield from self.inputs
+
+
+AnyTask: TypeAlias = Task | MonthTask | CopyTask | LookTask
 
 
 @dataclass(frozen=True)
@@ -183,7 +236,7 @@ class Result:
 
     `months` are the months of gold that it has made, by name. `stored` are the names of content of
     unchanged files that lay there and that no table had. `copied` are inputs with their copies,
-    and `refused` are inputs that are damaged.
+    and `refused` are inputs that are damaged. `seen` are the inputs of a look.
     """
 
     cluster_id: str
@@ -194,6 +247,22 @@ class Result:
     stored: dict[str, str] = field(default_factory=dict)
     copied: list[tuple[Input, Input]] = field(default_factory=list)
     refused: list[Input] = field(default_factory=list)
+    seen: list[Input] = field(default_factory=list)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What Spark's page shows of it."""
+        written: list[MadeFile | Input] = [*self.made, *(copy for _, copy in self.copied)]
+        read = [*self.seen, *(source for source, _ in self.copied)]
+        return {
+            "rows_read": self.rows.get("read", 0) + sum(each.rows for each in read),
+            "rows_written": sum(each.rows for each in written),
+            "bytes_written": sum(each.bytes for each in written),
+            "files_written": len(written),
+        }
+
+
+Engine: TypeAlias = "Callable[[Sequence[AnyTask]], Iterator[Result | BadFileError]]"
 
 
 def tables_of(bucket: int) -> tuple[str, ...]:

@@ -14,27 +14,33 @@ import pickle
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from heapq import heapreplace
 from typing import Any
 from uuid import uuid4
+
+import pyarrow as pa
 
 from rdmeta.errors import MissingExtraError
 
 try:
     from pyspark.sql import SparkSession
+    from pyspark.sql import functions as sf
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
-from rdmeta.pipeline.running import Engine
-from rdmeta.pipeline.work import AnyTask, CopyTask, MonthTask, Result, Task
+from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LookTask, MonthTask, Result, Task
 from rdmeta.spark.gold_frames import ZONE
 from rdmeta.spark.large_months import is_large, made_by_spark
-from rdmeta.spark.remote import SCHEMA, shipped
+from rdmeta.spark.probing import require_executors
+from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
 from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 
-# A task of Spark takes tasks until they have that many rows, as each one of its own costs 10 ms.
+# A task of Spark takes tasks until they cost that many rows: each one of its own takes 10 ms. There
+# are more of them, with fewer rows, until each core has some; but none for very few rows.
 _ROWS = 1_000_000
-_FEWEST = 4
+_FEWEST_ROWS = 50_000
+_FOR_A_CORE = 2
 # So many jobs run at a time. Results come when a job ends, so these are the steps of the progress.
 _JOBS = 16
 
@@ -42,12 +48,19 @@ _JOBS = 16
 def spark_engine(session: SparkSession) -> Engine:
     """Returns an engine that runs tasks on the executors of a session.
 
-    When its iterator ends early, the jobs are cancelled.
+    When its iterator ends early, the jobs are cancelled. Before its first tasks it asks the
+    executors what they have.
     """
+    asked: list[SparkSession] = []
 
     def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
+        if not asked:
+            require_executors(session)
+            asked.append(session)
         large = [task for task in tasks if is_large(task)]
-        packs = [pickle.dumps(pack) for pack in _packed([t for t in tasks if not is_large(t)])]
+        small = [task for task in tasks if not is_large(task)]
+        cores = _cores(session) if len(small) > 1 else 1
+        packs = [pickle.dumps(pack) for pack in _packed(small, _FOR_A_CORE * cores)]
         size = max(1, -(-len(packs) // _JOBS))
         groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
         tag = f"rdmeta-{uuid4().hex}"
@@ -90,6 +103,9 @@ def _set(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
 
 def _description(tasks: Sequence[AnyTask]) -> str:
     """Returns what Spark's page shows of the jobs, such as `silver: 12 clusters, 340 days`."""
+    looks = sum(len(each.inputs) for each in tasks if isinstance(each, LookTask))
+    if looks:
+        return f"footers: {_counted(looks, 'file')}"
     clusters = len({task.cluster_id for task in tasks})
     files = sum(len(each.copies) for each in tasks if isinstance(each, CopyTask))
     if files:
@@ -131,11 +147,22 @@ def session_engine(master: str | None = None) -> Iterator[Engine]:
             session.stop()
 
 
+def _cores(session: SparkSession) -> int:
+    """Returns how many tasks run at a time: so many partitions Spark makes if nobody says more."""
+    return session.range(1 << 16).select(sf.spark_partition_id()).distinct().count()
+
+
 def _collected(session: SparkSession, packs: Sequence[bytes], tag: str) -> list[Any]:
-    """Runs a job that makes the packs, one in each partition; returns its rows."""
+    """Runs a job that makes the packs, one in each partition; returns its rows.
+
+    Spark's page and `observe()` of the job have the sums of what its tasks count.
+    """
     session.addTag(tag)
-    numbers = session.range(0, len(packs), 1, len(packs))
-    return numbers.mapInArrow(shipped(packs, os.getcwd()), SCHEMA).collect()
+    numbers = pa.array(range(len(packs)), pa.int32())
+    rows = pa.table({"pack": numbers, "tasks": pa.array(packs, pa.binary())})
+    frame = session.createDataFrame(rows).repartitionByRange(len(packs), "pack")
+    results = frame.mapInArrow(shipped(os.getcwd()), SCHEMA)
+    return results.observe("rdmeta", *(sf.sum(name).alias(name) for name in COUNTS)).collect()
 
 
 def _large(session: SparkSession, task: MonthTask, tag: str) -> list[Any]:
@@ -156,14 +183,18 @@ def _result_of(row: Any) -> Result | BadFileError:
     return result  # type: ignore[no-any-return]
 
 
-def _packed(tasks: Sequence[AnyTask]) -> list[list[AnyTask]]:
-    """Returns the tasks in packs of about the same number of rows, the largest first."""
-    ordered = sorted(tasks, key=lambda task: (-task.rows, task.cluster_id, task.name))
-    count = max(min(_FEWEST, len(tasks)), sum(task.rows for task in tasks) // _ROWS)
-    count = min(count, len(tasks))
-    packs: list[tuple[int, list[AnyTask]]] = [(0, []) for _ in range(count)]
-    for task in ordered:
-        number = min(range(count), key=lambda n: packs[n][0])
-        rows, pack = packs[number]
-        packs[number] = (rows + task.rows + 1, [*pack, task])
-    return [pack for _, pack in packs]
+def _packed(tasks: Sequence[AnyTask], fewest: int) -> list[list[AnyTask]]:
+    """Returns the tasks in packs of about the same cost, the largest first.
+
+    There are at least `fewest` packs, unless they were too small.
+    """
+    costs = sorted(((task.cost, number) for number, task in enumerate(tasks)), reverse=True)
+    rows = sum(cost for cost, _ in costs)
+    count = max(1, rows // _ROWS, min(fewest, rows // _FEWEST_ROWS))
+    packs: list[list[AnyTask]] = [[] for _ in range(min(count, len(tasks)))]
+    heap = [(0, number) for number in range(len(packs))]
+    for cost, number in costs:
+        size, pack = heap[0]
+        packs[pack].append(tasks[number])
+        heapreplace(heap, (size + cost, pack))
+    return packs

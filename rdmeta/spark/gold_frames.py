@@ -22,6 +22,7 @@ from rdmeta.errors import ConfigError
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
 from rdmeta.pipeline.planning import checked_settings
+from rdmeta.pipeline.tables import SCHEMAS
 from rdmeta.spark.named_frames import NamedFrames
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class Measures(NamedFrames):
         """Returns a measure with the columns of gold; their comments say what they mean."""
         self._require_utc()
         query, needed = _query_of(name, self._tables.names)
+        words = set(re.findall(r"\w+", query))
+        for each in needed:
+            columns = SCHEMAS[each].names if each in SCHEMAS else []
+            self._tables.require_columns(each, [name for name in columns if name in words])
         silver = {each: getattr(self._tables, each) for each in needed}
         rows = self.session.sql(query, args=self._settings, **silver)
         return rows.select(

@@ -1,4 +1,4 @@
-"""Makes packs of tasks on an executor of Spark.
+"""Makes packs of tasks on an executor of Spark: a pack is a row of a DataFrame.
 
 `shipped` returns a function whose code Spark sends along. So an executor without rdmeta, or with
 another version, can say so. All else is imported on the executor.
@@ -10,7 +10,7 @@ import contextlib
 import os
 import pickle
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from rdmeta._version import __version__
@@ -18,24 +18,27 @@ from rdmeta.errors import Error
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SCHEMA = "result binary, refusal string"
+# What Spark's page has the sums of.
+COUNTS = tuple(Result("").counts)
+SCHEMA = f"result binary, refusal string, {', '.join(f'{name} bigint' for name in COUNTS)}"
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
 
-def shipped(packs: Sequence[bytes], folder: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Returns what makes the packs of a partition, whose rows are the numbers of packs.
+def shipped(folder: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Returns what makes the packs of a partition: the column `tasks` of its rows.
 
-    `folder` is where relative paths begin. Each row that it yields has a pickled result, or says
-    why this executor makes none.
+    `folder` is where relative paths begin. Each row that it yields has a pickled result with its
+    counts, or says why this executor makes none.
     """
-    version = __version__
+    version, counts = __version__, COUNTS
 
     def attempted(batches: Batches) -> Iterator[pa.RecordBatch]:
         # The executor has nothing of this module: names of its top level would need rdmeta.
@@ -43,9 +46,12 @@ def shipped(packs: Sequence[bytes], folder: str) -> Callable[[Batches], Iterator
 
         import pyarrow as pa
 
-        def row(result: bytes | None, refusal: str | None) -> pa.RecordBatch:
+        def row(result: bytes | None, refusal: str | None, *counted: int) -> pa.RecordBatch:
             values = {"result": pa.array([result], pa.binary())}
-            return pa.record_batch({**values, "refusal": pa.array([refusal], pa.string())})
+            values["refusal"] = pa.array([refusal], pa.string())
+            for name, number in zip(counts, counted or [0] * len(counts), strict=True):
+                values[name] = pa.array([number], pa.int64())
+            return pa.record_batch(values)
 
         try:
             from rdmeta._version import __version__ as found
@@ -60,26 +66,28 @@ def shipped(packs: Sequence[bytes], folder: str) -> Callable[[Batches], Iterator
             yield row(None, f"executor {socket.gethostname()} {problem}; {advice}")
             return
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for result in made(packs[number], folder):
-                    yield row(result, None)
+            for pack in batch.column("tasks").to_pylist():
+                for result, counted in made(pack, folder):
+                    yield row(result, None, *counted)
 
     return attempted
 
 
-def made(pack: bytes, folder: str) -> Iterator[bytes]:
-    """Makes the tasks of a pack, and yields what each one gives or the error that it raises."""
+def made(pack: bytes, folder: str) -> Iterator[tuple[bytes, Iterable[int]]]:
+    """Makes the tasks of a pack; yields what each one gives or raises, and the counts of it."""
     tasks: list[AnyTask] = pickle.loads(pack)
     for task in tasks:
         with _inside(folder):
             outcome = _outcome(task)
-        yield pickle.dumps(outcome)
+        counts = outcome.counts.values() if isinstance(outcome, Result) else ()
+        yield pickle.dumps(outcome), counts
 
 
 def _outcome(task: AnyTask) -> Result | Exception:
     """Makes a task; returns the error if it fails, as Spark would make a text of it."""
     try:
-        _require_folders(task)
+        with using(task.storage):
+            _require_folders(task)
         return attempt(task)
     except (OSError, Error, MemoryError) as error:
         return error

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
+
+import pyarrow.parquet as pq
 
 from rdmeta.errors import MissingExtraError
 
@@ -28,12 +31,13 @@ from rdmeta.pipeline.gold.months import aside_of
 from rdmeta.pipeline.inputs import read_inputs
 from rdmeta.pipeline.layout import SILVER, StoredName, read_layout
 from rdmeta.pipeline.manifest import read_manifest
+from rdmeta.pipeline.storage import PREFIX, using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
 from rdmeta.spark.named_frames import NamedFrames
 from rdmeta.spark.source import read
 from rdmeta.spark.source.options import Options
-from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline
+from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline, parts_of_silver
 from rdmeta.spark.source.row_filter import RowFilter, times_of
 from rdmeta.spark.source.schemas import spark_schema
 
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 # A string here would be parsed by a classic session, which Connect has not.
+_AT_A_TIME = 16
 ASIDE = StructType([StructField(name, StringType()) for name in ("cluster_id", "day", "state")])
 
 
@@ -48,6 +53,7 @@ class Tables(NamedFrames):
     """The tables of silver; `input_file` has a row for each input that was set aside."""
 
     names = (*TABLES, "input_file")
+    _is_pipeline = False
     partition_interval: DataFrame
     broker_interval: DataFrame
     topic_interval: DataFrame
@@ -59,10 +65,12 @@ class Tables(NamedFrames):
 
     def __init__(self, session: SparkSession, given: dict[str, str]) -> None:
         super().__init__(session)
+        self._footers: dict[str, dict[str, frozenset[str]]] = {}
         self._given = given
         options = Options.parse({**given, "table": "observation"})
         self._wanted = RowFilter.of(options)
-        self._store = Store(options.where)
+        with using(options.storage):
+            self._store = Store(options.where)
         self._is_pipeline = is_pipeline(self._store)
         self._clusters = self._chosen() if self._is_pipeline else None
         # Of tables with logs the manifest names the files: a folder has those of older versions.
@@ -79,6 +87,30 @@ class Tables(NamedFrames):
             return read(self.session, {**self._given, "table": name})
         return self._of_files(name, self._clusters)
 
+    def require_columns(self, name: str, columns: Collection[str]) -> None:
+        """Raises ConfigError if a file of a table has no such column, as older versions made it.
+
+        Spark would read nulls. Each footer is opened once.
+        """
+        if name not in TABLES or not self._is_pipeline:
+            return
+        if name not in self._footers:
+            parts = [each.name for each in parts_of_silver(self._store, name, self._wanted)]
+            with ThreadPoolExecutor(_AT_A_TIME) as pool:
+                self._footers[name] = dict(zip(parts, pool.map(self._columns, parts), strict=True))
+        for part, there in sorted(self._footers[name].items()):
+            if missing := [each for each in columns if each not in there]:
+                period = part.partition("period=")[2].partition("/")[0]
+                raise ConfigError(
+                    f"{self._store.shown(part)}: it has no column {', '.join(missing)}, as an older"
+                    f" version of rdmeta made it: make the period {period} again, with rdmeta"
+                    " pipeline silver"
+                )
+
+    def _columns(self, part: str) -> frozenset[str]:
+        with self._store.opened(part) as stream:
+            return frozenset(pq.read_schema(stream).names)
+
     def _chosen(self) -> list[str]:
         """Returns the ids of the wanted clusters of an OUT; raises ConfigError."""
         ids = read_layout(self._store)
@@ -92,7 +124,8 @@ class Tables(NamedFrames):
         where = spark_path(self._store.path(f"{SILVER}/{name}"))
         columns = spark_schema(name)
         if self._named:
-            files = [self._file(each) for each in self._named if self._is_of(each, name, clusters)]
+            stored = [n for each, n in self._named.items() if self._is_of(each, name, clusters)]
+            files = [spark_path(self._store.path(each)) for each in stored]
             found = self.session.read.schema(columns).parquet(*files) if files else None
             rows = self.session.createDataFrame([], columns) if found is None else found
             return rows.where(self._in_time(name, has_periods=False))
@@ -101,9 +134,6 @@ class Tables(NamedFrames):
         if self._wanted.clusters is not None:
             rows = rows.where(sf.col("cluster").isin(clusters))
         return rows.where(self._in_time(name)).select(columns.names)
-
-    def _file(self, stored: StoredName) -> str:
-        return os.path.abspath(self._store.path(self._named[stored]))
 
     def _is_of(self, stored: StoredName, table: str, clusters: list[str]) -> bool:
         """Returns whether a file is of this table, and of clusters that are asked for."""
@@ -139,9 +169,13 @@ class Tables(NamedFrames):
 def spark_path(path: str) -> str:
     """Returns a path of this machine as Spark reads it: it is absolute, and no pattern.
 
-    A session may begin relative paths in another folder, or in another file system.
+    A session may begin relative paths in another folder, or in another file system. Databricks has
+    its volumes under the same path, and calls what is below /dbfs by dbfs:.
     """
-    escaped = re.sub(r"([\\{}\[\]*?])", r"\\\1", os.path.abspath(path))
+    path = os.path.abspath(path)
+    escaped = re.sub(r"([\\{}\[\]*?])", r"\\\1", path)
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ and path.startswith(("/Volumes/", "/dbfs/")):
+        return f"dbfs:{escaped.removeprefix('/dbfs')}"
     return f"file://{escaped}"
 
 
@@ -157,6 +191,7 @@ def tables(
     clusters: str | Iterable[str] | None = None,
     since: str | datetime | None = None,
     until: str | datetime | None = None,
+    storage: Mapping[str, str] | None = None,
 ) -> Tables:
     """Returns the tables of silver as DataFrames, each made when it is asked for.
 
@@ -167,9 +202,11 @@ def tables(
     `path` is a folder of `rdmeta record` or an OUT of `rdmeta pipeline`, which this process (the
     client of Spark Connect) and the executors see. `clusters` are ids or names. `since` is the
     first moment and `until` the first one that is not read; an interval with a part in that time
-    comes as a whole. Raises ConfigError for a wrong argument, and if there is no silver.
+    comes as a whole. `storage` has credentials, as in rdmeta.pipeline.plan().
+    Raises ConfigError for a wrong argument, and if there is no silver.
     """
     given = {"path": os.fspath(path)}
+    given |= {f"{PREFIX}{name}": value for name, value in (storage or {}).items()}
     if clusters is not None:
         given["cluster"] = clusters if isinstance(clusters, str) else ",".join(clusters)
     for name, moment in {"since": since, "until": until}.items():

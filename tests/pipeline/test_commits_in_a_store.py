@@ -71,6 +71,29 @@ def out(endpoint: str) -> str:
     return f"s3://k:s@{name}/out?scheme=http&{where}"
 
 
+@pytest.fixture
+def lake(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Configures the catalog `lake` of Iceberg."""
+    pytest.importorskip("pyiceberg.catalog.sql", reason="the extra iceberg is not installed")
+    about = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path / 'lake.db'}", "WAREHOUSE": "s3://lake"}
+    keys = {"S3__ACCESS_KEY_ID": "k", "S3__SECRET_ACCESS_KEY": "s", "S3__REGION": "us-east-1"}
+    about |= {"S3__ENDPOINT": f"http://{endpoint}", **keys}
+    configured_catalog(monkeypatch, "LAKE", **about)
+
+
+def assert_in_lake(source: Path, folder: Path) -> None:
+    """Compares the tables of the catalog, of two runs, with those of a new folder."""
+    from pyiceberg.catalog import load_catalog
+
+    made(source, folder)
+    for table in SILVER:
+        found = load_catalog("lake").load_table((f"rdmeta_{table.layer}", table.name))
+        assert len(found.snapshots()) == 2
+        seen = found.scan().to_arrow().drop_columns([table.partition_by[1]]).to_pylist()
+        wanted = rows_of_folder(folder, table)
+        assert sorted(str(sorted(row.items())) for row in seen) == wanted
+
+
 def rows(out: str, table: LoggedTable) -> list[str]:
     """Returns the rows of a table in the store as delta-rs sees them, in an order of their own."""
     logs: Any = logs_of(Store(out), Kind("delta"))
@@ -119,6 +142,64 @@ def test_a_vacuum_in_a_store_spares_young_files_that_no_version_has(
     assert pipeline.check(out) == []
 
 
+# A store that denies everything, and shows the key that it was asked with, as S3 does.
+DENIES = """
+import http.server
+class Denying(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        key = self.headers.get("Authorization", "").partition("Credential=")[2].partition("/")[0]
+        text = f"<Error><Code>InvalidAccessKeyId</Code><Key>{key}</Key></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode() if self.command != "HEAD" else b"")
+    do_PUT = do_POST = do_HEAD = do_GET
+server = http.server.HTTPServer(("127.0.0.1", 0), Denying)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.fixture
+def denying() -> Iterator[str]:
+    """Yields the URL of a store that denies; it is a process of its own."""
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
+    with subprocess.Popen([sys.executable, "-c", DENIES], **pipes) as server:
+        assert server.stdout is not None
+        yield f"http://127.0.0.1:{server.stdout.readline().strip()}"
+        server.kill()
+
+
+def test_a_store_that_denies_a_commit_is_one_line_without_the_key(
+    out: str, denying: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credentials come by options: the URI has none, and the next run commits what is there."""
+    from rdmeta.pipeline.delta import DeltaLogs
+
+    given = {"access_key": "key-of-the-test", "secret_key": "secret-of-the-test"}
+    out = out.replace("k:s@", "")
+    cluster_day(tmp_path / "history", "one", 1)
+    commit = DeltaLogs.commit
+
+    def denied(self: DeltaLogs, *arguments: Any) -> None:
+        assert self._options is not None
+        self._options["aws_endpoint_url"] = denying
+        commit(self, *arguments)
+
+    def run() -> Any:
+        plan = pipeline.plan([tmp_path / "history"], out, tables="delta", storage=given)
+        return pipeline.run(plan, workers=1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeltaLogs, "commit", denied)
+        with pytest.raises(pipeline.PipelineError, match="partition_interval: .*403") as caught:
+            run()
+    assert "of-the-test" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert run().made == []  # only committed
+    assert pipeline.check(out, storage=given) == []
+
+
 def test_the_run_that_commits_second_plans_again(
     out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,20 +227,9 @@ def test_the_run_that_commits_second_plans_again(
     assert_as_made(out, [source, other], tmp_path / "out")
 
 
-@pytest.mark.parametrize("is_first", [False, True])
-def test_two_runs_at_once_leave_each_row_once(out: str, tmp_path: Path, is_first: bool) -> None:
-    source = tmp_path / "history"
-    cluster_day(source, "one", 1)
-    if not is_first:
-        made(source, out, tables="delta")
-        cluster_day(source, "one", 2)
-    words = [
-        sys.executable,
-        "-c",
-        PROGRAM.replace("[2])", "[2], tables='delta')"),
-        str(source),
-        out,
-    ]
+def run_at_once(program: str, source: Path, out: str) -> None:
+    """Lets two processes make their plans, and then run them beside each other."""
+    words = [sys.executable, "-c", program, str(source), out]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     runs: list[Any] = [subprocess.Popen(words, env=environment(), **pipes) for _ in range(2)]  # type: ignore[call-overload]
     for each in runs:
@@ -170,22 +240,26 @@ def test_two_runs_at_once_leave_each_row_once(out: str, tmp_path: Path, is_first
     for each in runs:
         each.communicate(timeout=120)
         assert each.returncode == 0
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_two_runs_at_once_leave_each_row_once(out: str, tmp_path: Path, is_first: bool) -> None:
+    source = tmp_path / "history"
+    cluster_day(source, "one", 1)
+    if not is_first:
+        made(source, out, tables="delta")
+        cluster_day(source, "one", 2)
+    run_at_once(PROGRAM.replace("[2])", "[2], tables='delta')"), source, out)
     assert_as_made(out, [source], tmp_path / "out")
 
 
+@pytest.mark.usefixtures("lake")
 def test_tables_of_iceberg_lie_in_a_store(
-    out: str, endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The run that commits second plans again, as another run comes before its commit."""
-    pytest.importorskip("pyiceberg.catalog.sql", reason="the extra iceberg is not installed")
-    from pyiceberg.catalog import load_catalog
-
     from rdmeta.pipeline.iceberg import IcebergLogs
 
-    about = {"TYPE": "sql", "URI": f"sqlite:///{tmp_path / 'lake.db'}", "WAREHOUSE": "s3://lake"}
-    keys = {"S3__ACCESS_KEY_ID": "k", "S3__SECRET_ACCESS_KEY": "s", "S3__REGION": "us-east-1"}
-    about |= {"S3__ENDPOINT": f"http://{endpoint}", **keys}
-    configured_catalog(monkeypatch, "LAKE", **about)
     source = tmp_path / "history"
     cluster_day(source, "a/b %", 1)
     made(source, out, tables="iceberg", catalog="lake")
@@ -202,11 +276,16 @@ def test_tables_of_iceberg_lie_in_a_store(
     with monkeypatch.context() as patch:
         patch.setattr(IcebergLogs, "commit", beaten)
         assert made(source, out).made == []
-    made(source, tmp_path / "folder")
-    for table in SILVER:
-        found = load_catalog("lake").load_table((f"rdmeta_{table.layer}", table.name))
-        assert len(found.snapshots()) == 2
-        seen = found.scan().to_arrow().drop_columns([table.partition_by[1]]).to_pylist()
-        wanted = rows_of_folder(tmp_path / "folder", table)
-        assert sorted(str(sorted(row.items())) for row in seen) == wanted
+    assert_in_lake(source, tmp_path / "folder")
+    assert pipeline.check(out) == []
+
+
+@pytest.mark.usefixtures("lake")
+def test_two_runs_at_once_are_one_snapshot_of_iceberg(out: str, tmp_path: Path) -> None:
+    source = tmp_path / "history"
+    cluster_day(source, "one", 1)
+    made(source, out, tables="iceberg", catalog="lake")
+    cluster_day(source, "one", 2)
+    run_at_once(PROGRAM, source, out)
+    assert_in_lake(source, tmp_path / "folder")
     assert pipeline.check(out) == []

@@ -10,7 +10,7 @@ import pytest
 from recorded import cluster_day, contents
 
 from rdmeta import _atomic, pipeline
-from rdmeta.pipeline import copying
+from rdmeta.pipeline import copying, planning
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.copying import copy_files, copy_tasks
 from rdmeta.pipeline.work import AnyTask, CopyTask, Result
@@ -77,6 +77,27 @@ def test_a_task_whose_run_has_lost_the_lock_copies_nothing(
     with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
         attempt(task)
     assert contents(tmp_path / "out") == {}
+
+
+def test_many_new_files_are_opened_by_tasks_of_the_engine(
+    plan: pipeline.Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = tmp_path / "history/changes-x.parquet"
+    bad.write_bytes(b"PAR1")
+    looks: list[AnyTask] = []
+
+    def engine(tasks: Sequence[AnyTask]) -> Iterator[Result | pipeline.BadFileError]:
+        looks.extend(tasks)
+        return map(attempt, reversed(tasks))  # in any order
+
+    monkeypatch.setattr(planning, "_FEW_FILES", 2)
+    monkeypatch.setattr(planning, "_OF_TASK", 3)
+    found = pipeline.plan([tmp_path / "history"], tmp_path / "out", engine=engine)
+    assert [len(list(each.files())) for each in looks] == [3, 3, len(plan.files) + 1 - 6]
+    assert found.copies == plan.copies
+    assert [each.path for each in found.quarantined] == [str(bad)]
+    pipeline.run(found)
+    assert pipeline.plan([tmp_path / "history"], tmp_path / "out", engine=None).copies == ()
 
 
 def test_the_engine_of_a_run_makes_its_copies(plan: pipeline.Plan, tmp_path: Path) -> None:

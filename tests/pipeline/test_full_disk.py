@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import commands
 import pytest
+from logged_tables import SILVER, rows_by_reader
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day
 from small_disk import filled, small_disk
 
 from rdmeta import pipeline
+from rdmeta.pipeline.delta import DeltaLogs
+from rdmeta.pipeline.iceberg import IcebergLogs
 
 
 @pytest.fixture
@@ -52,3 +56,34 @@ def test_a_run_on_a_full_disk_names_the_file_and_the_next_one_goes_on(
     assert run(source, tmp_path / "whole").code == 0
     assert {n for n in lasting(out) if "silver" in n} > {n for n in before if "silver" in n}
     assert lasting(out) == lasting(tmp_path / "whole")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_disk_that_is_full_in_a_commit_leaves_the_table_and_the_next_run_goes_on(
+    disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    pytest.importorskip("deltalake" if kind == "delta" else "pyiceberg.catalog.sql")
+    source, out = tmp_path / "history", disk / "out"
+    cluster_day(source, "one", 1)
+    words = ("pipeline", "silver", str(source), str(out), "--engine", "local", "--json")
+    assert commands.run(*words, "--tables", kind).code == 0
+    wanted = rows_by_reader(out, SILVER[0])
+    cluster_day(source, "one", 2)
+    logs = DeltaLogs if kind == "delta" else IcebergLogs
+    commit: Any = logs.commit
+
+    def full(self: Any, *arguments: Any) -> None:
+        with filled(disk):
+            commit(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(logs, "commit", full)
+        done = commands.run(*words)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.count("\n") == 1
+    assert done.err.startswith(f"rdmeta: {out}/silver/v1/partition_interval: "), done.err
+    assert rows_by_reader(out, SILVER[0]) == wanted
+    assert commands.run(*words).code == 0
+    assert pipeline.check(out) == []
+    assert rows_by_reader(out, SILVER[0]) != wanted

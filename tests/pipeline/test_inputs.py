@@ -100,7 +100,7 @@ def test_of_two_files_without_rows_the_one_with_the_later_end_counts() -> None:
 
 
 def looked(directory: Path, known: Iterable[Input] = ()) -> list[Input]:
-    return list(look(Store(directory), {(each.store, each.name): each for each in known}))
+    return look(Store(directory), {(each.store, each.name): each for each in known})
 
 
 def test_a_file_that_has_not_changed_is_not_opened_again(

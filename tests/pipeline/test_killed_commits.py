@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 from random import Random
 
 import pytest
+from killed_commit import killed, started
 from logged_tables import SILVER, assert_same_rows, made, rows_by_reader, rows_of_folder
-from processes import environment
 from recorded import cluster_day, tree
 
 from rdmeta import pipeline
+from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
 from rdmeta.pipeline.layout import StoredName
 
-PROGRAM = str(Path(__file__).parents[1] / "support/killed_commit.py")
 
-
-def killed(source: Path, out: Path, kind: str, stop: str, *, after: float | None = None) -> None:
-    """Begins a run, and kills it at a step, or some seconds after it has begun."""
-    words = [sys.executable, PROGRAM, str(source), str(out), kind, stop]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment()) as process:
-        assert process.stdout is not None
-        wanted = "begun" if after is not None else stop
-        assert any(line.strip() == wanted for line in process.stdout)
-        if after is not None:
-            time.sleep(after)
-        process.kill()
-
-
-def are_new(out: Path, old: Path, new: Path) -> list[bool]:
+def are_new(
+    out: Path, old: Path, new: Path, tables: tuple[LoggedTable, ...] = SILVER
+) -> list[bool]:
     """Compares each table with those of two folders; returns which have rows of the new one."""
     found = []
-    for table in SILVER:
+    for table in tables:
         before, after = rows_of_folder(old, table), rows_of_folder(new, table)
         for reader, rows in rows_by_reader(out, table).items():
             assert rows in (before, after), (table.name, reader)
@@ -64,7 +51,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
 
 # 1 is before the first commit, 2 behind it, and 9 before the fifth of seven.
 STOPS = [("delta", "1"), ("delta", "2"), ("delta", "9"), ("delta", "manifest"), ("iceberg", "1")]
-STOPS += [("iceberg", "9"), ("iceberg", "manifest")]
+STOPS += [("iceberg", "in"), ("iceberg", "9"), ("iceberg", "manifest")]
 MARKED = [
     pytest.param(*each, marks=pytest.mark.proof if each == ("delta", "9") else pytest.mark.slow)
     for each in STOPS
@@ -81,7 +68,8 @@ def test_a_run_killed_around_a_commit_goes_on(
     out = tmp_path / "out"
     made(root / "1", out, tables=kind)
     killed(root / "2", out, kind, stop)
-    count = {"1": 0, "2": 1, "9": 3, "manifest": 5}[stop]  # config_interval, change have no rows
+    # config_interval and change have no rows.
+    count = {"1": 0, "in": 0, "2": 1, "9": 3, "manifest": 5}[stop]
     assert sum(are_new(out, old, new)) == count
     seen = tables(out)
     assert made(root / "2", out).made == []  # only committed
@@ -91,6 +79,43 @@ def test_a_run_killed_around_a_commit_goes_on(
     whole = tree(out)
     made(root / "2", out)
     assert tree(out) == whole
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("kind", "stop"), [("delta", "15"), ("delta", "22"), ("iceberg", "15")])
+def test_a_run_killed_around_a_commit_to_gold_goes_on(
+    folders: tuple[Path, Path, Path], tmp_path: Path, kind: str, stop: str
+) -> None:
+    """All tables of silver have been committed before, and none, or some, of gold."""
+    root, out = folders[0], tmp_path / "out"
+    gold = tuple(each for each in EVERY_TABLE if each.layer == "gold")
+    for source, name in (("1", "old"), ("2", "new")):
+        made(root / source, tmp_path / name, gold=True)
+    made(root / "1", out, tables=kind, gold=True)
+    killed(root / "2", out, kind, stop, "gold")
+    assert_same_rows(out, tmp_path / "new", SILVER)
+    assert any(are_new(out, tmp_path / "old", tmp_path / "new", gold)) == (stop != "15")
+    assert made(root / "2", out, gold=True).made == []
+    assert_same_rows(out, tmp_path / "new", EVERY_TABLE)
+    assert pipeline.check(out) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_readers_see_each_row_once_while_a_run_commits(
+    folders: tuple[Path, Path, Path], tmp_path: Path, kind: str
+) -> None:
+    root, old, new = folders
+    out, looks = tmp_path / "out", 0
+    made(root / "1", out, tables=kind)
+    with started(root / "2", out, kind, "0") as process:
+        while process.poll() is None:
+            are_new(out, old, new)
+            looks += 1
+    assert (process.returncode, looks > 1) == (0, True)
+    assert_same_rows(out, new, SILVER)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from recorded import FIRST_DAY, cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
 from rdmeta.history import Recorder, compact
-from rdmeta.pipeline import attempting, layout, running
+from rdmeta.pipeline import attempting, layout
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.store import Store
@@ -562,7 +562,7 @@ def test_a_copy_that_tables_were_made_of_stays_when_another_file_contradicts_it(
 def test_several_processes_make_the_bytes_that_one_makes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_FEW_ROWS", 0)
+    monkeypatch.setattr(attempting, "_FEW_ROWS", 0)
     source = tmp_path / "history"
     for day in (1, 2, 3):
         cluster_day(source, "one", day)
@@ -577,7 +577,7 @@ def test_several_processes_make_the_bytes_that_one_makes(
 def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "_FEW_ROWS", 0)
+    monkeypatch.setattr(attempting, "_FEW_ROWS", 0)
     source, out = tmp_path / "history", tmp_path / "out"
     for day in (1, 2, 3):
         cluster_day(source, "one", day)

@@ -19,11 +19,15 @@ from bench.figures import all_figures
 from bench.figures_spark import spark_figures
 from bench.run import judged
 from bench.spark import (
+    bronze,
+    commits,
     day,
     executors,
+    frames,
     functions,
     intervals,
     memory,
+    month,
     sessions,
     silver,
     small,
@@ -151,6 +155,10 @@ def test_every_row_on_spark_is_measured(monkeypatch: pytest.MonkeyPatch) -> None
             "executors": executors.measure(1_000, 1),
             "small": small.measure("clusters", 3, 1),
             "functions": functions.measure(2_000, 1),
+            "bronze": bronze.measure(4, 1),
+            "commits": commits.measure(20, 1),
+            "frames": frames.measure(1_000, 1),
+            "month": month.measure(2_000, 1),
         }
     figures = [f for f in spark_figures(QUICK) if f.job.arguments[0] in runs]
     rows, missing = judged(figures, {f.job: [runs[f.job.arguments[0]]] for f in figures}, QUICK)

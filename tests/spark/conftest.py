@@ -9,8 +9,15 @@ from listener import free_ports
 from pyspark.sql import SparkSession
 
 from rdmeta.spark import build_session
+from rdmeta.spark.spark_versions import has_spark
 
 PORT = "spark.connect.grpc.binding.port"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Passes over sockets that an older Spark leaves to the garbage collection."""
+    if not has_spark("4.2"):
+        config.addinivalue_line("filterwarnings", "ignore:unclosed <socket:ResourceWarning")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

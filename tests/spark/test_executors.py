@@ -17,6 +17,7 @@ from readers import lasting
 from recorded import cluster_day, large_days
 
 from rdmeta import pipeline
+from rdmeta.pipeline import planning
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.store import Store
 from rdmeta.spark import executors, remote, run
@@ -37,19 +38,24 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.proof
 def test_executors_make_the_bytes_that_local_processes_make(
-    spark: SparkSession, source: Path, tmp_path: Path
+    spark: SparkSession, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    done = run(pipeline.plan([source], tmp_path / "a"), spark)
+    monkeypatch.setattr(planning, "_FEW_FILES", 0)
+    done = run(pipeline.plan([source], tmp_path / "a", engine=spark_engine(spark)), spark)
     assert len(done.plan.tasks) == 10
     pipeline.run(pipeline.plan([source], tmp_path / "b"), workers=1)
     assert lasting(tmp_path / "a") == lasting(tmp_path / "b")
     assert pipeline.check(tmp_path / "a") == []
-    # Copies are made by executors, too, and Spark's page says what each job is for.
+    # They open and copy files, too, and Spark's page says what each job is for.
     jobs = spark._jsc.sc().statusStore().jobsList(None)
     shown = {jobs.apply(number).description().toString() for number in range(jobs.size())}
     files = len(done.copied)
-    wanted = f"bronze: 2 clusters, {files} files", "silver: 2 clusters, 10 days"
+    wanted = [f"footers: {files} files", f"bronze: 2 clusters, {files} files"]
+    wanted.append("silver: 2 clusters, 10 days")
     assert {f"Some({each})" for each in wanted} <= shown
+    queries = spark._jsparkSession.sharedState().statusStore().executionsList()
+    last = queries.apply(queries.size() - 1)
+    assert "Arguments: rdmeta, [sum(rows_read" in last.physicalPlanDescription()
     assert spark.conf.get("spark.job.description", None) is None
     assert spark.read.parquet(f"file://{tmp_path}/a/silver/v1/observation").count() == 10
 
@@ -98,6 +104,17 @@ def test_relative_paths_are_those_of_the_driver(
     assert pipeline.check("out") == []
 
 
+def test_packs_follow_the_cores_and_none_is_very_small() -> None:
+    tasks: Any = [SimpleNamespace(cost=10_000, name=str(number)) for number in range(100)]
+    counts = [len(executors._packed(tasks, fewest)) for fewest in (1, 4, 16, 1000)]
+    assert counts == [1, 4, 16, 20]
+    packs = executors._packed(tasks, 16)
+    assert {len(pack) for pack in packs} == {6, 7}
+    assert sorted(task.name for pack in packs for task in pack) == sorted(map(str, range(100)))
+    large: Any = [SimpleNamespace(cost=3_000_000), *tasks]
+    assert sorted(map(len, executors._packed(large, 2))) == [1, 33, 33, 34]
+
+
 class Conf(dict[str, str]):
     """Stands for the settings of a session."""
 
@@ -119,15 +136,23 @@ class Jobs:
         return [SimpleNamespace(refusal="executor a has no rdmeta", result=None)]
 
 
+@pytest.fixture
+def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets each task be a pack, however small it is."""
+    monkeypatch.setattr(executors, "_cores", lambda session: 100)
+    monkeypatch.setattr(executors, "_FEWEST_ROWS", 1)
+
+
+@pytest.mark.usefixtures("many_cores")
 def test_all_packs_are_in_jobs_that_run_at_a_time(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster has many slots, and each pack needs one."""
-    monkeypatch.setattr(executors, "_FEWEST", 100)
     for number in range(40):
         cluster_day(source, f"cluster-{number}", 1)
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
     jobs = Jobs(13)
+    monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", jobs.collected)
     with pytest.raises(pipeline.PipelineError, match="executor a has no rdmeta"):
         list(spark_engine(jobs)(plan.tasks))  # type: ignore[arg-type]
@@ -135,6 +160,7 @@ def test_all_packs_are_in_jobs_that_run_at_a_time(
     assert jobs.conf == {"spark.sql.session.timeZone": "Asia/Tokyo"}
 
 
+@pytest.mark.usefixtures("many_cores")
 def test_the_other_jobs_are_cancelled_when_one_fails(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,6 +178,7 @@ def test_the_other_jobs_are_cancelled_when_one_fails(
         cancelled.append(tag)
         let_go.set()
 
+    monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", collected)
     session: Any = SimpleNamespace(interruptTag=cancel, conf=Conf())
     with pytest.raises(pipeline.PipelineError, match="it fails"):
@@ -159,6 +186,7 @@ def test_the_other_jobs_are_cancelled_when_one_fails(
     assert len(cancelled) == 1
 
 
+@pytest.mark.usefixtures("many_cores")
 def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,10 +197,11 @@ def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
 
     def collected(session: object, packs: Sequence[bytes], tag: str) -> list[Any]:
         here = os.getcwd()  # threads do this beside each other
-        found = [result for pack in packs for result in made(pack, here)]
+        found = [result for pack in packs for result, _ in made(pack, here)]
         return [SimpleNamespace(refusal=None, result=result) for result in found]
 
     monkeypatch.setattr(remote, "attempt", failing)
+    monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", collected)
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
     session: Any = SimpleNamespace(interruptTag=lambda tag: None, conf=Conf())

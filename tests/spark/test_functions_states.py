@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from spark_functions import cache_of
+from spark_releases import since
 from waiting import until
 
 from rdmeta import Image, MetadataCache, partitions_for
@@ -77,6 +78,7 @@ def test_an_unknown_topic_is_null_or_an_error(spark: SparkSession) -> None:
     assert [row.rack for row in found] == [None]
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_a_null_without_a_type_gives_a_null_and_so_does_any_number(spark: SparkSession) -> None:
     state = F.share(spark, cache_of({"orders": [1]}), name="nulls")
@@ -107,6 +109,7 @@ def ansi(spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[None]:
     spark.conf.set("spark.sql.ansi.enabled", before)
 
 
+@since("4.1")
 @pytest.mark.slow
 @pytest.mark.usefixtures("ansi")
 @pytest.mark.parametrize("wrong", ["i", "d", "b", "n"])
@@ -128,6 +131,7 @@ def test_columns_of_wrong_types_fail_when_the_plan_is_made(spark: SparkSession, 
     F.repartition_by_leader(rows, 2, topic="t", key="n", partition="l").collect()
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_plans_and_columns_have_the_names_of_the_functions(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]

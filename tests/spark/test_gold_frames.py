@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -19,11 +20,13 @@ from given_frames import GivenTables, spark_gold
 from gold_rows import interval, observation
 from gold_rows import tables as rows_of_day
 from gold_tables import gold_of, same, silver_of
+from logged_tables import SILVER, assert_same_rows, made, rows_of_folder
 from pyspark.sql import SparkSession
 from random_silver import random_silver
 
 from rdmeta import pipeline
 from rdmeta.errors import ConfigError
+from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
 from rdmeta.spark import measures, tables
@@ -33,6 +36,8 @@ from rdmeta.spark.silver_frames import Tables
 # A busy machine needs minutes to compile the largest plans.
 pytestmark = pytest.mark.timeout(600)
 
+# `make nightly` takes many.
+SEEDS = int(os.environ.get("RDMETA_SEEDS", "1"))
 FLAP_SECONDS = 4 * 3600
 ZONE = "spark.sql.session.timeZone"
 # Of recorded fleets; the others are compared on silver that metadata logs would give, too.
@@ -124,6 +129,29 @@ def test_a_measure_of_a_fleet_is_the_one_of_gold_and_of_a_naive_walk(
         # The walks know neither racks nor files that were set aside.
         told = [row for row in rows if row.get("kind") != "rack" and not is_aside_alone(row)]
         same([each | {"files_aside": 0} for each in told], MODELS[name](model, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(SEEDS))
+def test_a_fleet_has_equal_rows_in_each_kind_and_as_data_frames(
+    light: SparkSession, tmp_path: Path, number: int
+) -> None:
+    seed = time.time_ns() % 10**9
+    print(f"fleet {number}: seed {seed}")
+    source, folder = tmp_path / "history", tmp_path / "folder"
+    Fleet("one", source, seed)
+    made(source, folder, gold=True, in_place=True)
+    for kind in ("delta", "iceberg"):
+        made(source, tmp_path / kind, tables=kind, gold=True, in_place=True)
+        assert_same_rows(tmp_path / kind, folder, EVERY_TABLE)
+    for where in (source, folder, tmp_path / "delta", tmp_path / "iceberg"):
+        found = tables(light, where)
+        for table in SILVER:
+            rows = unordered(getattr(found, table.name).toArrow().to_pylist())
+            assert rows == rows_of_folder(folder, table), (where.name, table.name)
+    for name in MEASURES:
+        wanted = rows_of_folder(folder, LoggedTable("gold", name))
+        assert unordered(spark_gold(found, name)) == wanted, name
 
 
 def is_aside_alone(row: dict[str, Any]) -> bool:

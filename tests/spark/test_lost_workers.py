@@ -18,6 +18,7 @@ from random import Random
 
 import commands
 import pytest
+from logged_tables import SILVER, assert_same_rows, rows_by_reader, rows_of_folder
 from processes import environment, executor_of
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day
@@ -25,7 +26,7 @@ from spark_cluster import spark_cluster
 
 from rdmeta import pipeline
 from rdmeta.pipeline.errors import LockedError
-from rdmeta.pipeline.layout import Parts, write_layout
+from rdmeta.pipeline.layout import Kind, Parts, write_layout
 from rdmeta.pipeline.store import Store
 
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
@@ -168,6 +169,34 @@ def test_executors_that_are_killed_are_replaced(folders: Folders, random: Random
             assert_each_row_is_seen_once(folders.out, is_still=False)
         assert process.wait(200) == 0
     folders.assert_whole()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.nightly)])
+def test_tables_with_logs_become_whole_after_kills(folders: Folders, kind: str) -> None:
+    """A worker is killed among its files, and the driver among them, or in the commits."""
+    out, whole, looks = folders.root / "logged", folders.root / "whole", 0
+    write_layout(Store(out), {"one": Parts("day", 1)}, Kind(kind))
+    folders.out = out
+    env = folders.surroundings(stops=12)
+    killed: list[str] = []
+    while True:
+        with commands.started(*folders.words("local[1,1000]"), env=env) as process:
+            while process.poll() is None:
+                time.sleep(0.01)
+                for _, pid, _ in folders.lines("stops")[looks:]:
+                    for table in SILVER:
+                        for reader, rows in rows_by_reader(out, table).items():
+                            assert rows in ([], rows_of_folder(whole, table)), reader
+                    looks += 1
+                    is_driver = pid == process.pid or looks == 2
+                    killed.append("driver" if is_driver else "worker")
+                    os.kill(process.pid if is_driver else pid, signal.SIGKILL)
+        if process.returncode == 0:
+            break
+    assert {*killed} == {"driver", "worker"}
+    assert_same_rows(out, whole, SILVER)
+    assert pipeline.check(out) == []
 
 
 @pytest.mark.nightly

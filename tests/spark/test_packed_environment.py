@@ -12,11 +12,17 @@ from pathlib import Path
 
 import pyarrow
 import pytest
+from recorded import cluster_day
 from spark_functions import cache_of
+from spark_releases import since
 
 import rdmeta
+from rdmeta import pipeline
+from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.tables import TABLES
 
 JOB = """
+import rdmeta.pipeline
 import rdmeta.spark
 from rdmeta.spark import functions as F
 
@@ -30,11 +36,14 @@ F.share(spark, "state.image")
 rows = spark.sql("SELECT 'orders' AS topic, 1 AS partition")
 print("leader", rows.select(F.leader_of("topic", "partition")).head()[0])
 print("routed", F.repartition_by_leader(rows, 2).count())
+made = rdmeta.spark.run(rdmeta.pipeline.plan(["history"], "tables", gold=True), spark)
+print("made", len(made.made))
 print("file", rows.mapInArrow(seen, "file string").head()[0])
 spark.stop()
 """
 
 
+@since("4.1")
 @pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(300)
@@ -50,6 +59,7 @@ def test_executors_run_in_an_environment_that_spark_unpacks(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "made")
     cache_of({"orders": [3, 4]}).image().save(tmp_path / "state.image")
     (tmp_path / "job.py").write_text(JOB)
+    cluster_day(tmp_path / "history", "one", 1)
     done = subprocess.run(
         [sys.executable, "job.py"],
         env={
@@ -63,7 +73,8 @@ def test_executors_run_in_an_environment_that_spark_unpacks(tmp_path: Path) -> N
     )  # fmt: skip
     print(done.stdout, done.stderr[-5000:])
     assert done.returncode == 0
-    assert "leader 4\nrouted 1\n" in done.stdout
+    assert f"leader 4\nrouted 1\nmade {len(TABLES) + len(MEASURES)}\n" in done.stdout
+    assert pipeline.check(tmp_path / "tables") == []
     file = done.stdout.partition("file ")[2].strip()
     assert file.endswith(
         "/env/" + str(packages.relative_to(tmp_path / "made") / "rdmeta/__init__.py")

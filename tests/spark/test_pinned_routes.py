@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 from spark_functions import cache_of
+from spark_releases import since
 
 from rdmeta.spark import functions as F
 from rdmeta.spark.functions import worker_state
@@ -28,6 +29,8 @@ from rdmeta.spark.functions.worker_state import NoStateError
 
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
 TASKS = 4
+
+pytestmark = since("4.1")
 
 
 @pytest.mark.slow

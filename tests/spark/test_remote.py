@@ -17,7 +17,7 @@ from recorded import cluster_day
 from rdmeta import pipeline
 from rdmeta._version import __version__
 from rdmeta.pipeline.work import Result, Task
-from rdmeta.spark.remote import made, shipped
+from rdmeta.spark.remote import COUNTS, made, shipped
 
 # Spark's worker runs the function like this; `{rdmeta}` is the code that sets up rdmeta there.
 EXECUTOR = """
@@ -25,14 +25,14 @@ import pickle, sys
 import pyarrow as pa
 {rdmeta}
 attempted = pickle.loads(sys.stdin.buffer.read())
-rows = list(attempted([pa.record_batch({{"id": pa.array([0])}})]))
+rows = list(attempted([pa.record_batch({{"tasks": pa.array([b""])}})]))
 print([row.to_pylist() for row in rows][0][0]["refusal"])
 """
 
 
 def refusal(rdmeta: str) -> str:
     """Returns why a process like that makes no task."""
-    function = shipped([pickle.dumps([])], "/")
+    function = shipped("/")
     sent = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
     words = [sys.executable, "-c", EXECUTOR.format(rdmeta=rdmeta)]
     done = subprocess.run(words, input=sent, capture_output=True, env=environment(), check=True)
@@ -45,7 +45,7 @@ def tasks_of(source: Path, out: Path) -> list[Task]:
 
 
 def outcomes(tasks: list[Task], folder: Path) -> list[object]:
-    return [pickle.loads(each) for each in made(pickle.dumps(tasks), str(folder))]
+    return [pickle.loads(each) for each, _ in made(pickle.dumps(tasks), str(folder))]
 
 
 @pytest.mark.slow
@@ -65,10 +65,15 @@ def test_an_executor_with_another_version_of_rdmeta_says_so() -> None:
 def test_a_partition_has_a_result_for_each_task_of_its_packs(tmp_path: Path) -> None:
     for name in ("one", "two", "three"):
         cluster_day(tmp_path / "history", name, 1)
-    packs = [pickle.dumps([each]) for each in tasks_of(tmp_path / "history", tmp_path / "out")]
-    rows = shipped(packs, "/")([pa.record_batch({"id": pa.array([2, 0])})])
-    found = [pickle.loads(row["result"][0].as_py()).cluster_id for row in rows]
-    assert found == ["two", "one"]
+    tasks = tasks_of(tmp_path / "history", tmp_path / "out")
+    packs = pa.array([pickle.dumps([tasks[2]]), pickle.dumps(tasks[:1])])
+    rows = list(shipped("/")([pa.record_batch({"tasks": packs})]))
+    results = [pickle.loads(row["result"][0].as_py()) for row in rows]
+    assert [each.cluster_id for each in results] == ["two", "one"]
+    counted = [{name: row[name][0].as_py() for name in COUNTS} for row in rows]
+    assert counted == [each.counts for each in results]
+    assert counted[0]["files_written"] == 7
+    assert min(counted[0].values()) > 0
 
 
 def test_relative_paths_begin_in_the_folder_of_the_driver(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import pyarrow.parquet as pq
 import pytest
 from history_maker import START, Plan, make_history
 from pyspark.sql import SparkSession
@@ -18,13 +20,16 @@ from rdmeta.errors import ConfigError
 from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
-from rdmeta.spark import tables
+from rdmeta.spark import measures, tables
+from rdmeta.spark.gold_frames import ZONE
+from rdmeta.spark.silver_frames import spark_path
 
 pytestmark = pytest.mark.timeout(600)
 
 PLAN = Plan(clusters=3, days=3, changes=150, gaps=1, recorders=2, every=300, deleted=(1,))
 PARTS = {"cluster-0": Parts("day", 1), "cluster-1": Parts("day", 2), "cluster-2": Parts("month", 2)}
 NOON = START.replace(hour=12, minute=0, second=0, microsecond=0)
+LOGGED = "delta [1]{a,b}*"  # Spark would take it for a pattern
 NO_SESSION = cast(SparkSession, None)
 
 
@@ -32,7 +37,7 @@ NO_SESSION = cast(SparkSession, None)
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A random history, and in `out` what the pipeline makes of it: days of two, and a month.
 
-    `delta` has the same as tables of Delta Lake.
+    `LOGGED` has the same as tables of Delta Lake.
     """
     seed = time.time_ns() % 10**9
     print(f"seed {seed}")
@@ -41,13 +46,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_layout(Store(root / "out"), PARTS)
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
     for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
-        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        logged = pipeline.plan([root / "history"], root / LOGGED, tables="delta", until=until)
         pipeline.run(logged, workers=1)
     return root
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["out", "delta", "history"])
+@pytest.mark.parametrize("source", ["out", LOGGED, "history"])
 @pytest.mark.parametrize(
     "chosen",
     [
@@ -93,7 +98,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cluster_day(root / "history", "one", 1)
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
     for until in (f"{START:%Y-%m-%d}", None):  # the first run's files stay beside the second's
-        logged = pipeline.plan([root / "history"], root / "delta", tables="delta", until=until)
+        logged = pipeline.plan([root / "history"], root / LOGGED, tables="delta", until=until)
         pipeline.run(logged, workers=1)
     return root / "out"
 
@@ -116,3 +121,32 @@ def test_all_tables_of_silver_have_a_name(small: Path) -> None:
     found = tables(NO_SESSION, small)
     assert set(found.names) == {*TABLES, "input_file"}
     assert set(found.names) <= set(type(found).__annotations__)
+
+
+class _Session:
+    """Stands for a session that is not asked for anything."""
+
+    conf = {ZONE: "UTC"}
+
+
+@pytest.mark.parametrize("kind", ["out", "delta"])
+def test_measures_name_the_period_of_silver_that_lacks_a_column(
+    small: Path, tmp_path: Path, kind: str
+) -> None:
+    out = shutil.copytree(small.parent / kind, tmp_path / kind)
+    (part,) = out.glob("silver/v1/partition_interval/*/*/*.parquet")
+    rows = pq.read_table(part, partitioning=None)
+    pq.write_table(rows.drop_columns(["racks", "partition_epoch"]), part)
+    gold = measures(tables(cast(SparkSession, _Session()), out))
+    with pytest.raises(ConfigError, match=r"no column racks, .*: make the period 2026-11 again"):
+        gold.risk_hour  # noqa: B018
+    with pytest.raises(AttributeError, match="read"):  # it needs no racks, and asks the session
+        gold.config_change  # noqa: B018
+
+
+def test_databricks_has_other_names_for_its_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert spark_path("/Volumes/a/b[1]") == r"file:///Volumes/a/b\[1\]"
+    monkeypatch.setenv("DATABRICKS_RUNTIME_VERSION", "17.3")
+    assert spark_path("/Volumes/a/b[1]") == r"dbfs:/Volumes/a/b\[1\]"
+    assert spark_path("/dbfs/a/b") == "dbfs:/a/b"
+    assert spark_path("/data/a") == "file:///data/a"

@@ -15,9 +15,10 @@ import pytest
 from fake_cache import FakeCache, FakeClock
 from history_files import rewrite
 from history_maker import Plan, make_history
-from pyspark.sql.datasource import EqualTo, GreaterThan, LessThan
+from pyspark.sql import datasource
 from recorded import cluster_day, moved
 from source_reads import read, reader_of, rows_of, sorted_rows, tasks_of
+from spark_releases import since
 
 from rdmeta import history, pipeline
 from rdmeta.errors import ConfigError
@@ -363,6 +364,7 @@ def test_a_moment_needs_no_offset() -> None:
     assert wanted.until is None
 
 
+@since("4.1")
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["history", "out"])
 @pytest.mark.parametrize("table", ["changes", "partition_interval"])
@@ -377,9 +379,9 @@ def test_times_at_the_ends_of_the_calendar_are_no_bounds(
     first = datetime.min.replace(tzinfo=timezone.utc)
     last = datetime.max.replace(tzinfo=timezone.utc)
     filters = [
-        GreaterThan((begin,), first),
-        LessThan((end,), datetime(9999, 12, 31, tzinfo=timezone.utc)),
-        LessThan((end,), last),
+        datasource.GreaterThan((begin,), first),
+        datasource.LessThan((end,), datetime(9999, 12, 31, tzinfo=timezone.utc)),
+        datasource.LessThan((end,), last),
     ]
     for each in filters:
         reader = reader_of(**given, pushdown="true")
@@ -388,5 +390,5 @@ def test_times_at_the_ends_of_the_calendar_are_no_bounds(
         assert rows_of(reader, arrow_schema(table)).num_rows == every, each
     nothing = reader_of(**given, pushdown="true")
     assert isinstance(nothing, PushReader)
-    nothing.pushFilters([EqualTo((begin,), last)])
+    nothing.pushFilters([datasource.EqualTo((begin,), last)])
     assert rows_of(nothing, arrow_schema(table)).num_rows == 0

@@ -17,11 +17,11 @@ import pytest
 import source_program
 from processes import environment
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, datasource
 from pyspark.sql import functions as sql
-from pyspark.sql.datasource import EqualTo, In
 from recorded import cluster_day
 from source_reads import read, sorted_rows
+from spark_releases import since
 
 import rdmeta.spark
 from rdmeta import pipeline
@@ -176,6 +176,7 @@ def test_pushed_filters_choose_the_rows_that_spark_would_choose(
                 assert rows(found) == wanted, (table, condition)
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_pushed_topics_and_partitions_reach_the_request_and_images(
     spark: SparkSession, cluster: EmbeddedCluster, tmp_path: Path
@@ -196,8 +197,8 @@ def test_pushed_topics_and_partitions_reach_the_request_and_images(
                 assert rows(found) == rows(every.where(condition))
     fetch(cache, cluster.bootstrap)  # no request has created it
     assert "nope" not in {each.name for each in cache.image().topics()}
-    wanted = narrowed(RowFilter(), "partitions", EqualTo(("topic",), "orders"))
-    wanted = narrowed(wanted, "partitions", In(("partition",), (1, 3)))
+    wanted = narrowed(RowFilter(), "partitions", datasource.EqualTo(("topic",), "orders"))
+    wanted = narrowed(wanted, "partitions", datasource.In(("partition",), (1, 3)))
     parsed = Options.parse({"bootstrap.servers": cluster.bootstrap, "table": "partitions"})
     (task,) = slices_of_state(parsed, wanted)
     assert [each["partition"].to_pylist() for each in task.rows(arrow_schema("partitions"))] == [
@@ -206,6 +207,7 @@ def test_pushed_topics_and_partitions_reach_the_request_and_images(
     assert {each.name for each in _asked(parsed, wanted).image().topics()} == {"orders"}
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_the_data_source_can_be_registered_by_its_class(spark: SparkSession, root: Path) -> None:
     spark.dataSource.register(rdmeta.spark.DataSource)
@@ -227,6 +229,7 @@ def test_explain_names_the_table_its_source_and_the_filters(
     assert re.search(r"Filter .*cluster_id#\d+ = one", plan)
 
 
+@since("4.1")
 @pytest.mark.slow
 def test_pushdown_needs_the_setting_that_build_session_makes(
     spark: SparkSession, root: Path

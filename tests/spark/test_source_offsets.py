@@ -14,6 +14,7 @@ import pytest
 from fake_cache import FakeCache, FakeClock
 from history_files import record
 from history_maker import Plan, make_history
+from spark_releases import since
 from stream_plans import Stream, stream_reader
 
 from rdmeta import history
@@ -112,6 +113,7 @@ def test_rows_without_a_new_version_come_once(tmp_path: Path) -> None:
     assert shown(stream.rows) == all_rows(tmp_path)
 
 
+@since("4.2")
 def test_an_empty_folder_and_an_unknown_cluster_may_get_history_later(tmp_path: Path) -> None:
     root = tmp_path / "history"
     root.mkdir()
@@ -142,6 +144,7 @@ def test_a_stream_of_a_live_cluster_is_refused() -> None:
 # ---- where it begins and how far a batch goes ---------------------------------------------------
 
 
+@since("4.2")
 def test_latest_gives_what_comes_after_the_begin(tmp_path: Path) -> None:
     cluster = Cluster(tmp_path)
     stream = Stream(options(tmp_path, startingOffsets="latest"))
@@ -154,6 +157,7 @@ def test_latest_gives_what_comes_after_the_begin(tmp_path: Path) -> None:
     assert {"observed_from", "observed_to"} <= {row["kind"] for row in stream.rows}
 
 
+@since("4.2")
 def test_the_first_batch_from_latest_is_the_same_after_a_restart(tmp_path: Path) -> None:
     """Spark does not keep where the first batch begins. It asks again, and more is there then."""
     cluster = Cluster(tmp_path)
@@ -169,6 +173,7 @@ def test_the_first_batch_from_latest_is_the_same_after_a_restart(tmp_path: Path)
     assert stream.drain() == [1, 1]
 
 
+@since("4.2")
 def test_a_batch_before_the_first_rows_stays_empty_after_a_restart(tmp_path: Path) -> None:
     """Spark makes a batch of the begin alone, and asks for the begin again after a kill."""
     cluster = Cluster(tmp_path)

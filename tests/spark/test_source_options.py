@@ -26,6 +26,9 @@ HOSTILE: list[tuple[dict[str, str], list[str]]] = [
     ({"path": " "}, ["option path = ' '", "expected a path"]),
     ({"path": "a\0b"}, ["option path = 'a\\x00b'", "expected a path"]),
     ({"path": f"s3://key:{SECRET}@bucket/x"}, ["option path: its URI has credentials"]),
+    ({"path": f"abfs://c@a.x/y?client_secret={SECRET}"}, ["option path: its URI has credentials"]),
+    ({**PATH, "storage.secretkey": SECRET}, ["did you mean storage.secret_key?"]),
+    ({**LIVE, "storage.secret_key": SECRET}, ["storage.secret_key: expected a path"]),
     ({**PATH, "table": ""}, ["option table = ''", "path has changes, partition_interval"]),
     ({**PATH, "table": "Changes"}, ["option table = 'Changes'", "path has changes"]),
     ({**PATH, "table": "x" * 999}, ["option table = 'xxx", "...", "path has changes"]),
@@ -128,7 +131,7 @@ def test_a_plan_shows_the_table_the_source_and_choices_alone() -> None:
     assert label({**LIVE, **client}) == (
         f"rdmeta: partitions of 127.0.0.1:9, topic a\\n{'b' * 58}..."
     )
-    store = {"path": f"abfs://x/y?client_secret={SECRET}", "CLUSTER": "a", "until": "2026-11-22"}
+    store = {"path": "abfs://x/y?enable_tls=false", "CLUSTER": "a", "until": "2026-11-22"}
     assert label(store) == "rdmeta: changes of abfs://x/y, cluster a, until 2026-11-22"
     for given, text in (
         ({}, "no source is given"),

@@ -11,6 +11,7 @@ from uuid import uuid4
 import pyarrow.fs
 import pytest
 from history_files import record
+from object_stores import keys_of_requests
 from recorded import cluster_day
 from source_reads import read, sorted_rows
 from stream_plans import Stream
@@ -20,6 +21,7 @@ from rdmeta.history import HistoryError
 from rdmeta.pipeline import inputs
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.folder_feed import DataLossError
+from rdmeta.spark.source.options import label
 
 
 @pytest.fixture
@@ -69,6 +71,21 @@ def test_a_read_of_a_store_opens_only_footers_of_the_cluster_and_of_the_day(
     assert {name.partition("/")[0] for name in opened} == {"cluster=two"}
     assert {name.split("/")[1] for name in opened} == {"day=2026-11-02", "day=2026-11-03"}
     assert len(opened) == len(set(opened)) == 4
+
+
+def test_each_request_of_a_read_and_of_a_stream_has_the_key_of_the_options(
+    uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record(tmp_path, "one", changes=3)
+    pyarrow.fs.copy_files(str(tmp_path), uri)
+    asked = keys_of_requests(monkeypatch)
+    given = {"storage.access_key": "of-the-test", "storage.secret_key": "secret-of-the-test"}
+    given |= {"path": uri}
+    assert read(**given).num_rows == history.read(tmp_path).num_rows
+    assert "of-the-test" not in label(given)
+    stream = Stream(given)
+    assert sum(stream.drain()) == len(stream.rows) == history.read(tmp_path).num_rows
+    assert set(asked) == {"of-the-test"}
 
 
 def test_a_stream_of_a_store_has_each_row_once(

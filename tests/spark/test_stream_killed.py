@@ -16,6 +16,7 @@ import pytest
 from history_files import record
 from processes import environment
 from pyspark.sql import SparkSession
+from spark_releases import since
 from stopped_streams import POINTS
 
 from rdmeta import history
@@ -28,6 +29,8 @@ ROUNDS = (
     if EVERY
     else [["plans:0", "reads:1"]]
 )
+
+pytestmark = since("4.2")
 
 
 @pytest.mark.nightly

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from killed_commit import killed
 from logged_tables import iceberg_table, made
 from processes import environment
 from recorded import cluster_day
@@ -28,22 +29,13 @@ TABLES = [t for t in EVERY_TABLE if t.name in ("partition_interval", "change", "
 VERSIONS = {"delta": "4.2.1", "iceberg": "4.1.4"}
 
 
-@pytest.mark.nightly
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
-def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str) -> None:
+def seen_by_spark(out: Path, folders: list[Path], kind: str) -> dict[str, list[int]]:
+    """Compares each of TABLES with that of a folder; returns what the program counts."""
     jars, spark = sorted(JARS.glob("*.jar")), SPARKS / VERSIONS[kind]
     if not jars or not spark.exists() or shutil.which("java") is None:
         pytest.skip(f"needs Java, {JARS} and {spark}: make table-jars")
-    source, out, folder = (tmp_path / name for name in ("history", "out", "folder"))
-    cluster_day(source, "a/b %", 1)
-    made(source, out, gold=True, tables=kind)
-    cluster_day(source, "a/b %", 2)
-    cluster_day(source, "one", 1)
-    made(source, out, gold=True)
-    made(source, folder, gold=True)
     locations = {}
-    for table in TABLES:
+    for table, folder in zip(TABLES, folders, strict=True):
         where, first = str(out / table.folder), 0
         if kind == "iceberg":
             loaded = iceberg_table(out, table)
@@ -54,8 +46,26 @@ def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str) -
     words = [sys.executable, str(PROGRAM), kind, ",".join(map(str, jars)), json.dumps(locations)]
     done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert len(found) == len(TABLES)
+    found: dict[str, list[int]] = json.loads(done.stdout.splitlines()[-1])
     assert {name: counts[1:3] for name, counts in found.items()} == dict.fromkeys(found, [0, 0])
-    rows, *_, before = found["partition_interval"]
+    assert len(found) == len(TABLES)
+    return found
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str) -> None:
+    """Also after a SIGKILL among the commits: the first table has the new rows, others not yet."""
+    source, out, old, new = (tmp_path / name for name in ("history", "out", "old", "new"))
+    cluster_day(source, "a/b %", 1)
+    made(source, out, gold=True, tables=kind)
+    made(source, old, gold=True)
+    cluster_day(source, "a/b %", 2)
+    cluster_day(source, "one", 1)
+    made(source, new, gold=True)
+    killed(source, out, kind, "3", "gold")
+    seen_by_spark(out, [new, old, old], kind)
+    made(source, out, gold=True)
+    rows, *_, before = seen_by_spark(out, [new] * 3, kind)["partition_interval"]
     assert (rows, before) == (24, 8)

@@ -1,18 +1,42 @@
-"""A run that another process kills: python killed_commit.py IN OUT KIND COUNT.
+"""A run that another process kills: python killed_commit.py IN OUT KIND COUNT [gold].
 
 The process writes a line before and after each commit to a table, and waits for its end at line
-`COUNT`. With "manifest" it waits before the manifest, with 0 nowhere.
+`COUNT`. With "in" it waits in a commit to Iceberg, before the catalog has it; with "manifest"
+before the manifest, with 0 nowhere.
 """
 
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from processes import environment
 
-def main(source: str, out: str, kind: str, stop: str) -> None:
+
+def started(source: Path, out: Path, kind: str, *more: str) -> subprocess.Popen[str]:
+    words = [sys.executable, __file__, str(source), str(out), kind, *more]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment())
+
+
+def killed(
+    source: Path, out: Path, kind: str, stop: str, *more: str, after: float | None = None
+) -> None:
+    """Begins a run, and kills it at a step, or some seconds after it has begun."""
+    with started(source, out, kind, stop, *more) as process:
+        assert process.stdout is not None
+        wanted = "begun" if after is not None else stop
+        assert any(line.strip() == wanted for line in process.stdout)
+        if after is not None:
+            time.sleep(after)
+        process.kill()
+
+
+def main(source: str, out: str, kind: str, stop: str, *more: str) -> None:
     from rdmeta import pipeline
     from rdmeta.pipeline import running
     from rdmeta.pipeline.layout import Kind
@@ -35,6 +59,17 @@ def main(source: str, out: str, kind: str, stop: str) -> None:
         count += 2
         told(count)
 
+    if stop == "in":
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        swap = SqlCatalog.commit_table
+        catalog: Any = SqlCatalog
+
+        def late_swap(*arguments: Any) -> Any:
+            told("in")
+            return swap(*arguments)
+
+        catalog.commit_table = late_swap
     run: Any = running
     write_manifest = run.write_manifest
 
@@ -45,7 +80,7 @@ def main(source: str, out: str, kind: str, stop: str) -> None:
     logs.commit = counted
     run.write_manifest = late
     print("begun", flush=True)
-    pipeline.run(pipeline.plan([source], out, tables=kind), workers=1)
+    pipeline.run(pipeline.plan([source], out, tables=kind, gold="gold" in more), workers=1)
 
 
 if __name__ == "__main__":

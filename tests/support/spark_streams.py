@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from rdmeta import history
+from rdmeta.spark.spark_versions import has_spark
 
 
 def started(spark: SparkSession, root: Path, **options: str) -> StreamingQuery:
@@ -55,10 +56,12 @@ def wanted_rows(root: Path) -> list[str]:
 def check_each_row_comes_once_while_the_history_grows(spark: SparkSession, root: Path) -> None:
     record(root / "history", "one", changes=4)
     count = len(wanted_rows(root))
-    assert drained(spark, root, maxRowsPerTrigger=str(count - 2)) == 2
+    limits = {"maxRowsPerTrigger": str(count - 2)} if has_spark("4.2") else {}
+    batches = drained(spark, root, **limits)
+    assert batches == (2 if limits else 1)
     history.compact(root / "history")
     record(root / "history", "two", changes=2)
-    assert drained(spark, root) == 3
+    assert drained(spark, root) == batches + 1
     assert rows_of(spark, root) == wanted_rows(root)
 
 
@@ -71,8 +74,8 @@ def check_errors_name_what_is_wrong(spark: SparkSession, root: Path) -> None:
     batches = drained(spark, root)
     for path in (root / "history").rglob("*.parquet"):
         path.rename(path.with_suffix(".gone"))
-    # The stream has read the recording to its end.
-    assert drained(spark, root) == batches
+    # The stream has read the recording to its end. Before 4.2 that makes a batch without rows.
+    assert drained(spark, root) == batches + (not has_spark("4.2"))
     (checkpoint,) = (p for p in (root / "checkpoint/offsets").iterdir() if p.name == "0")
     checkpoint.write_text(checkpoint.read_text().replace('"rows"', '"lines"'))
     for path in (root / "checkpoint").glob("*/*"):

@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
+from spark_releases import skip_limits
 
 from rdmeta.history.schema import CHANGE_SCHEMA
 from rdmeta.spark.source import DefaultSource
 from rdmeta.spark.source.streaming import StreamReader
+from rdmeta.spark.spark_versions import has_spark
 
 __all__ = ["Stream", "stream_reader"]
 
@@ -38,6 +40,7 @@ class Stream:
 
     def restart(self, options: Mapping[str, str], *, available_now: bool = False) -> None:
         """Drops the process, and begins another one."""
+        skip_limits({**options, "maxRowsPerTrigger": ""} if available_now else options)
         self.reader = stream_reader(**options)
         self._initial: str | None = None
         if available_now:
@@ -56,7 +59,9 @@ class Stream:
         if self.committed < len(self.log):
             return True
         start = self.begin_of(len(self.log))
-        end = json.dumps(self.reader.latestOffset(start, self.reader.getDefaultReadLimit()))
+        # Before 4.2 Spark does not tell where the batch begins.
+        known = (start, self.reader.getDefaultReadLimit()) if has_spark("4.2") else ()
+        end = json.dumps(self.reader.latestOffset(*known))
         if told(end) == start:
             return False
         self.log.append(end)

@@ -20,6 +20,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ def make_month(task: MonthTask) -> Result:
         ThreadPoolExecutor(1) as pool,
     ):
         # A query of the main thread would take the exception of a signal's handler for its own.
-        making = pool.submit(_made, task, connection, folder)
+        making = pool.submit(copy_context().run, _made, task, connection, folder)
         try:
             return making.result()
         finally:

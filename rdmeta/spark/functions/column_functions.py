@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.functions import arrow_udf
 
 from rdmeta._version import __version__
 from rdmeta.spark.functions.sharing import Shared, chosen
+from rdmeta.spark.spark_versions import has_spark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -188,13 +188,17 @@ def _udf(
     values: list[str | None],
     name: str,
 ) -> Any:
+    import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
+    from pyspark.sql.pandas import functions
 
-    function = _shipped(module, what, arguments, values)
+    has_arrow = has_spark("4.1")
+    function = _shipped(module, what, arguments, values, has_arrow)
     # Spark reads from the types of a function what it takes.
-    function.__annotations__ = {"columns": pa.Array, "return": pa.Array}
+    taken = pa.Array if has_arrow else pd.Series
+    function.__annotations__ = {"columns": taken, "return": taken}
     function.__name__ = name
-    udf: Any = arrow_udf
+    udf: Any = functions.arrow_udf if has_arrow else functions.pandas_udf
     return udf(function, kind)
 
 
@@ -217,11 +221,16 @@ def literal_of(column: Column | str) -> str | None:
 
 
 def _shipped(
-    module: str, what: str, arguments: tuple[object, ...], values: list[str | None]
+    module: str,
+    what: str,
+    arguments: tuple[object, ...],
+    values: list[str | None],
+    has_arrow: bool = True,
 ) -> Callable[..., pa.Array]:
     """Returns what calls a function on an executor. Its code has no name of rdmeta.
 
     `values` has a string for each column that is this string, and None for one of the rows.
+    Without `has_arrow` it takes and returns Series of pandas, as Spark 4.0 gives them.
     """
     version = __version__
 
@@ -242,9 +251,15 @@ def _shipped(
         if problem is not None:
             advice = f"install rdmeta[arrow]=={version} for its Python"
             raise RuntimeError(f"executor {socket.gethostname()} {problem}; {advice}")
+        if not has_arrow:  # whole numbers with nulls are floats there
+            given = (pa.array(each, from_pandas=True) for each in columns)
+            columns = tuple(
+                each.cast(pa.int64()) if pa.types.is_floating(each.type) else each for each in given
+            )
         rows, rest = len(columns[0]), iter(columns)
         whole = [next(rest) if value is None else pa.repeat(value, rows) for value in values]
         functions = importlib.import_module(f"rdmeta.spark.functions.{module}")
-        return getattr(functions, what)(*whole, *arguments)
+        found = getattr(functions, what)(*whole, *arguments)
+        return found if has_arrow else found.to_pandas()
 
     return called

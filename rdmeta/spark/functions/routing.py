@@ -10,6 +10,7 @@ from pyspark.sql.types import AtomicType
 
 from rdmeta.spark.functions.column_functions import on_executors, typed
 from rdmeta.spark.functions.sharing import Shared, pinned
+from rdmeta.spark.spark_versions import require_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,9 +46,11 @@ def repartition_by_leader(
     go by its newest image of this moment, also when they run again, or a task does, after others
     were shared. Each batch of a stream goes by one image: the newest when the batch began.
 
-    ValueError for fewer than 1 task, another partitioner, or a state with `published`;
-    NoStateError if nothing is shared; AnalysisException for a column of another type.
+    OldSparkError before Spark 4.1. ValueError for fewer than 1 task, another partitioner, or a
+    state with `published`; NoStateError if nothing is shared; AnalysisException for a column of
+    another type.
     """
+    require_spark("4.1", "repartition_by_leader()")
     if partitioner not in ("murmur2", "crc32"):
         raise ValueError(f"partitioner must be 'murmur2' or 'crc32', not {partitioner!r}")
     if tasks is None:

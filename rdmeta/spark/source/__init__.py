@@ -25,6 +25,7 @@ except ImportError as error:
 
 from rdmeta.spark.source.options import Options, label
 from rdmeta.spark.source.schemas import columns_of, spark_schema
+from rdmeta.spark.spark_versions import has_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,9 +59,11 @@ class DefaultSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Returns the reader of a stream of changes; raises ConfigError."""
         from rdmeta.spark.source.streaming import StreamReader
+        from rdmeta.spark.source.unlimited_streaming import UnlimitedReader
 
         options = self._taken()
-        return StreamReader(options, columns_of(options.table, schema))
+        kind = StreamReader if has_spark("4.2") else UnlimitedReader
+        return kind(options, columns_of(options.table, schema))
 
     def _taken(self) -> Options:
         """Returns the options, and forgets them.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from rdmeta.pipeline.storage import each_using, using
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import Slice, exact, slices_of_parts
 from rdmeta.spark.source.options import Options
@@ -21,23 +22,28 @@ from rdmeta.spark.source.row_filter import RowFilter, narrowed
 from rdmeta.spark.source.schemas import CHANGES
 from rdmeta.spark.source.states import slices_of_state
 
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
+
 
 class BatchReader(DataSourceReader):
-    """Reads a table; Spark pickles it for the tasks, and then it has no options any more."""
+    """Reads a table; Spark pickles it for the tasks, and then it has no options but storage.*."""
 
     def __init__(self, options: Options, columns: pa.Schema) -> None:
         self._options = options
-        self._columns = columns
+        self._columns, self._storage = columns, options.storage
         self._filter = RowFilter.of(options)
 
     def partitions(self) -> list[InputPartition]:
         """Returns the tasks; a live read asks the cluster here, once."""
-        return list(self._slices())
+        with using(self._storage):
+            return list(self._slices())
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a task."""
         if isinstance(partition, Slice):  # without one, Spark makes an empty partition of its own
-            yield from exact(partition.rows(self._columns), self._columns)
+            rows = exact(partition.rows(self._columns), self._columns)
+            yield from each_using(self._storage, rows)
 
     def _slices(self) -> list[Slice]:
         table, filter_ = self._options.table, self._filter
@@ -51,7 +57,7 @@ class BatchReader(DataSourceReader):
         return slices_of_days(store, table, filter_)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_columns": self._columns}
+        return {"_columns": self._columns, "_storage": self._storage}
 
 
 class PushReader(BatchReader):

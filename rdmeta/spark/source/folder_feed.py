@@ -27,6 +27,7 @@ from rdmeta.history.directory_scan import RecordingFilter
 from rdmeta.history.opening import HistoryFile
 from rdmeta.history.schema import MOST_NUMBER, FileName, HistoryError, microseconds
 from rdmeta.pipeline.inputs import Lister, Seen, name_of, shown
+from rdmeta.pipeline.storage import Storage, current, using
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.recorded import history_place
 from rdmeta.spark.source.row_filter import RowFilter
@@ -206,8 +207,16 @@ class FolderFeed:
     folder that is not there is a ConfigError.
     """
 
-    def __init__(self, where: str, filter_: RowFilter, *, fails_on_loss: bool = True) -> None:
+    def __init__(
+        self,
+        where: str,
+        filter_: RowFilter,
+        *,
+        fails_on_loss: bool = True,
+        storage: Storage | None = None,
+    ) -> None:
         self.where = where
+        self._storage = storage
         self._filter = filter_
         self._fails_on_loss = fails_on_loss
         self._warned: set[str] = set()
@@ -219,7 +228,7 @@ class FolderFeed:
         Raises HistoryError for a damaged file, and DataLossError if rows behind `start` are gone.
         A recording that `start` has read to its end may be gone or damaged.
         """
-        store = history_place(Store(self.where))
+        store = self._place()
         seen = self._seen(store, self._filter, None)
         sessions = {key[1]: key for key, each in start.positions.items() if each.ended}
         self._check_faults(store, seen, sessions)
@@ -229,7 +238,7 @@ class FolderFeed:
 
     def chain(self, key: Key) -> Chain | None:
         """Returns one recording as it is now, None if it is gone; raises HistoryError."""
-        store = history_place(Store(self.where))
+        store = self._place()
         seen = self._seen(store, RowFilter(clusters=frozenset(key[:1])), key[1])
         faults = [each for each in seen.faults if each.session == key[1]]
         self._check_faults(store, Seen(seen.files, faults), {})
@@ -245,6 +254,11 @@ class FolderFeed:
         if text not in self._warned:
             self._warned.add(text)
             _log.warning("%s; the stream goes on without these rows", escaped(text))
+
+    def _place(self) -> Store:
+        """Returns the folder; in a task the credentials are those of the task."""
+        with using(self._storage or current()):
+            return history_place(Store(self.where))
 
     def _check_faults(self, store: Store, seen: Seen, ended: dict[str, Key]) -> None:
         """Raises HistoryError for the first fault, but for those of recordings that are read."""

@@ -20,6 +20,7 @@ from rdmeta.config.option_values import shown
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import MOST_NUMBER, microseconds
 from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.storage import PREFIX, Storage, split
 from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, STATE_TABLES
 
 Source: TypeAlias = Literal["bootstrap.servers", "image", "path"]
@@ -38,7 +39,6 @@ _NOT_CLIENT = ("path", "image", "table", _FILE)
 # Tables of metadata logs (KRaft), which nothing reads yet.
 _OF_LOGS = ("records", "controller")
 _FLAGS = {"true": True, "false": False}
-_CREDENTIALS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*@")
 # A time after this one counts as this one: a day more must still be a time of Python.
 LAST_US = microseconds(datetime(9999, 12, 30, tzinfo=timezone.utc))
 
@@ -48,8 +48,9 @@ class Options:
     """What a read asks for; times are microseconds since 1970 in UTC.
 
     `where` is the path of the image or of the folder, and "" for a cluster. `client` has the
-    client's options, credentials among them, so no repr shows it. `clusters` are ids or names.
-    `since_us` is the first moment and `until_us` the first one after the time; None is no bound.
+    client's options, credentials among them, so no repr shows it; `storage` has those of a store.
+    `clusters` are ids or names. `since_us` is the first moment and `until_us` the first one after
+    the time; None is no bound.
     """
 
     source: Source
@@ -65,6 +66,7 @@ class Options:
     max_rows_per_trigger: int | None = None
     fail_on_data_loss: bool = True
     starting_offsets: str = "earliest"
+    storage: Storage = field(default_factory=Storage, repr=False)
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Options:
@@ -78,8 +80,11 @@ class Options:
         source = _source(found)
         values: dict[str, Any] = {}
         client: dict[str, str] = {}
+        stored: dict[str, str] = {}
         for name, value in found.items():
-            if name in _OWN:
+            if name.startswith(PREFIX):
+                stored[name.removeprefix(PREFIX)] = value
+            elif name in _OWN:
                 attribute, check = _OWN[name]
                 values[attribute] = check(name, value)
             elif name == "at":
@@ -93,6 +98,7 @@ class Options:
             client = _with_file(source, found[_FILE], client)
         where = "" if source == "bootstrap.servers" else _where(source, found[source])
         table = _table(source, where, found.get("table"))
+        values["storage"] = _storage(source, stored)
         options = cls(source, where, table, client, **values)
         _check_client(options)
         _check_choice(options, found)
@@ -135,12 +141,18 @@ def _with_file(source: Source, path: str, client: Mapping[str, str]) -> dict[str
 def _where(name: str, value: object) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise ConfigError(f"option {name} = {shown(value)}: expected a path or a URI")
-    if _CREDENTIALS.match(value):
+    if split(value)[1]:
         raise ConfigError(
-            f"option {name}: its URI has credentials, which plans would show; give them by the"
-            " environment, such as AWS_ACCESS_KEY_ID"
+            f"option {name}: its URI has credentials, which plans would show; give them by options"
+            " storage.*, or by the environment, such as AWS_ACCESS_KEY_ID"
         )
     return value
+
+
+def _storage(source: Source, stored: Mapping[str, str]) -> Storage:
+    if stored and source != "path":
+        raise ConfigError(f"option {PREFIX}{next(iter(stored))}: expected a path beside it")
+    return Storage.parse(stored)
 
 
 def _table(source: Source, where: str, value: str | None) -> str:

@@ -92,7 +92,7 @@ def history_place(store: Store) -> Store:
     """
     if not is_pipeline(store):
         return store
-    bronze = Store(store.shown(BRONZE))
+    bronze = store.below(BRONZE)
     if not bronze.exists():
         raise ConfigError(
             f"option path = {store.where!r}: there is no folder {BRONZE} in it, as the tables were"

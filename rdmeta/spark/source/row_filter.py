@@ -7,26 +7,31 @@ Intervals come whole.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import (
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    LessThan,
-    LessThanOrEqual,
-)
+
+with contextlib.suppress(ImportError):  # Spark 4.0 has no filters, and does not need them
+    from pyspark.sql.datasource import (
+        EqualTo,
+        GreaterThan,
+        GreaterThanOrEqual,
+        In,
+        LessThan,
+        LessThanOrEqual,
+    )
 
 from rdmeta.history.schema import microseconds, moment
 from rdmeta.spark.source.options import LAST_US, Options
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 

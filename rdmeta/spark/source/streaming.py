@@ -14,22 +14,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxFiles,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxFiles,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # before Spark 4.2, where unlimited_streaming has the reader
+    SupportsTriggerAvailableNow = object  # type: ignore[assignment, misc]
 
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import MOST_NUMBER, HistoryError
 from rdmeta.pipeline.redaction import redacted
+from rdmeta.pipeline.storage import each_using
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import (
     BATCH_ROWS,
@@ -54,6 +58,9 @@ from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.recorded import history_place
 from rdmeta.spark.source.row_filter import RowFilter, chosen, groups_of, needed
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import ReadLimit
 
 _LOOKS = 100
 
@@ -195,9 +202,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         self._options = options
         self._columns = arrow_schema(CHANGES) if columns is None else columns
+        self._storage = options.storage
         self._filter = RowFilter.of(options)
         self._feed = FolderFeed(
-            options.where, self._filter, fails_on_loss=options.fail_on_data_loss
+            options.where,
+            self._filter,
+            fails_on_loss=options.fail_on_data_loss,
+            storage=options.storage,
         )
         self._chains: list[Chain] = []
         self._target: Mapping[Key, Position] | None = None
@@ -257,7 +268,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a task."""
         if isinstance(partition, Slice):
-            yield from exact(partition.rows(self._columns), self._columns)
+            rows = exact(partition.rows(self._columns), self._columns)
+            yield from each_using(self._storage, rows)
 
     _is_bounded = False
 
@@ -294,7 +306,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return slices_of_ranges(feed, ranges, self._filter)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_columns": self._columns}
+        return {"_columns": self._columns, "_storage": self._storage}
 
 
 def ends_of(chains: Iterable[Chain]) -> dict[Key, Position]:

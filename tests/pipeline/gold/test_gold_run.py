@@ -315,8 +315,8 @@ def test_a_damaged_part_of_silver_is_named_and_gold_stays(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_processes_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rdmeta.pipeline.running._FEW_TASKS", 0)
-    monkeypatch.setattr("rdmeta.pipeline.running._FEW_ROWS", 0)
+    monkeypatch.setattr("rdmeta.pipeline.attempting._FEW_TASKS", 0)
+    monkeypatch.setattr("rdmeta.pipeline.attempting._FEW_ROWS", 0)
     source = tmp_path / "history"
     for cluster in ("one", "two"):
         cluster_day(source, cluster, 1)

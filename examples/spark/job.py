@@ -1,0 +1,16 @@
+"""Runs the pipeline in the session that spark-submit makes: `job.py IN... OUT`."""
+
+import sys
+
+from pyspark.sql import SparkSession
+
+import rdmeta.pipeline
+import rdmeta.spark
+
+spark = SparkSession.builder.appName("rdmeta").getOrCreate()
+plan = rdmeta.pipeline.plan(sys.argv[1:-1], sys.argv[-1], gold=True)
+made = rdmeta.spark.run(plan, spark)
+print(f"{len(made.made)} files made, {made.unchanged} as they were")
+for each in plan.quarantined:
+    print(f"set aside: {each.path}: {each.reason}")
+spark.stop()
