@@ -18,7 +18,7 @@ from rdmeta.model import DueReason
 UNKNOWN_TOPIC, INVALID_TOPIC, DENIED, UNKNOWN_ID, INCONSISTENT_ID = 3, 17, 29, 100, 103
 # A rewind is believed after ANSWERS older answers over SECONDS, from OPINIONS brokers; answers of
 # one broker are enough once BOUND seconds have passed.
-ANSWERS, OPINIONS, SECONDS, BOUND = 5, 2, 5.0, 900.0
+ANSWERS, OPINIONS, SECONDS, BOUND, PROPAGATES = 5, 2, 5.0, 900.0, 1.0
 # The number of former ids that an entry keeps per topic.
 PAST_IDS = 4
 NOTHING = DueReason(0)
@@ -92,6 +92,7 @@ class Entry(Timed):
     absent_from: int = -1
     gone_at: float = -math.inf  # when it became missing or gone
     given_by: int = -1  # the first broker that gave the topic since
+    expired: bool = False  # its grace time removed it, and no second broker
     doubt: DueReason = NOTHING  # why the last answer about it calls for another one
 
     def equals(self, other: Entry) -> bool:
@@ -249,6 +250,7 @@ class Model:
                 if entry.state == "missing":
                     entry.state, entry.until, entry.changed = "gone", now - 1e-6, after
                     entry.doubt, entry.gone_at, entry.given_by = NOTHING, now, -1
+                    entry.expired = True
                 entry.kept_until = now + self.max_age
 
     # ---- answers ------------------------------------------------------------------------------
@@ -302,6 +304,7 @@ class Model:
             if state == entry.state == "missing":
                 return
             ttl = self.absent_grace if state == "missing" else ttl
+            entry.absent_from = answer.broker
         if entry.state != state:
             entry.changed = answer.after
             if state in ("missing", "gone"):
@@ -322,6 +325,7 @@ class Model:
     def went(self, entry: Entry, answer: Answer) -> None:
         """Notes that the topic becomes missing or gone now."""
         entry.absent_from, entry.gone_at, entry.given_by = answer.broker, answer.now, -1
+        entry.expired = False
 
     def absences(self, present: Collection[str], answer: Answer) -> set[str]:
         """Marks topics that the answer leaves out; returns the names of those that changed."""
@@ -371,19 +375,28 @@ class Model:
     def lagging(self, old: Entry, answer: Answer) -> bool:
         """Returns whether the answer gives a topic that went just now, as a lagging broker.
 
-        It is taken from a second broker, from the only one, or from the one that had it missing.
+        It is taken from the only broker, from the one that had it missing, or from a second one if
+        the two may not both lag.
         """
         in_grace = answer.now <= round(old.gone_at + self.absent_grace, 6)
-        brokers = {old.given_by, answer.broker}
         if old.state == "missing" and old.absent_from == answer.broker:
             return False
         if old.state not in ("missing", "gone") or not in_grace or answer.candidates < OPINIONS:
             return False
-        if len(brokers) == 2 and min(brokers) >= 0:
+        if self.is_seconded(old, answer):
             return False
         if old.given_by < 0:
             old.given_by = answer.broker
         return True
+
+    def is_seconded(self, old: Entry, answer: Answer) -> bool:
+        """Returns whether a second broker gives a topic that went, and the two may not both lag."""
+        brokers = {old.given_by, answer.broker}
+        if len(brokers) < 2 or min(brokers) < 0:
+            return False
+        if old.state == "missing":
+            return answer.now >= round(old.gone_at + PROPAGATES, 6)
+        return old.expired or old.absent_from in brokers
 
     def merged(self, old: Entry, fresh: Entry, topic: T, answer: Answer) -> bool:
         """Merges the same topic row by row; returns False if all is older and the entry stays."""
