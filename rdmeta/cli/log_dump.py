@@ -13,7 +13,7 @@ from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, BadInputError, nearest
 from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_stdout
 from rdmeta.errors import ArgumentError
-from rdmeta.kraft import KraftLog
+from rdmeta.kraft import KraftError, KraftLog
 from rdmeta.kraft.log_records import types_of
 from rdmeta.kraft.scanning import batch_heads, moment
 
@@ -61,7 +61,8 @@ def answer(request: LogRequest) -> int:
         "broker": request.broker,
     }
     records = log.records(begin, end, **wanted)
-    lines = _snapshot_lines(log, wanted) if log.start == log.end else records.lines()
+    has_log = log.start < log.end or not log.snapshots
+    lines = records.lines() if has_log else _snapshot_lines(log, wanted)
     _print_lines(request.output, lines)
     doubts(request.messages, log, end if end > begin else 0, False, records.faults)
     return FINE
@@ -80,11 +81,15 @@ def _check_types(types: Iterable[str]) -> None:
 
 
 def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yields the records of snapshots that are given without a log."""
+    """Yields the records of snapshots that are given without a log. Raises KraftError."""
     keys, controls = types_of(wanted["types"]) if wanted["types"] else (None, None)
     options = {**wanted, "types": keys, "controls": controls, "show_secrets": log.show_secrets}
     for use in log.snapshots:
-        yield KraftReplay().lines(use.file.path.read_bytes(), **options)[0]
+        data, replay = use.file.path.read_bytes(), KraftReplay()
+        text, used = replay.lines(data, **options)
+        yield text
+        if use.why_not is not None or used < len(data):
+            raise KraftError(use.why_not or replay.fault[4], use.file.path)
 
 
 def _print_lines(output: Output, lines: Iterable[bytes]) -> None:

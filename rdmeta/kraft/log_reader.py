@@ -185,6 +185,8 @@ class KraftLog:
                 raise ValueError("a time needs a time zone, such as datetime.timezone.utc")
             us = (at - moment(0)) // timedelta(microseconds=1)
             return min(self._first(lambda node: offset_at(node, us)), self.end)
+        if self.end < at <= self._main.end:
+            raise KraftError(f"offset {at} is not proven: the log is proven to {self.end}")
         if not 0 <= at <= self.end:
             raise KraftError(f"offset {at} is not in the log: {had(self._main)}")
         return at
@@ -204,9 +206,9 @@ class KraftLog:
     @property
     def first_state(self) -> int:
         """The first offset from which on states can be had, up to the end. Raises KraftError."""
-        if self._main.start == 0:
+        if self.start == 0:
             return 0
-        ends = [each.end for each in self._main.used if each.end >= self._main.start]
+        ends = [each.end for each in self._main.used if each.end >= self.start]
         if not ends:
             raise KraftError(f"no state can be made: {had(self._main)}")
         return ends[0]
@@ -225,7 +227,10 @@ class KraftLog:
                     raise KraftError(had(node))
             if not (skips or is_covered(node, at, until)):
                 raise KraftError(f"offsets from {at} to {until - 1} are not all there: {had(node)}")
-            return LogReplay(node, at, skip=skips, cluster_id=self.cluster_id, **options)
+            made = LogReplay(node, at, skip=skips, cluster_id=self.cluster_id, **options)
+            if until == node.end:
+                made.skipped += node.scan.lost
+            return made
 
         return self._first(begun)
 
@@ -326,7 +331,10 @@ class KraftLog:
         )  # fmt: skip
 
 
-def _rank(log: NodeLog) -> tuple[int, int]:
-    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset."""
+def _rank(log: NodeLog) -> tuple[int, int, int]:
+    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset.
+
+    Of equal ones the first is the one that goes back farthest.
+    """
     epoch = log.scan.epochs[-1].epoch if log.scan.epochs else -1
-    return max([epoch, *(each.epoch for each in log.used)]), log.end
+    return max([epoch, *(each.epoch for each in log.used)]), log.end, -log.start

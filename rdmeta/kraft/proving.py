@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from rdmeta._core import kraft_records
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
-from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, moment, scan_log
+from rdmeta.kraft.scanning import BatchHead, LogScan, checked_heads, moment, scan_log
 
 LEADER_CHANGE = "LEADER_CHANGE"
 _SNAPSHOT_HEADER, _SNAPSHOT_FOOTER = "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"
@@ -124,7 +124,7 @@ def _why_not(snapshot: SnapshotFile, last_ms: int, scan: LogScan) -> str | None:
 def _whole(path: Path) -> int | None:
     """Returns the time of the log's last batch by a snapshot's header; None if it is not whole."""
     faults: list[str] = []
-    heads = list(batch_heads(path, faults))
+    heads = list(checked_heads(path, faults))
     if faults or len(heads) < 2 or not (heads[0].is_control and heads[-1].is_control):
         return None
     first, last = (dict(control_records(path, head)) for head in (heads[0], heads[-1]))
@@ -253,7 +253,7 @@ def restart_of(log: NodeLog, at: int) -> SnapshotFile | None:
     usable = [each for each in log.used if each.end <= at and is_covered(log, each.end, at)]
     if usable:
         return usable[-1]
-    if (runs[0].start == 0 and at <= runs[0].end) if runs else not log.used:
+    if (runs[0].start == 0 and at <= runs[0].end) if runs else not log.snapshots:
         return None
     raise KraftError(f"no state at offset {at} can be made: {had(log)}")
 
@@ -275,4 +275,7 @@ def had(log: NodeLog) -> str:
     )
     ends = ", ".join(str(each.end) for each in log.used)
     snapshots = f"snapshots end at {ends}" if ends else "no snapshot can be used"
+    for use in log.snapshots:
+        if use.why_not is not None:
+            snapshots += f"; {use.file.path.name} is not used: {use.why_not}"
     return f"the log has the offsets {runs or 'of no record'}; {snapshots}"

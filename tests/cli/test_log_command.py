@@ -72,6 +72,16 @@ def test_info_names_snapshots_that_are_not_used_and_torn_ends(tmp_path: Path) ->
     assert whys["snapshot"].startswith("it is cut short")
     assert "a batch that is cut off at the end" in done.err
     assert found["proven_by"] == "nothing"
+    segment.write_bytes(b"")
+    snapshot.unlink()
+    done = log("info", tmp_path, "--json")
+    assert {*commands.checked_json(done.out)["nodes"][0]["roles"]} == {"voter"}
+    assert done.err == f"rdmeta: {segment} is empty\n"
+    data = bytearray((STATIC / "n1" / LOG / segment.name).read_bytes())
+    data[5000] ^= 1
+    segment.write_bytes(data)
+    done = log("info", tmp_path, "--skip-corrupt")
+    assert (done.code, "its CRC is wrong" in done.err) == (0, True)
 
 
 # ---- changes ------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import commands
@@ -101,3 +102,18 @@ def test_a_snapshot_alone_is_dumped() -> None:
     assert "orders" in {each.get("topic") for each in found}
     topics = lines(path, "--type", "topic", "--topic", "orders")
     assert [each["type"] for each in topics] == ["TOPIC_RECORD"]
+
+
+@pytest.mark.parametrize(("cut", "said"), [(9, "cut short"), (None, "its CRC is wrong")])
+def test_a_snapshot_that_is_damaged_is_dumped_until_there(
+    cut: int | None, said: str, tmp_path: Path
+) -> None:
+    (source,) = (STATIC / "n1" / LOG).glob("*.checkpoint")
+    data = bytearray(source.read_bytes())
+    if cut is None:
+        data[500] ^= 1
+    (tmp_path / source.name).write_bytes(data[: len(data) - (cut or 0)])
+    done = commands.run("log", "dump", str(tmp_path), "--json")
+    assert (done.code, said in done.err) == (2, True)
+    assert "SNAPSHOT_HEADER" in done.out
+    assert "SNAPSHOT_FOOTER" not in done.out

@@ -78,10 +78,10 @@ def test_what_is_proven_is_marked_or_all_there_is(tmp_path: Path) -> None:
         assert ("unproven" in repr(log.state(at))) != proven
     part = rdmeta.KraftLog(tmp_path, proven=True)
     assert (part.end, part.state().offset, len(list(part.records()))) == (2, 2, 2)
-    with pytest.raises(
-        KraftError, match="offset 3 is not in the log: the log has the offsets 0 to"
-    ):
+    with pytest.raises(KraftError, match="offset 3 is not proven: the log is proven to 2"):
         part.state(3)
+    with pytest.raises(KraftError, match="offset 4 is not in the log: the log has the offsets 0"):
+        part.state(4)
 
 
 # ---- states ------------------------------------------------------------------
@@ -305,6 +305,46 @@ def test_a_damaged_head_is_passed_over_too(tmp_path: Path, place: int, value: in
     assert [record.offset for record in lax.records()] == [0, 1, 3, 4]
     assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.faults)
     assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.state().faults)
+
+
+def test_damage_that_nothing_follows_is_said_in_each_answer_that_reaches_it(
+    tmp_path: Path,
+) -> None:
+    log = Log()
+    log.lead(1, 1)
+    for _ in range(3):
+        log.append(NOTHING)
+    log.data[log.ends[-2][0] + 16] = 9
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
+    assert (lax.end, len(lax.faults)) == (3, 1)
+    for end, is_partial in ((2, False), (None, True)):
+        records = lax.records(until=end)
+        assert [each.offset for each in records] == list(range(end or 3))
+        answers = lax.state(end), lax.changes(until=end), records
+        assert [each.partial for each in answers] == [is_partial] * 3
+    (tmp_path / log.name).write_bytes(b"This is no log." * 9)
+    assert rdmeta.KraftLog(tmp_path, skip_corrupt=True).state().partial
+
+
+def test_of_equal_copies_the_one_counts_that_goes_back_farthest(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.append()
+    first, second = (cluster.logs[1].ends[each][0] for each in (1, 2))
+    del cluster.logs[1].data[first:second]
+    cluster.looked_at()
+    log = rdmeta.KraftLog(tmp_path)
+    assert ([each.version for each in log.changes()], log.start) == ([1], 0)
+    alone = rdmeta.KraftLog(tmp_path / "n1", skip_corrupt=True)
+    assert (alone.start, alone.first_state, alone.explain("orders")) == (0, 0, [])
+
+
+def test_a_snapshot_that_is_damaged_alone_is_no_empty_state(tmp_path: Path) -> None:
+    path = Cluster(tmp_path).snapshot(1, 2, 1, 0, cut=9)
+    with pytest.raises(KraftError, match="0001.checkpoint is not used: it is cut short"):
+        rdmeta.KraftLog(path).state()
 
 
 def test_a_copy_that_cannot_be_read_is_named_and_others_are_used(tmp_path: Path) -> None:
