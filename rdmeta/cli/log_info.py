@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rdmeta.cli.log_opening import LogRequest
+from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.output import Table, TableColumn, json_text
 from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
@@ -61,8 +61,9 @@ def answer(request: LogRequest) -> int:
     log = request.log(request.arguments)
     state = log.state()
     faults = [fault for node in log.nodes for fault in (*node.files.faults, *node.scan.faults)]
-    for fault in dict.fromkeys((*faults, *state.faults)):
+    for fault in faults:
         request.messages.note(fault)
+    doubts(request.messages, log, 0, state.partial, [*{*state.faults} - {*faults}])
     found = _found(log, state)
     if request.output.form == "json":
         request.output.json([json_text({**request.head(), **found})])

@@ -35,8 +35,8 @@ _PARTITION = (
 )
 
 
-def check(paths: Iterable[str | Path]) -> list[Finding]:
-    """Returns what is odd about the logs at these paths, as find_nodes() takes them.
+def check(paths: str | Path | Iterable[str | Path]) -> list[Finding]:
+    """Returns what is odd about the logs at a path, or at several, as find_nodes() takes them.
 
     All CRCs are checked, each snapshot is compared with a replay to its end, each node's notes with
     its log, and the copies with each other. Raises KraftError for paths without a log, and for two
