@@ -9,7 +9,6 @@ What the state is not asked for is not made: a node makes its children when a pa
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -19,11 +18,11 @@ from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Table, TableColumn, json_text, open_stdout
 from rdmeta.kraft import Fact, KraftState, RecordMark
+from rdmeta.kraft.log_state import entity_name
 
 _ROOT = "image"
 _RESOURCES = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_ENTITIES = {"client-id": "clientId"}
 
 
 class TreeNode(NamedTuple):
@@ -233,8 +232,13 @@ class _Facts:
         return self._all.get(kind, [])
 
     def named(self, kind: str, key: str) -> dict[str, TreeNode]:
-        """Returns a leaf for each fact of a kind, by one of its fields."""
-        return {str(each.data[key]): _leaf(each.data, each.mark) for each in self._of(kind)}
+        """Returns a leaf for each fact of a kind, by one of its fields, or by a number."""
+        found: _Nodes = {}
+        for number, each in enumerate(self._of(kind)):
+            name = str(each.data.get(key))
+            is_name = name not in ("***", *found)
+            found[name if is_name else str(number)] = _leaf(each.data, each.mark)
+        return found
 
     def _grouped(self, kind: str, place: Callable[[Mapping[str, Any]], tuple[str, str]]) -> _Nodes:
         found: dict[str, dict[str, TreeNode]] = {}
@@ -261,7 +265,7 @@ class _Facts:
         return self._grouped("configs", place)
 
     def quotas(self) -> _Nodes:
-        return self._grouped("quotas", lambda data: (_entity(data["entity"]), data["key"]))
+        return self._grouped("quotas", lambda data: (entity_name(data["entity"]), data["key"]))
 
     def credentials(self) -> _Nodes:
         def place(data: Mapping[str, Any]) -> tuple[str, str]:
@@ -286,13 +290,3 @@ _PLACED = (
     *("features", "migration", "controllers", "configs", "quotas", "producer_ids", "tokens"),
     *("acls", "credentials"),
 )
-
-
-def _entity(entity: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the name of a quota's entity as Kafka's shell writes it: clientId(c)_user(ann)."""
-    pairs = [(_ENTITIES.get(e["entityType"], e["entityType"]), e["entityName"]) for e in entity]
-    return "_".join(f"{kind}({_escaped(name or '')})" for kind, name in sorted(pairs))
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([\\()])", r"\\\1", name)

@@ -255,7 +255,8 @@ class KraftLog:
             end = self.offset(at)
             replayed = self.replay(end, end)
             replayed.advance(end)
-            return KraftState(replayed, self.cluster_id, self.proven, self.show_secrets)
+            known = self.cluster_id, self.proven, self.show_secrets
+            return KraftState(replayed.replay, *known, replayed.skipped)
 
         return self._again(made)
 

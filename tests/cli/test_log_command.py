@@ -202,6 +202,13 @@ def test_diff_compares_two_logs_whatever_their_snapshots() -> None:
     assert "are not proven to be committed" in done.err
 
 
+def test_diff_names_quotas_as_kafkas_shell_does() -> None:
+    names = {
+        row["name"] for row in rows(log("diff", STATIC, "1", "130")) if row["what"] == "quotas"
+    }
+    assert names == {"user(ann)/producer_byte_rate"}
+
+
 def test_diff_as_json_has_both_sides() -> None:
     found = json_of("diff", STATIC, "70", "72")
     assert (found["before"]["offset"], found["after"]["offset"]) == (70, 72)

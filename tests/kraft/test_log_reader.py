@@ -175,6 +175,32 @@ def test_states_differ_in_what_changed(tmp_path: Path) -> None:
     assert set(names[0]) ^ set(names[1]) <= changed
 
 
+def test_another_secret_is_a_difference_and_is_not_shown(tmp_path: Path) -> None:
+    log = Log()
+    log.lead(1, 1)
+    user = {"name": "ann", "mechanism": 1, "iterations": 4096, "storedKey": "AAEC"}
+    user["serverKey"] = user["storedKey"]
+    tokens = [
+        {"owner": "User:ann", "requester": "User:ann", "renewers": [], "tokenId": f"m4rked-{each}"}
+        | dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 1)
+        for each in range(3)
+    ]
+    log.append(("USER_SCRAM_CREDENTIAL_RECORD", 0, {**user, "salt": "AAEC"}))
+    log.append(*(("DELEGATION_TOKEN_RECORD", 0, each) for each in tokens[:2]))
+    log.append(("USER_SCRAM_CREDENTIAL_RECORD", 0, {**user, "salt": "AAED"}))
+    log.append(("DELEGATION_TOKEN_RECORD", 0, tokens[2]))
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    read = rdmeta.KraftLog(tmp_path)
+    found = read.state(log.ends[2][1]).diff(read.state())
+    assert {(each.kind, each.fields) for each in found} == {
+        ("tokens", ()),
+        ("credentials", ("salt",)),
+    }
+    assert "AAED" not in repr(found)
+    assert "m4rked" not in repr(found)
+    assert len(read.state(0).diff(read.state())) == 4
+
+
 def test_secrets_are_shown_on_demand_only() -> None:
     for show, wanted in ((False, {"***"}), (True, {"bTRya2VkLXNhbHQtYnl0ZXM="})):
         log = rdmeta.KraftLog(GOLDEN / "4.3.0", show_secrets=show)
