@@ -64,6 +64,14 @@ class LogChanges(Changes):
         self.partial = partial
 
 
+class Turns(list[Turn]):
+    """Turns by offset. `changes` are what they rest on, and say what of it is not sure."""
+
+    def __init__(self, turns: Iterable[Turn], changes: LogChanges) -> None:
+        super().__init__(turns)
+        self.changes = changes
+
+
 class KraftLog:
     """The metadata log at a path: a log directory, its parent, a file, or directories of several
     nodes; or at several such paths of one cluster.
@@ -295,14 +303,15 @@ class KraftLog:
 
     def explain(
         self, topic: str | None = None, partition: int | None = None, *, broker: int | None = None
-    ) -> list[Turn]:
+    ) -> Turns:
         """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
 
         A log that begins with a snapshot begins with what that says. Raises KraftError.
         """
         begin = self.first_state
         known = known_at_begin(self.state(begin), topic, broker) if begin else ()
-        return explained(chain(known, self.changes(begin)), topic, partition, broker)
+        changes = self.changes(begin)
+        return Turns(explained(chain(known, changes), topic, partition, broker), changes)
 
     def records(
         self,

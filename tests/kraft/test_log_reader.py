@@ -439,6 +439,8 @@ def test_a_partition_and_a_broker_are_explained_from_the_begin_of_the_log(tmp_pa
     log = golden()
     turns = log.explain("orders", 0)
     assert {turn.partition for turn in turns} == {0}
+    assert (turns.changes.proven, turns.changes.partial) == (True, False)
+    assert not rdmeta.KraftLog(GOLDEN / "4.3.0/n1").explain("orders").changes.proven
     assert log.explain("orders") != turns
     assert {turn.broker for turn in log.explain(broker=2) if turn.broker is not None} == {2}
     _, made = random_node(tmp_path, 7, cut=1)
