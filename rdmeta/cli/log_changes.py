@@ -45,6 +45,10 @@ def _recorded(request: LogRequest, log: KraftLog) -> int:
     given = (request.since, request.until, request.topic, request.partition, request.broker)
     if any(each is not None for each in given) or request.show_secrets:
         raise BadInputError("--recordings writes all that is proven, without secrets")
+    if log.cluster_id is None:
+        raise BadInputError(
+            "no meta.properties names the cluster: copy that of the node to beside the log"
+        )
     try:
         from rdmeta.kraft import record
     except ImportError as error:

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from rdmeta._escaping import escaped
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Table, TableColumn, json_text, open_stdout
@@ -91,7 +92,7 @@ def _names(request: LogRequest, head: _Head, paths: Iterable[str]) -> None:
     elif request.output.form == "text":
         write = open_stdout().write
         for path in paths:
-            write(f"{path}\n")
+            write(f"{escaped(path)}\n")
     else:
         request.output.tables(Table(_NAMES, ([path] for path in paths)))
 
@@ -118,7 +119,7 @@ def _tree(request: LogRequest, head: _Head, found: _Found) -> None:
     def below(node: TreeNode, depth: int) -> Iterator[str]:
         for name, child in (node.children() if node.children else {}).items():
             text = "" if child.value is None else f": {json_text(child.value())}"
-            yield f"{'  ' * depth}{name}{text}"
+            yield f"{'  ' * depth}{escaped(name)}{text}"
             yield from below(child, depth + 1)
 
     if request.output.form != "text":
@@ -126,7 +127,7 @@ def _tree(request: LogRequest, head: _Head, found: _Found) -> None:
         return
     write = open_stdout().write
     for path, node in found:
-        write(f"{path}\n")
+        write(f"{escaped(path)}\n")
         for line in below(node, 1):
             write(f"{line}\n")
 

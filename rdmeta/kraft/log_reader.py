@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
+from rdmeta.errors import ArgumentError
 from rdmeta.kraft.comparing import findings_of, last_common
 from rdmeta.kraft.explaining import Turn, explained, known_at_begin
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SegmentFile, find_nodes
@@ -306,8 +307,11 @@ class KraftLog:
     ) -> Turns:
         """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
 
-        A log that begins with a snapshot begins with what that says. Raises KraftError.
+        A log that begins with a snapshot begins with what that says. Raises KraftError, and
+        ArgumentError unless either a topic or a broker is given.
         """
+        if (topic is None) == (broker is None):
+            raise ArgumentError("explain() takes a topic or a broker")
         begin = self.first_state
         known = known_at_begin(self.state(begin), topic, broker) if begin else ()
         changes = self.changes(begin)

@@ -118,8 +118,10 @@ def test_recordings_are_written_for_history_and_the_pipeline(tmp_path: Path) -> 
     done = log("changes", STALE / "n3", "--recordings", tmp_path / "unproven")
     assert (done.code, done.out) == (0, "recording\n")
     assert done.err.endswith("offsets 0 to 37 are not proven to be committed, and are left out\n")
-    refused = log("changes", STATIC, "--recordings", tmp_path, "--since", "3")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    shutil.copytree(STATIC / "n1" / LOG, tmp_path / "alone" / LOG)
+    for words in ([STATIC, "--since", "3"], [tmp_path / "alone"]):
+        refused = log("changes", *words, "--recordings", tmp_path)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
 def test_a_broker_has_the_endpoint_of_a_listener() -> None:

@@ -103,6 +103,16 @@ def test_tokens_are_told_apart_by_numbers(tmp_path: Path) -> None:
     assert names(tmp_path, "/image/delegationToken") == ["0", "1"]
 
 
+def test_a_name_does_not_forge_a_line(tmp_path: Path) -> None:
+    log = Log()
+    setting = {"resourceType": 4, "resourceName": "1", "name": "a\n\x1bb", "value": "1"}
+    log.append(("CONFIG_RECORD", 0, setting))
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    assert names(tmp_path, "/image/configs/BROKER:1") == ["a\\n\\x1bb"]
+    for word in ("tree", "find"):
+        assert "\\n\\x1bb" in tree(word, tmp_path).out
+
+
 def test_a_path_that_is_not_there_is_unmet() -> None:
     done = tree("cat", STATIC, "/image/topics/byName/nix")
     assert (done.code, done.out) == (1, "")

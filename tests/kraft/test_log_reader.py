@@ -441,6 +441,8 @@ def test_a_partition_and_a_broker_are_explained_from_the_begin_of_the_log(tmp_pa
     assert {turn.partition for turn in turns} == {0}
     assert (turns.changes.proven, turns.changes.partial) == (True, False)
     assert not rdmeta.KraftLog(GOLDEN / "4.3.0/n1").explain("orders").changes.proven
+    with pytest.raises(rdmeta.ArgumentError, match="a topic or a broker"):
+        log.explain("orders", broker=2)
     assert log.explain("orders") != turns
     assert {turn.broker for turn in log.explain(broker=2) if turn.broker is not None} == {2}
     _, made = random_node(tmp_path, 7, cut=1)
