@@ -59,6 +59,7 @@ def _recorded(request: LogRequest, log: KraftLog) -> int:
         request.output.json([json_text({**request.head(), "recordings": paths})])
     else:
         request.output.tables(Table((TableColumn("recording"),), ([path] for path in paths)))
+    doubts(request.messages, log, 0, False, ())
     if log.end > log.proven:
         unproven = f"offsets {log.proven} to {log.end - 1} are not proven to be committed"
         request.messages.note(f"{unproven}, and are left out")

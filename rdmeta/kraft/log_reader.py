@@ -124,7 +124,8 @@ class KraftLog:
             raise errors[0]
         self.nodes: tuple[NodeLog, ...] = tuple(nodes)
         """The copies that can be read: the files of each node, and what their heads say."""
-        self._unread = tuple(map(str, errors))
+        self.unread = tuple(map(str, errors))
+        """Why other copies cannot be read."""
         self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
         self._main = self._by_rank[0]
         self.proof: Proof = proof_of(self.nodes)
@@ -181,7 +182,7 @@ class KraftLog:
     @cached_property
     def faults(self) -> tuple[str, ...]:
         """What is odd about the files, and between the copies."""
-        return (*self._unread, *(finding.text for finding in findings_of(self.nodes)))
+        return (*self.unread, *(finding.text for finding in findings_of(self.nodes)))
 
     # ---- points -------------------------------------------------------------
 

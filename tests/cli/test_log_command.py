@@ -51,6 +51,16 @@ def test_info_says_what_there_is_and_who_led(made: Any) -> None:
     assert all(each["none_led_s"] > 0 for each in epochs[1:])
 
 
+def test_a_copy_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    shutil.copytree(STATIC, tmp_path, dirs_exist_ok=True)
+    segment = tmp_path / "n1" / LOG / f"{0:020d}.log"
+    segment.write_bytes(b"noise" * 20)
+    for word in ("info", "ls", "changes", "dump"):
+        done = log(word, tmp_path)
+        assert done.code == 0
+        assert done.err.startswith(f"rdmeta: a copy is left out: {segment}, byte 0: no record")
+
+
 def test_info_prints_five_tables_and_csv_the_last_one() -> None:
     done = log("info", STATIC)
     assert (done.code, done.err) == (0, "")
