@@ -36,7 +36,7 @@ def answer(request: LogRequest) -> int:
             write(f"{json_text(_object(change, log.proven))}\n")
     else:
         request.output.tables(Table(_COLUMNS, map(_row, chosen)))
-    doubts(request.messages, log, changes.until, changes.partial, changes.faults)
+    doubts(request.messages, log, changes.until, changes.faults)
     return FINE
 
 
@@ -59,7 +59,7 @@ def _recorded(request: LogRequest, log: KraftLog) -> int:
         request.output.json([json_text({**request.head(), "recordings": paths})])
     else:
         request.output.tables(Table((TableColumn("recording"),), ([path] for path in paths)))
-    doubts(request.messages, log, 0, False, ())
+    doubts(request.messages, log, 0)
     if log.end > log.proven:
         unproven = f"offsets {log.proven} to {log.end - 1} are not proven to be committed"
         request.messages.note(f"{unproven}, and are left out")

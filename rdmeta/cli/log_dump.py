@@ -64,7 +64,7 @@ def answer(request: LogRequest) -> int:
     has_log = log.start < log.end or not log.snapshots
     lines = records.lines() if has_log else _snapshot_lines(log, wanted)
     _print_lines(request.output, lines)
-    doubts(request.messages, log, end if end > begin else 0, False, records.faults)
+    doubts(request.messages, log, end if end > begin else 0, records.faults)
     return FINE
 
 

@@ -39,7 +39,7 @@ def answer(request: LogRequest) -> int:
         request.output.json([json_text({**request.head(), **about, "turns": rows})])
     else:
         request.output.tables(Table(_COLUMNS, map(_row, turns)))
-    doubts(request.messages, log, changes.until, changes.partial, changes.faults)
+    doubts(request.messages, log, changes.until, changes.faults)
     if not turns:
         name = f"broker {request.broker}" if topic is None else f"topic {topic}"
         request.messages.fault(f"the log has nothing about {name}")

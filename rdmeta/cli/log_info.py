@@ -63,7 +63,7 @@ def answer(request: LogRequest) -> int:
     faults = [fault for node in log.nodes for fault in (*node.files.faults, *node.scan.faults)]
     for fault in faults:
         request.messages.note(fault)
-    doubts(request.messages, log, 0, state.partial, [*{*state.faults} - {*faults}])
+    doubts(request.messages, log, 0, [each for each in state.faults if each not in faults])
     found = _found(log, state)
     if request.output.form == "json":
         request.output.json([json_text({**request.head(), **found})])

@@ -57,12 +57,12 @@ class LogChanges(Changes):
     __slots__ = ("faults", "partial", "proven")
 
     def __init__(
-        self, records: ChangeRecords, until: int, proven: bool, partial: bool, faults: Iterable[str]
+        self, records: ChangeRecords, until: int, proven: bool, faults: tuple[str, ...]
     ) -> None:
         super().__init__(records, until, False)
         self.proven = proven
-        self.faults = tuple(faults)
-        self.partial = partial
+        self.faults = faults
+        self.partial = bool(faults)
 
 
 class Turns(list[Turn]):
@@ -266,7 +266,7 @@ class KraftLog:
             replayed = self.replay(end, end)
             replayed.advance(end)
             known = self.cluster_id, self.proven, self.show_secrets
-            return KraftState(replayed.replay, *known, replayed.skipped)
+            return KraftState(replayed.replay, *known, replayed.faults)
 
         return self._again(made)
 
@@ -297,9 +297,8 @@ class KraftLog:
                 replayed.replay.changes()
             replayed.advance(end)
             reached = replayed.next
-            is_partial = bool(replayed.skipped) or replayed.replay.info()["partial"]
             rows = replayed.replay.changes()
-            return LogChanges(rows, reached, end <= self.proven, is_partial, replayed.skipped)
+            return LogChanges(rows, reached, end <= self.proven, replayed.faults)
 
         return self._again(made)
 

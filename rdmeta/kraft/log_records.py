@@ -67,8 +67,8 @@ class Records:
             print(record.offset, record.time, record.data)
 
     Each walk reads the log anew. `proven` says whether all of them are committed. `partial` says,
-    behind a walk, that bad batches were passed over; `faults` names them. `lines()` has them as
-    JSON.
+    behind a walk, that records were unknown or passed over; `faults` names them. `lines()` has
+    them as JSON.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Records:
             yield from filter(None, made)
             made.clear()
         replayed.require(self.until)
-        self.faults = tuple(replayed.skipped)
+        self.faults = replayed.faults
 
     def __iter__(self) -> Iterator[Record]:
         for text in self.lines():

@@ -166,7 +166,7 @@ class KraftState:
         self.transaction: int | None = info["transaction"]
         self.proven = self.offset <= proven
         self.faults = tuple(faults)
-        self.partial: bool = info["partial"] or bool(self.faults)
+        self.partial = bool(self.faults)
 
     def __repr__(self) -> str:
         notes = ("" if self.proven else ", unproven") + (", partial" if self.partial else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kraft_cluster import NOTHING, Cluster, modelled, random_node, shown
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
-from kraft_records import Log, batches
+from kraft_records import Log, batches, snapshot, snapshot_name, value_of
 
 import rdmeta
 from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChangedError, LogChanges, Records
@@ -173,6 +173,32 @@ def test_states_differ_in_what_changed(tmp_path: Path) -> None:
     names = made.states[before.offset].partitions, made.states[after.offset].partitions
     assert changed <= set(names[0]) | set(names[1])
     assert set(names[0]) ^ set(names[1]) <= changed
+
+
+def test_what_is_unknown_or_contradicts_is_counted_in_each_answer(tmp_path: Path) -> None:
+    log = Log()
+    log.lead(1, 1)
+    later = bytearray(value_of(*NOTHING))
+    later[2] = 9  # its version
+    log._add([(None, bytes(later))] * 2, False)
+    log.append(("FENCE_BROKER_RECORD", 0, {"id": 1, "epoch": 5}))
+    log._add([(None, b"a message of a user")], False)
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    with pytest.raises(KraftError, match="offset 3: .*broker 1, which is unknown"):
+        rdmeta.KraftLog(tmp_path).state()
+    lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
+    records = lax.records()
+    assert [each.offset for each in records][:3] == [0, 1, 2]
+    for each in (lax.state(), lax.changes(), records):
+        assert each.partial
+        unknown, contradicting = each.faults
+        assert unknown == "2 records of a type or version that is unknown"
+        assert contradicting == "2 records that contradict the state, or themselves"
+    (tmp_path / log.name).write_bytes(bytes(log.data[log.ends[2][0] :]))
+    (tmp_path / log.name).rename(tmp_path / f"{log.ends[2][1]:020d}.log")
+    (tmp_path / snapshot_name(log.ends[2][1], 1)).write_bytes(snapshot([NOTHING], 1, 0))
+    with pytest.raises(KraftError, match="is it the log of another topic"):
+        rdmeta.KraftLog(tmp_path).state()
 
 
 def test_another_secret_is_a_difference_and_is_not_shown(tmp_path: Path) -> None:
