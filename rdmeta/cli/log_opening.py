@@ -60,6 +60,8 @@ def doubts(messages: Messages, log: KraftLog, end: int, faults: Sequence[str] = 
     """Says which part of an answer that reaches to an offset is not proven, or not whole."""
     for fault in log.unread:
         messages.note(f"a copy is left out: {fault}")
+    if log.epochs and not log.end:
+        messages.note("nothing of the log is proven to be committed, so there is nothing to show")
     if end > log.proven:
         messages.note(f"offsets {log.proven} to {end - 1} are not proven to be committed")
     for fault in faults:

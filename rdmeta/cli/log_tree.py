@@ -279,15 +279,10 @@ class _Facts:
         return {"nextProducerId": _leaf(found[0].data, found[0].mark)} if found else {}
 
     def others(self) -> _Nodes:
-        """What Kafka's shell does not show: the quorum's voters, and what is unknown here."""
+        """The quorum's voters, which Kafka's shell does not show."""
+        found = ((kind, enumerate(self._of(kind))) for kind in ("kraft_version", "voters"))
         return {
-            kind: _directory({str(n): _leaf(each.data, each.mark) for n, each in enumerate(facts)})
-            for kind, facts in self._all.items()
-            if kind not in _PLACED
+            kind: _directory({str(number): _leaf(each.data, each.mark) for number, each in facts})
+            for kind, facts in found
+            if self._of(kind)
         }
-
-
-_PLACED = (
-    *("features", "migration", "controllers", "configs", "quotas", "producer_ids", "tokens"),
-    *("acls", "credentials"),
-)

@@ -86,17 +86,19 @@ class _Walk:
             yield _of_error(error)
         for file in self._snapshots.values():  # behind the log's end
             self._begins.append(file)
-            yield from self._loaded(file, [])
+            if isinstance(loaded := _loaded(file), Finding):
+                yield loaded
 
     def by_copies(self, logs: Sequence[NodeLog]) -> Iterator[Finding]:
         """Compares snapshots before which this log has no records with what other copies say."""
         for file in self._begins:
-            loaded: list[KraftReplay] = []
-            any(self._loaded(file, loaded))  # findings() has said what is wrong with it
+            loaded = _loaded(file)
+            if isinstance(loaded, Finding):
+                continue  # findings() has said it
             states = (_state_of(log, file) for log in logs if log is not self._log)
-            state = next(filter(None, states), None)
-            if loaded and state is not None:
-                yield from self._compared(file, loaded[0], state, None)
+            for state in filter(None, states):
+                yield from self._compared(file, loaded, state, None)
+                break
 
     def _batch(self, path: Path, head: BatchHead, data: bytes) -> Iterator[Finding]:
         if self._replay is None:
@@ -119,15 +121,14 @@ class _Walk:
         file = self._snapshots.pop(end, None)
         if file is None:
             return
-        loaded: list[KraftReplay] = []
-        yield from self._loaded(file, loaded)
-        if not loaded:
-            return
-        if self._replay is None:
+        loaded = _loaded(file)
+        if isinstance(loaded, Finding):
+            yield loaded
+        elif self._replay is None:
             self._begins.append(file)
-            self._replay = loaded[0]
-            return
-        yield from self._compared(file, loaded[0], self._replay, self._removed)
+            self._replay = loaded
+        else:
+            yield from self._compared(file, loaded, self._replay, self._removed)
 
     def _compared(
         self,
@@ -156,18 +157,18 @@ class _Walk:
             shown = "; ".join(differing[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
             yield Finding(True, f"{file.path} differs from a replay to its end: {shown}")
 
-    def _loaded(self, file: SnapshotFile, loaded: list[KraftReplay]) -> Iterator[Finding]:
-        """Appends the state of a snapshot; yields a finding if it is damaged."""
-        replay = KraftReplay()
-        try:
-            replay.snapshot(file.path.read_bytes(), file.end, file.epoch)
-        except FileNotFoundError:
-            yield Finding(False, f"{file.path}: it went while it was checked")
-        except MalformedError:
-            _, _, byte, _, text = replay.fault
-            yield Finding(True, str(KraftError(text, file.path, byte)))
-        else:
-            loaded.append(replay)
+
+def _loaded(file: SnapshotFile) -> KraftReplay | Finding:
+    """Returns the state of a snapshot, or a finding if it is damaged."""
+    replay = KraftReplay()
+    try:
+        replay.snapshot(file.path.read_bytes(), file.end, file.epoch)
+    except FileNotFoundError:
+        return Finding(False, f"{file.path}: it went while it was checked")
+    except MalformedError:
+        _, _, byte, _, text = replay.fault
+        return Finding(True, str(KraftError(text, file.path, byte)))
+    return replay
 
 
 def _state_of(log: NodeLog, file: SnapshotFile) -> KraftReplay | None:
