@@ -121,20 +121,26 @@ def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> 
     chosen = (request.topic, request.partition, request.broker)
     if request.types or chosen != (None, None, None):
         raise BadInputError("--batches shows all of them: leave out --type, --topic and so on")
+    faults: list[str] = []
+    rows = _batches(log, begin, end, faults)
     if request.output.form != "json":
-        request.output.tables(Table(_BATCHES, _batches(log, begin, end)))
-        return
-    write = open_stdout().write
-    for row in _batches(log, begin, end):
-        write(f"{json_text(dict(zip(columns, row, strict=True)))}\n")
+        request.output.tables(Table(_BATCHES, rows))
+    else:
+        write = open_stdout().write
+        for row in rows:
+            write(f"{json_text(dict(zip(columns, row, strict=True)))}\n")
+    for fault in faults:
+        request.messages.note(fault)
+    doubts(request.messages, log, 0)
 
 
-def _batches(log: KraftLog, begin: int, end: int) -> Iterator[tuple[Any, ...]]:
-    for segment in log.segments:
-        for head in batch_heads(segment.path, []):
-            if head.last >= begin and head.base < end:
+def _batches(log: KraftLog, begin: int, end: int, faults: list[str]) -> Iterator[tuple[Any, ...]]:
+    paths = [segment.path for segment in log.segments]
+    for path in paths or [use.file.path for use in log.snapshots]:
+        for head in batch_heads(path, faults, lost=[] if log.skip_corrupt else None):
+            if not paths or (head.last >= begin and head.base < end):
                 time = moment(1000 * head.time_ms)
                 yield (
                     *(head.base, head.last, time, head.epoch, head.is_control, head.records),
-                    *(head.size, head.at, str(segment.path)),
+                    *(head.size, head.at, str(path)),
                 )

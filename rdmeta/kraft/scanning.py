@@ -120,13 +120,16 @@ def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, by
         os.close(descriptor)
 
 
-def batch_heads(path: Path, faults: list[str], size: int = PIECE) -> Iterator[BatchHead]:
+def batch_heads(
+    path: Path, faults: list[str], size: int = PIECE, lost: list[str] | None = None
+) -> Iterator[BatchHead]:
     """Yields the heads of a file's whole batches.
 
     A batch that is cut off at the end, and zeros there, end it: a fault says so. Raises KraftError
-    for what is no batch of a metadata log, and for zeros in the middle.
+    for what is no batch of a metadata log, and for zeros in the middle. With `lost` damage is a
+    fault, and those that no good batch follows are there, too.
     """
-    return (head for head, _, _ in _batches(path, faults, size))
+    return (head for head, _, _ in _batches(path, faults, size, lost=lost))
 
 
 def checked_heads(path: Path, faults: list[str]) -> Iterator[BatchHead]:
@@ -144,7 +147,8 @@ def first_later(path: Path, time_ms: int) -> BatchHead | None:
         at, end, _ = kraft_plain(held, at, head.last + 1, head.epoch, -_MOST, time_ms, _MOST)
         return at, end - 1
 
-    heads = (head for head, _, _ in _batches(path, [], PIECE, passed))
+    # A look has named what is damaged, or has raised it.
+    heads = (head for head, _, _ in _batches(path, [], PIECE, passed, []))
     return next((head for head in heads if head.time_ms > time_ms), None)
 
 
@@ -270,11 +274,12 @@ def _scanned(files: NodeFiles, ends: frozenset[int], skip: bool) -> LogScan:
     faults = follower.scan.faults
     for number, segment in enumerate(files.segments):
         before, is_empty = len(faults), True
-        lost = follower.scan.lost if skip else None
+        is_newest = number == len(files.segments) - 1
+        # Damage at the end of an older segment is a gap.
+        lost = (follower.scan.lost if is_newest else []) if skip else None
         for head, _, _ in _batches(segment.path, faults, PIECE, follower.passed, lost):
             follower.add(segment, head)
             is_empty = False
-        is_newest = number == len(files.segments) - 1
         if len(faults) > before and not (is_newest or skip):
             raise KraftError(
                 f"{faults[-1]}; it is not the newest segment, so later ones do not follow it"

@@ -94,6 +94,17 @@ def test_batches_have_their_places() -> None:
     assert found[-1]["last"] == 42
 
 
+def test_batches_of_damaged_files_and_of_snapshots_are_shown(tmp_path: Path) -> None:
+    data = bytearray((STATIC / "n1" / LOG / f"{0:020d}.log").read_bytes())
+    data[16] = 9
+    (tmp_path / f"{0:020d}.log").write_bytes(data)
+    done = dump(tmp_path, "--batches", "--skip-corrupt")
+    assert (done.code, "byte 0: no record batch" in done.err) == (0, True)
+    assert done.out.splitlines()[1].startswith("1\t")
+    (snapshot,) = (STATIC / "n1" / LOG).glob("*.checkpoint")
+    assert len(dump(snapshot, "--batches").out.splitlines()) == 4
+
+
 def test_a_snapshot_alone_is_dumped() -> None:
     (path,) = (STATIC / "n1" / LOG).glob("*.checkpoint")
     found = lines(path)

@@ -357,6 +357,8 @@ def test_a_damaged_head_is_passed_over_too(tmp_path: Path, place: int, value: in
     assert [record.offset for record in lax.records()] == [0, 1, 3, 4]
     assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.faults)
     assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.state().faults)
+    time = datetime.fromtimestamp(log.ends[3][2] / 1000, timezone.utc)
+    assert (lax.offset(time), lax.state(time).offset) == (4, 4)
 
 
 def test_damage_that_nothing_follows_is_said_in_each_answer_that_reaches_it(
