@@ -213,12 +213,14 @@ class KraftState:
         """
         if kind is not None and kind not in FACT_KINDS:
             raise ArgumentError(f"no kind of facts: {kind!r}; there are {', '.join(FACT_KINDS)}")
-        found = self._facts(self._show_secrets)
-        return [fact for fact in found if kind in (None, fact.kind)]
+        return self._facts(self._show_secrets, kind)
 
-    def _facts(self, show_secrets: bool) -> Iterator[Fact]:
-        for type, text, mark in self._replay.facts(show_secrets=show_secrets):
-            yield Fact(_KIND_OF.get(str(type), str(type)), json.loads(text), _mark(mark))
+    def _facts(self, show_secrets: bool, kind: str | None = None) -> list[Fact]:
+        return [
+            Fact(found, json.loads(text), _mark(mark))
+            for type, text, mark in self._replay.facts(show_secrets=show_secrets)
+            if (found := _KIND_OF.get(str(type), str(type))) == kind or kind is None
+        ]
 
     def image(self, listener: str | None = None) -> Image:
         """Returns what a broker that has caught up would answer to Metadata, as an image.
