@@ -43,8 +43,8 @@ def types_of(types: Collection[str | int]) -> tuple[set[int], set[int]]:
     keys: set[int] = set()
     controls: set[int] = set()
     for each in types:
-        if isinstance(each, int):
-            keys.add(each)
+        if isinstance(each, int) or each.isdecimal():
+            keys.add(int(each))
             continue
         name = each.upper().replace("-", "_")
         found = _types().get(name) or _types().get(f"{name}_RECORD")
