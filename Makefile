@@ -314,14 +314,16 @@ fuzz: ## every target for FUZZ_SECONDS in all
 	@$(MAKE) --no-print-directory \
 		$(if $(LIBFUZZER),fuzz-libfuzzer,fuzz-driver)
 
+FUZZ_SUPPORT := tests/c/support/cache_check.o tests/c/support/wire_gen.o
+
 build/libfuzzer/bin/fuzz_%: build/libfuzzer/fuzz/fuzz_%.o \
-		build/libfuzzer/tests/c/support/cache_check.o build/libfuzzer/core.a
+		$(addprefix build/libfuzzer/,$(FUZZ_SUPPORT)) build/libfuzzer/core.a
 	@mkdir -p $(@D)
 	$(Q)clang $(LDFLAGS) $(flags_libfuzzer) -fsanitize=fuzzer -o $@ $^ \
 		$(RDMETA_LDFLAGS)
 
 build/asan/bin/fuzz_%: build/asan/fuzz/fuzz_%.o build/asan/fuzz/driver.o \
-		build/asan/tests/c/support/cache_check.o build/asan/core.a
+		$(addprefix build/asan/,$(FUZZ_SUPPORT)) build/asan/core.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(LDFLAGS) $(flags_asan) -o $@ $^ $(RDMETA_LDFLAGS)
 

@@ -267,6 +267,27 @@ static void put_data(out_t *o, const rdmeta_kraft_record_t *r,
         *before == '{' ? PUT(o, "{}") : PUT(o, "}");
 }
 
+/* Returns whether records of the type may have secrets, also in a version that
+ * the table lacks. */
+static int may_hide(const rdmeta_kraft_record_t *r) {
+        const rdmeta_kraft_type_t *t = rdmeta_kraft_type_of(r);
+        int i;
+
+        if (!t || r->control)
+                return 0;
+        for (i = 0; i < t->schemas[t->last]->count; i++)
+                if (t->schemas[t->last]->fields[i].flags & RDMETA_KRAFT_SECRET)
+                        return 1;
+        return r->type == RDMETA_KRAFT_CONFIG;
+}
+
+static void put_raw(out_t *o, const rdmeta_kraft_record_t *r, int32_t flags) {
+        if (!(flags & RDMETA_KRAFT_SHOW_SECRETS) && may_hide(r))
+                PUT(o, "\"***\"");
+        else
+                put_base64(o, r->value, r->len);
+}
+
 static void put_head(out_t *o, const rdmeta_kraft_record_t *r,
                      rdmeta_str_t topic) {
         const rdmeta_kraft_type_t *t = rdmeta_kraft_type_of(r);
@@ -313,10 +334,10 @@ rdmeta_err_t rdmeta_kraft_record_json(const rdmeta_kraft_record_t *record,
                         PUT(&o, ",\"data\":");
                 put_data(&o, record, schema, values, flags);
         } else if (flags & RDMETA_KRAFT_DATA_ALONE) {
-                put_base64(&o, record->value, record->len);
+                put_raw(&o, record, flags);
         } else {
                 PUT(&o, ",\"raw\":");
-                put_base64(&o, record->value, record->len);
+                put_raw(&o, record, flags);
         }
         if (!(flags & RDMETA_KRAFT_DATA_ALONE))
                 PUT(&o, "}");

@@ -18,7 +18,7 @@ _STATE = ("at", "proven", "skip_corrupt", "show_secrets")
 _CUT = ("since", "until", "topic", "partition", "broker", "proven", "skip_corrupt", "show_secrets")
 # Each word, the module of this package that answers it, and the options that it takes.
 _WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "info": ("log_info", ()),
+    "info": ("log_info", ("skip_corrupt",)),
     "dump": ("log_dump", (*_CUT, "types", "batches")),
     "ls": ("log_tree", _STATE),
     "cat": ("log_tree", _STATE),

@@ -36,7 +36,7 @@ def answer(request: LogRequest) -> int:
             write(f"{json_text(_object(change, log.proven))}\n")
     else:
         request.output.tables(Table(_COLUMNS, map(_row, chosen)))
-    doubts(request.messages, log, changes.until, changes.partial, changes.faults)
+    doubts(request.messages, log, changes.until, changes.faults)
     return FINE
 
 
@@ -45,6 +45,10 @@ def _recorded(request: LogRequest, log: KraftLog) -> int:
     given = (request.since, request.until, request.topic, request.partition, request.broker)
     if any(each is not None for each in given) or request.show_secrets:
         raise BadInputError("--recordings writes all that is proven, without secrets")
+    if log.cluster_id is None:
+        raise BadInputError(
+            "no meta.properties names the cluster: copy that of the node to beside the log"
+        )
     try:
         from rdmeta.kraft import record
     except ImportError as error:
@@ -55,6 +59,7 @@ def _recorded(request: LogRequest, log: KraftLog) -> int:
         request.output.json([json_text({**request.head(), "recordings": paths})])
     else:
         request.output.tables(Table((TableColumn("recording"),), ([path] for path in paths)))
+    doubts(request.messages, log, 0)
     if log.end > log.proven:
         unproven = f"offsets {log.proven} to {log.end - 1} are not proven to be committed"
         request.messages.note(f"{unproven}, and are left out")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.log_options import Point, point
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Row, Table, TableColumn, json_text
 from rdmeta.kraft import Difference, KraftState
-from rdmeta.kraft.checking import registered
+from rdmeta.kraft.log_state import fields_of
 
 _COLUMNS = (
     TableColumn("what"),
@@ -25,7 +25,7 @@ _COLUMNS = (
 def answer(request: LogRequest) -> int:
     """Prints the differences; returns 1 if there is one."""
     before, after = _states(request)
-    found = _pairs(before.diff(after))
+    found = before.diff(after)
     if request.output.form == "json":
         sides = {"before": _summary(before), "after": _summary(after)}
         rows = [_object(each) for each in found]
@@ -60,56 +60,23 @@ def _summary(state: KraftState) -> dict[str, Any]:
     return {name: getattr(state, name) for name in names}
 
 
-def _fields(row: Any) -> dict[str, Any]:
-    """Returns the fields of a row or a fact, without the record that made it."""
-    if row is None:
-        return {}
-    found = dict(row.data) if hasattr(row, "data") else row._asdict()
-    found.pop("mark", None)
-    if "registration" in found:
-        found |= registered(found.pop("registration"))
-    return found
-
-
-class _Pair(NamedTuple):
-    """A difference with the fields of both sides; none on a side where it is absent."""
-
-    kind: str
-    key: tuple[Any, ...]
-    before: dict[str, Any]
-    after: dict[str, Any]
-
-    def fields(self) -> list[str]:
-        """Returns the fields that differ."""
-        both = dict.fromkeys((*self.before, *self.after))
-        if -1 in (self.before.get("brokerId"), self.after.get("brokerId")):
-            # A snapshot does not say for whom the last producer ids were taken.
-            both = dict.fromkeys(["nextProducerId"])
-        return [name for name in both if self.before.get(name) != self.after.get(name)]
-
-
-def _pairs(found: Iterable[Difference]) -> list[_Pair]:
-    """Returns the differences without those that a snapshot makes by its form."""
-    pairs = [_Pair(each.kind, each.key, *map(_fields, each[2:])) for each in found]
-    return [pair for pair in pairs if pair.fields()]
-
-
-def _rows(pair: _Pair) -> list[Row]:
-    """Returns a row for each field that differs; one for what is on one side alone."""
-    name = "/".join(map(str, pair.key))
-    if not pair.before or not pair.after:
-        sides = (json_text(each) if each else None for each in (pair.before, pair.after))
-        return [(pair.kind, name, None, *sides)]
-    return [
-        (pair.kind, name, field, _cell(pair.before.get(field)), _cell(pair.after.get(field)))
-        for field in pair.fields()
-    ]
+def _rows(found: Difference) -> Iterator[Row]:
+    """Yields a row for each field that differs; one for what is on one side alone."""
+    name = "/".join(map(str, found.key))
+    before, after = (None if row is None else fields_of(row) for row in found[2:4])
+    if before is None or after is None:
+        sides = (each if each is None else json_text(each) for each in (before, after))
+        yield (found.kind, name, None, *sides)
+        return
+    for field in found.fields:
+        yield (found.kind, name, field, _cell(before.get(field)), _cell(after.get(field)))
 
 
 def _cell(value: Any) -> str | None:
     return value if value is None or isinstance(value, str) else json_text(value)
 
 
-def _object(pair: _Pair) -> dict[str, Any]:
-    before, after = pair.before or None, pair.after or None
-    return {"kind": pair.kind, "key": pair.key, "before": before, "after": after}
+def _object(found: Difference) -> dict[str, Any]:
+    before, after = (None if row is None else fields_of(row) for row in found[2:4])
+    sides = {"before": before, "after": after}
+    return {"kind": found.kind, "key": found.key, **sides, "fields": found.fields}

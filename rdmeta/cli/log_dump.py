@@ -13,7 +13,7 @@ from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, BadInputError, nearest
 from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_stdout
 from rdmeta.errors import ArgumentError
-from rdmeta.kraft import KraftLog
+from rdmeta.kraft import KraftError, KraftLog
 from rdmeta.kraft.log_records import types_of
 from rdmeta.kraft.scanning import batch_heads, moment
 
@@ -61,9 +61,10 @@ def answer(request: LogRequest) -> int:
         "broker": request.broker,
     }
     records = log.records(begin, end, **wanted)
-    lines = _snapshot_lines(log, wanted) if log.start == log.end else records.lines()
+    has_log = log.start < log.end or not log.snapshots
+    lines = records.lines() if has_log else _snapshot_lines(log, wanted)
     _print_lines(request.output, lines)
-    doubts(request.messages, log, end if end > begin else 0, False, records.faults)
+    doubts(request.messages, log, end if end > begin else 0, records.faults)
     return FINE
 
 
@@ -80,11 +81,15 @@ def _check_types(types: Iterable[str]) -> None:
 
 
 def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yields the records of snapshots that are given without a log."""
+    """Yields the records of snapshots that are given without a log. Raises KraftError."""
     keys, controls = types_of(wanted["types"]) if wanted["types"] else (None, None)
     options = {**wanted, "types": keys, "controls": controls, "show_secrets": log.show_secrets}
     for use in log.snapshots:
-        yield KraftReplay().lines(use.file.path.read_bytes(), **options)[0]
+        data, replay = use.file.path.read_bytes(), KraftReplay()
+        text, used = replay.lines(data, **options)
+        yield text
+        if use.why_not is not None or used < len(data):
+            raise KraftError(use.why_not or replay.fault[4], use.file.path)
 
 
 def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
@@ -116,20 +121,26 @@ def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> 
     chosen = (request.topic, request.partition, request.broker)
     if request.types or chosen != (None, None, None):
         raise BadInputError("--batches shows all of them: leave out --type, --topic and so on")
+    faults: list[str] = []
+    rows = _batches(log, begin, end, faults)
     if request.output.form != "json":
-        request.output.tables(Table(_BATCHES, _batches(log, begin, end)))
-        return
-    write = open_stdout().write
-    for row in _batches(log, begin, end):
-        write(f"{json_text(dict(zip(columns, row, strict=True)))}\n")
+        request.output.tables(Table(_BATCHES, rows))
+    else:
+        write = open_stdout().write
+        for row in rows:
+            write(f"{json_text(dict(zip(columns, row, strict=True)))}\n")
+    for fault in faults:
+        request.messages.note(fault)
+    doubts(request.messages, log, 0)
 
 
-def _batches(log: KraftLog, begin: int, end: int) -> Iterator[tuple[Any, ...]]:
-    for segment in log.segments:
-        for head in batch_heads(segment.path, []):
-            if head.last >= begin and head.base < end:
+def _batches(log: KraftLog, begin: int, end: int, faults: list[str]) -> Iterator[tuple[Any, ...]]:
+    paths = [segment.path for segment in log.segments]
+    for path in paths or [use.file.path for use in log.snapshots]:
+        for head in batch_heads(path, faults, lost=[] if log.skip_corrupt else None):
+            if not paths or (head.last >= begin and head.base < end):
                 time = moment(1000 * head.time_ms)
                 yield (
                     *(head.base, head.last, time, head.epoch, head.is_control, head.records),
-                    *(head.size, head.at, str(segment.path)),
+                    *(head.size, head.at, str(path)),
                 )

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from itertools import chain
 from typing import Any
 
 from rdmeta.cli.change_rows import value_text
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Row, Table, TableColumn, json_text
-from rdmeta.kraft import Turn, explained
-from rdmeta.kraft.explaining import known_at_begin
+from rdmeta.kraft import Turn
 
 _COLUMNS = (
     TableColumn("time", "time"),
@@ -32,18 +30,16 @@ def answer(request: LogRequest) -> int:
     if (topic is None) == (request.broker is None):
         raise BadInputError("log explain needs TOPIC[/PARTITION] behind the path, or --broker ID")
     log = request.log(paths)
-    begin = log.first_state
-    changes = log.changes(begin)
-    known = known_at_begin(log.state(begin), topic, request.broker) if begin else ()
-    turns = explained(chain(known, changes), topic, partition, request.broker)
+    turns = log.explain(topic, partition, broker=request.broker)
+    changes = turns.changes
     if request.output.form == "json":
         about: dict[str, Any] = {"topic": topic, "partition": partition, "broker": request.broker}
-        about["proven"] = log.end <= log.proven
+        about["proven"] = changes.proven
         rows = list(map(_object, turns))
         request.output.json([json_text({**request.head(), **about, "turns": rows})])
     else:
         request.output.tables(Table(_COLUMNS, map(_row, turns)))
-    doubts(request.messages, log, changes.until, changes.partial, changes.faults)
+    doubts(request.messages, log, changes.until, changes.faults)
     if not turns:
         name = f"broker {request.broker}" if topic is None else f"topic {topic}"
         request.messages.fault(f"the log has nothing about {name}")

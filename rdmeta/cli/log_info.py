@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rdmeta.cli.log_opening import LogRequest
+from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.output import Table, TableColumn, json_text
 from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
@@ -58,11 +58,13 @@ _EPOCHS = (
 
 def answer(request: LogRequest) -> int:
     """Prints what there is."""
-    log = KraftLog(request.arguments)
-    for node in log.nodes:
-        for fault in (*node.files.faults, *node.scan.faults):
-            request.messages.note(fault)
-    found = _found(log)
+    log = request.log(request.arguments)
+    state = log.state()
+    faults = [fault for node in log.nodes for fault in (*node.files.faults, *node.scan.faults)]
+    for fault in faults:
+        request.messages.note(fault)
+    doubts(request.messages, log, 0, [each for each in state.faults if each not in faults])
+    found = _found(log, state)
     if request.output.form == "json":
         request.output.json([json_text({**request.head(), **found})])
         return FINE
@@ -77,9 +79,9 @@ def _table(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, Any]]) ->
     return Table(columns, ([row[column.name] for column in columns] for row in rows))
 
 
-def _found(log: KraftLog) -> dict[str, Any]:
-    state, epochs = log.state(), log.epochs
-    voters = _voters(state, epochs)
+def _found(log: KraftLog, state: KraftState) -> dict[str, Any]:
+    epochs = log.epochs
+    voters = _voters(log, state)
     ids = [voter["voter"] for voter in voters]
     return {
         "cluster_id": log.cluster_id,
@@ -130,8 +132,8 @@ def _files(log: NodeLog) -> Iterator[dict[str, Any]]:
         }
 
 
-def _voters(state: KraftState, epochs: Sequence[LogEpoch]) -> list[dict[str, Any]]:
-    """Returns the voters by the state, or by the last leader's election."""
+def _voters(log: KraftLog, state: KraftState) -> list[dict[str, Any]]:
+    """Returns the voters by the state, by the last leader's election, or by a quorum-state."""
     for fact in state.facts("voters"):
         return [
             _voter(each["voterId"], each["voterDirectoryId"], each["endpoints"])
@@ -140,8 +142,10 @@ def _voters(state: KraftState, epochs: Sequence[LogEpoch]) -> list[dict[str, Any
     ends = {
         fact.data["controllerId"]: fact.data["endPoints"] for fact in state.facts("controllers")
     }
-    known = [each.voters for each in epochs if each.voters][-1:]
-    return [_voter(each, None, ends.get(each, ())) for voters in known for each in voters]
+    noted = (node.files.quorum.voters for node in log.nodes if node.files.quorum)
+    known = (*(each.voters for each in reversed(log.epochs)), *noted)
+    voters = next(filter(None, known), ())
+    return [_voter(each, None, ends.get(each, ())) for each in voters]
 
 
 def _voter(voter: int, directory: str | None, ends: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

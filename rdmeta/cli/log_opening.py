@@ -52,19 +52,21 @@ class LogRequest(NamedTuple):
     def state(self, log: KraftLog, at: Point | None) -> KraftState:
         """Returns the state at a point, and says on stderr what is not sure about it."""
         state = log.state(at)
-        doubts(self.messages, log, state.offset, state.partial, state.faults)
+        doubts(self.messages, log, state.offset, state.faults)
         return state
 
 
-def doubts(
-    messages: Messages, log: KraftLog, end: int, is_partial: bool, faults: Sequence[str]
-) -> None:
+def doubts(messages: Messages, log: KraftLog, end: int, faults: Sequence[str] = ()) -> None:
     """Says which part of an answer that reaches to an offset is not proven, or not whole."""
+    for fault in log.unread:
+        messages.note(f"a copy is left out: {fault}")
+    if log.epochs and not log.end:
+        messages.note("nothing of the log is proven to be committed, so there is nothing to show")
     if end > log.proven:
         messages.note(f"offsets {log.proven} to {end - 1} are not proven to be committed")
     for fault in faults:
         messages.note(f"passed over: {fault}")
-    if is_partial:
+    if faults:
         messages.note("the answer is partial: the log has records that could not be used")
 
 
@@ -75,7 +77,7 @@ def chosen_state(choice: LogChoice, messages: Messages) -> KraftState:
         state = log.state(choice.at)
     except KraftError as error:
         raise BadInputError(str(error)) from error
-    doubts(messages, log, state.offset, state.partial, state.faults)
+    doubts(messages, log, state.offset, state.faults)
     return state
 
 

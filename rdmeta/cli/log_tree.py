@@ -9,21 +9,21 @@ What the state is not asked for is not made: a node makes its children when a pa
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from rdmeta._escaping import escaped
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Table, TableColumn, json_text, open_stdout
 from rdmeta.kraft import Fact, KraftState, RecordMark
+from rdmeta.kraft.log_state import entity_name
 
 _ROOT = "image"
 _RESOURCES = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
-_ENTITIES = {"client-id": "clientId"}
 
 
 class TreeNode(NamedTuple):
@@ -92,7 +92,7 @@ def _names(request: LogRequest, head: _Head, paths: Iterable[str]) -> None:
     elif request.output.form == "text":
         write = open_stdout().write
         for path in paths:
-            write(f"{path}\n")
+            write(f"{escaped(path)}\n")
     else:
         request.output.tables(Table(_NAMES, ([path] for path in paths)))
 
@@ -119,7 +119,7 @@ def _tree(request: LogRequest, head: _Head, found: _Found) -> None:
     def below(node: TreeNode, depth: int) -> Iterator[str]:
         for name, child in (node.children() if node.children else {}).items():
             text = "" if child.value is None else f": {json_text(child.value())}"
-            yield f"{'  ' * depth}{name}{text}"
+            yield f"{'  ' * depth}{escaped(name)}{text}"
             yield from below(child, depth + 1)
 
     if request.output.form != "text":
@@ -127,7 +127,7 @@ def _tree(request: LogRequest, head: _Head, found: _Found) -> None:
         return
     write = open_stdout().write
     for path, node in found:
-        write(f"{path}\n")
+        write(f"{escaped(path)}\n")
         for line in below(node, 1):
             write(f"{line}\n")
 
@@ -233,8 +233,13 @@ class _Facts:
         return self._all.get(kind, [])
 
     def named(self, kind: str, key: str) -> dict[str, TreeNode]:
-        """Returns a leaf for each fact of a kind, by one of its fields."""
-        return {str(each.data[key]): _leaf(each.data, each.mark) for each in self._of(kind)}
+        """Returns a leaf for each fact of a kind, by one of its fields, or by a number."""
+        found: _Nodes = {}
+        for number, each in enumerate(self._of(kind)):
+            name = str(each.data.get(key))
+            is_name = name not in ("***", *found)
+            found[name if is_name else str(number)] = _leaf(each.data, each.mark)
+        return found
 
     def _grouped(self, kind: str, place: Callable[[Mapping[str, Any]], tuple[str, str]]) -> _Nodes:
         found: dict[str, dict[str, TreeNode]] = {}
@@ -261,7 +266,7 @@ class _Facts:
         return self._grouped("configs", place)
 
     def quotas(self) -> _Nodes:
-        return self._grouped("quotas", lambda data: (_entity(data["entity"]), data["key"]))
+        return self._grouped("quotas", lambda data: (entity_name(data["entity"]), data["key"]))
 
     def credentials(self) -> _Nodes:
         def place(data: Mapping[str, Any]) -> tuple[str, str]:
@@ -274,25 +279,10 @@ class _Facts:
         return {"nextProducerId": _leaf(found[0].data, found[0].mark)} if found else {}
 
     def others(self) -> _Nodes:
-        """What Kafka's shell does not show: the quorum's voters, and what is unknown here."""
+        """The quorum's voters, which Kafka's shell does not show."""
+        found = ((kind, enumerate(self._of(kind))) for kind in ("kraft_version", "voters"))
         return {
-            kind: _directory({str(n): _leaf(each.data, each.mark) for n, each in enumerate(facts)})
-            for kind, facts in self._all.items()
-            if kind not in _PLACED
+            kind: _directory({str(number): _leaf(each.data, each.mark) for number, each in facts})
+            for kind, facts in found
+            if self._of(kind)
         }
-
-
-_PLACED = (
-    *("features", "migration", "controllers", "configs", "quotas", "producer_ids", "tokens"),
-    *("acls", "credentials"),
-)
-
-
-def _entity(entity: Iterable[Mapping[str, Any]]) -> str:
-    """Returns the name of a quota's entity as Kafka's shell writes it: clientId(c)_user(ann)."""
-    pairs = [(_ENTITIES.get(e["entityType"], e["entityType"]), e["entityName"]) for e in entity]
-    return "_".join(f"{kind}({_escaped(name or '')})" for kind, name in sorted(pairs))
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([\\()])", r"\\\1", name)

@@ -19,7 +19,7 @@ from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding, findings_of
 from rdmeta.kraft.explaining import Turn, explained
 from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, QuorumState, find_nodes
-from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Point
+from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Point, Turns
 from rdmeta.kraft.log_records import Record, Records
 from rdmeta.kraft.log_state import (
     Difference,
@@ -69,6 +69,7 @@ __all__ = [
     "Records",
     "SnapshotUse",
     "Turn",
+    "Turns",
     "check",
     "explained",
     "find_nodes",

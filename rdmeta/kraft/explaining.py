@@ -157,6 +157,15 @@ class _Commit:
             each.kind == kind and (each.topic, each.partition) == place for each in self.rows
         )
 
+    def cause(self, row: Change, *brokers: int | None) -> _Cause | None:
+        """Returns what else the commit has that explains a change, first of these brokers."""
+        event = self.event(*brokers)
+        if self.has("unclean_election", row):
+            return _Cause("an unclean election" + (f": {event}" if event else ""))
+        if event:
+            return _Cause(event)
+        return _Cause("the reassignment") if self.has("reassignment_changed", row) else None
+
     def setting(self, topic: str | None) -> str | None:
         """Returns which configuration of a topic, or of brokers, the commit sets."""
         for row in self.rows:
@@ -221,13 +230,8 @@ class _PartitionTurns:
 
     def _of_leader(self, row: Change, commit: _Commit) -> _Cause:
         old, new = row.old_leader, row.new_leader
-        event = commit.event(old, new)
-        if commit.has("unclean_election", row):
-            return _Cause("an unclean election" + (f": {event}" if event else ""))
-        if event:
-            return _Cause(event)
-        if commit.has("reassignment_changed", row):
-            return _Cause("the reassignment")
+        if known := commit.cause(row, old, new):
+            return known
         if new is None:
             return _Cause("no replica could lead", True)
         if old is None:
@@ -242,13 +246,8 @@ class _PartitionTurns:
     def _of_isr(self, row: Change, commit: _Commit) -> _Cause:
         old, new = row.old_isr or (), row.new_isr or ()
         lost, gained = sorted({*old} - {*new}), sorted({*new} - {*old})
-        event = commit.event(*lost, *gained)
-        if commit.has("unclean_election", row):
-            return _Cause("an unclean election" + (f": {event}" if event else ""))
-        if event:
-            return _Cause(event)
-        if commit.has("reassignment_changed", row):
-            return _Cause("the reassignment")
+        if known := commit.cause(row, *lost, *gained):
+            return known
         leader = "the leader" if self._leader is None else f"leader {self._leader}"
         if lost:
             return _Cause(f"{_ids(lost)} fell behind, and {leader} took it out", True)
@@ -257,11 +256,10 @@ class _PartitionTurns:
     def _of_elr(self, row: Change, commit: _Commit) -> _Cause:
         gained = sorted({*(row.new_elr or ())} - {*self._elr})
         lost = sorted({*self._elr} - {*(row.new_elr or ())})
-        event = commit.event(*gained, *lost) or commit.setting(row.topic)
-        if commit.has("unclean_election", row):
-            return _Cause("an unclean election" + (f": {event}" if event else ""))
-        if event:
-            return _Cause(event)
+        if known := commit.cause(row, *gained, *lost):
+            return known
+        if setting := commit.setting(row.topic):
+            return _Cause(setting)
         if gained:
             text = f"{_ids(gained)} left the ISR, which is below min.insync.replicas"
             return _Cause(text, True)

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from rdmeta.errors import Error
+from rdmeta.errors import ArgumentError, Error
 
 LOG_NAME = "__cluster_metadata-0"
 _TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -101,15 +101,16 @@ class NodeFiles(NamedTuple):
     faults: tuple[str, ...] = ()
 
 
-def find_nodes(paths: Iterable[str | Path]) -> list[NodeFiles]:
-    """Returns the logs at these paths, one for each node, in their order.
+def find_nodes(paths: str | Path | Iterable[str | Path]) -> list[NodeFiles]:
+    """Returns the logs at a path, or at several, one for each node, in their order.
 
     A path is a log directory, its parent, a directory of several nodes' parents, or a file of a
     log. Files of one directory are one node's. Raises KraftError for a path with no metadata log,
-    and for logs of two clusters; FileNotFoundError for no such path.
+    and for logs of two clusters; FileNotFoundError for no such path, ArgumentError for none.
     """
     found: dict[Path, list[Path] | None] = {}
-    for path in map(Path, paths):
+    listed = [paths] if isinstance(paths, (str, Path)) else paths
+    for path in map(Path, listed):
         if path.is_dir():
             for directory in _log_directories(path):
                 found[directory] = None
@@ -121,6 +122,8 @@ def find_nodes(paths: Iterable[str | Path]) -> list[NodeFiles]:
                 files.append(path)
         else:
             raise KraftError("no segment (*.log) and no snapshot (*.checkpoint) of a log", path)
+    if not found:
+        raise ArgumentError("no path of a metadata log is given")
     nodes = [_node(directory, files) for directory, files in found.items()]
     _check_clusters(nodes)
     return nodes

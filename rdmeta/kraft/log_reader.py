@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
+from rdmeta.errors import ArgumentError
 from rdmeta.kraft.comparing import findings_of, last_common
 from rdmeta.kraft.explaining import Turn, explained, known_at_begin
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SegmentFile, find_nodes
@@ -56,12 +57,20 @@ class LogChanges(Changes):
     __slots__ = ("faults", "partial", "proven")
 
     def __init__(
-        self, records: ChangeRecords, until: int, proven: bool, partial: bool, faults: Iterable[str]
+        self, records: ChangeRecords, until: int, proven: bool, faults: tuple[str, ...]
     ) -> None:
         super().__init__(records, until, False)
         self.proven = proven
-        self.faults = tuple(faults)
-        self.partial = partial
+        self.faults = faults
+        self.partial = bool(faults)
+
+
+class Turns(list[Turn]):
+    """Turns by offset. `changes` are what they rest on, and say what of it is not sure."""
+
+    def __init__(self, turns: Iterable[Turn], changes: LogChanges) -> None:
+        super().__init__(turns)
+        self.changes = changes
 
 
 class KraftLog:
@@ -115,7 +124,8 @@ class KraftLog:
             raise errors[0]
         self.nodes: tuple[NodeLog, ...] = tuple(nodes)
         """The copies that can be read: the files of each node, and what their heads say."""
-        self._unread = tuple(map(str, errors))
+        self.unread = tuple(map(str, errors))
+        """Why other copies cannot be read."""
         self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
         self._main = self._by_rank[0]
         self.proof: Proof = proof_of(self.nodes)
@@ -172,7 +182,7 @@ class KraftLog:
     @cached_property
     def faults(self) -> tuple[str, ...]:
         """What is odd about the files, and between the copies."""
-        return (*self._unread, *(finding.text for finding in findings_of(self.nodes)))
+        return (*self.unread, *(finding.text for finding in findings_of(self.nodes)))
 
     # ---- points -------------------------------------------------------------
 
@@ -185,6 +195,8 @@ class KraftLog:
                 raise ValueError("a time needs a time zone, such as datetime.timezone.utc")
             us = (at - moment(0)) // timedelta(microseconds=1)
             return min(self._first(lambda node: offset_at(node, us)), self.end)
+        if self.end < at <= self._main.end:
+            raise KraftError(f"offset {at} is not proven: the log is proven to {self.end}")
         if not 0 <= at <= self.end:
             raise KraftError(f"offset {at} is not in the log: {had(self._main)}")
         return at
@@ -204,9 +216,9 @@ class KraftLog:
     @property
     def first_state(self) -> int:
         """The first offset from which on states can be had, up to the end. Raises KraftError."""
-        if self._main.start == 0:
+        if self.start == 0:
             return 0
-        ends = [each.end for each in self._main.used if each.end >= self._main.start]
+        ends = [each.end for each in self._main.used if each.end >= self.start]
         if not ends:
             raise KraftError(f"no state can be made: {had(self._main)}")
         return ends[0]
@@ -225,7 +237,10 @@ class KraftLog:
                     raise KraftError(had(node))
             if not (skips or is_covered(node, at, until)):
                 raise KraftError(f"offsets from {at} to {until - 1} are not all there: {had(node)}")
-            return LogReplay(node, at, skip=skips, cluster_id=self.cluster_id, **options)
+            made = LogReplay(node, at, skip=skips, cluster_id=self.cluster_id, **options)
+            if until == node.end:
+                made.skipped += node.scan.lost
+            return made
 
         return self._first(begun)
 
@@ -250,7 +265,8 @@ class KraftLog:
             end = self.offset(at)
             replayed = self.replay(end, end)
             replayed.advance(end)
-            return KraftState(replayed, self.cluster_id, self.proven, self.show_secrets)
+            known = self.cluster_id, self.proven, self.show_secrets
+            return KraftState(replayed.replay, *known, replayed.faults)
 
         return self._again(made)
 
@@ -281,22 +297,25 @@ class KraftLog:
                 replayed.replay.changes()
             replayed.advance(end)
             reached = replayed.next
-            is_partial = bool(replayed.skipped) or replayed.replay.info()["partial"]
             rows = replayed.replay.changes()
-            return LogChanges(rows, reached, end <= self.proven, is_partial, replayed.skipped)
+            return LogChanges(rows, reached, end <= self.proven, replayed.faults)
 
         return self._again(made)
 
     def explain(
         self, topic: str | None = None, partition: int | None = None, *, broker: int | None = None
-    ) -> list[Turn]:
+    ) -> Turns:
         """Returns the turns of a topic, of one of its partitions, or of a broker, by offset.
 
-        A log that begins with a snapshot begins with what that says. Raises KraftError.
+        A log that begins with a snapshot begins with what that says. Raises KraftError, and
+        ArgumentError unless either a topic or a broker is given.
         """
+        if (topic is None) == (broker is None):
+            raise ArgumentError("explain() takes a topic or a broker")
         begin = self.first_state
         known = known_at_begin(self.state(begin), topic, broker) if begin else ()
-        return explained(chain(known, self.changes(begin)), topic, partition, broker)
+        changes = self.changes(begin)
+        return Turns(explained(chain(known, changes), topic, partition, broker), changes)
 
     def records(
         self,
@@ -326,7 +345,10 @@ class KraftLog:
         )  # fmt: skip
 
 
-def _rank(log: NodeLog) -> tuple[int, int]:
-    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset."""
+def _rank(log: NodeLog) -> tuple[int, int, int]:
+    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset.
+
+    Of equal ones the first is the one that goes back farthest.
+    """
     epoch = log.scan.epochs[-1].epoch if log.scan.epochs else -1
-    return max([epoch, *(each.epoch for each in log.used)]), log.end
+    return max([epoch, *(each.epoch for each in log.used)]), log.end, -log.start

@@ -43,8 +43,8 @@ def types_of(types: Collection[str | int]) -> tuple[set[int], set[int]]:
     keys: set[int] = set()
     controls: set[int] = set()
     for each in types:
-        if isinstance(each, int):
-            keys.add(each)
+        if isinstance(each, int) or each.isdecimal():
+            keys.add(int(each))
             continue
         name = each.upper().replace("-", "_")
         found = _types().get(name) or _types().get(f"{name}_RECORD")
@@ -67,8 +67,8 @@ class Records:
             print(record.offset, record.time, record.data)
 
     Each walk reads the log anew. `proven` says whether all of them are committed. `partial` says,
-    behind a walk, that bad batches were passed over; `faults` names them. `lines()` has them as
-    JSON.
+    behind a walk, that records were unknown or passed over; `faults` names them. `lines()` has
+    them as JSON.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Records:
             yield from filter(None, made)
             made.clear()
         replayed.require(self.until)
-        self.faults = tuple(replayed.skipped)
+        self.faults = replayed.faults
 
     def __iter__(self) -> Iterator[Record]:
         for text in self.lines():

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from rdmeta._core import KraftReplay
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.errors import ArgumentError, NoBrokersError
 from rdmeta.kraft.log_files import KraftError
-from rdmeta.kraft.replaying import LogReplay
 from rdmeta.kraft.scanning import moment
 
 if TYPE_CHECKING:
@@ -115,13 +117,15 @@ class Fact(NamedTuple):
 class Difference(NamedTuple):
     """What differs between two states; None: it is not there.
 
-    `kind` is topic, partition, broker, or a kind of facts; `key` names one.
+    `kind` is topic, partition, broker, or a kind of facts; `key` names one. `fields` are those that
+    differ between what both have, also if they are secrets, which look alike here.
     """
 
     kind: str
     key: tuple[Any, ...]
     before: Any
     after: Any
+    fields: tuple[str, ...]
 
 
 def _mark(mark: tuple[int, int, int | None, bool]) -> RecordMark:
@@ -143,11 +147,16 @@ class KraftState:
     """
 
     def __init__(
-        self, replayed: LogReplay, cluster_id: str | None, proven: int, show_secrets: bool = False
+        self,
+        replay: KraftReplay,
+        cluster_id: str | None = None,
+        proven: int = 0,
+        show_secrets: bool = False,
+        faults: Iterable[str] = (),
     ) -> None:
-        self._replay = replayed.replay
+        self._replay = replay
         self._show_secrets = show_secrets
-        info = self._replay.info()
+        info = replay.info()
         self.cluster_id = cluster_id
         self.offset: int = info["next"]
         us = info["latest_us"]
@@ -156,8 +165,8 @@ class KraftState:
         self.leader: int | None = info["leader"]
         self.transaction: int | None = info["transaction"]
         self.proven = self.offset <= proven
-        self.faults = tuple(replayed.skipped)
-        self.partial: bool = info["partial"] or bool(self.faults)
+        self.faults = tuple(faults)
+        self.partial = bool(self.faults)
 
     def __repr__(self) -> str:
         notes = ("" if self.proven else ", unproven") + (", partial" if self.partial else "")
@@ -204,9 +213,12 @@ class KraftState:
         """
         if kind is not None and kind not in FACT_KINDS:
             raise ArgumentError(f"no kind of facts: {kind!r}; there are {', '.join(FACT_KINDS)}")
+        return self._facts(self._show_secrets, kind)
+
+    def _facts(self, show_secrets: bool, kind: str | None = None) -> list[Fact]:
         return [
             Fact(found, json.loads(text), _mark(mark))
-            for type, text, mark in self._replay.facts(show_secrets=self._show_secrets)
+            for type, text, mark in self._replay.facts(show_secrets=show_secrets)
             if (found := _KIND_OF.get(str(type), str(type))) == kind or kind is None
         ]
 
@@ -230,30 +242,33 @@ class KraftState:
     def diff(self, other: KraftState) -> list[Difference]:
         """Returns what differs from this state to `other`, of the same log or of another one.
 
-        The records that made things so do not count. Topics are compared by name, then brokers and
-        facts.
+        The records that made things so do not count, nor what a snapshot says in another form.
+        Topics are compared by name, then brokers and facts.
         """
         found = []
         ours, theirs = self._by_key(other), other._by_key(self)
-        for kind, key in dict.fromkeys((*ours, *theirs)):
-            before, after = ours.get((kind, key)), theirs.get((kind, key))
-            if _bare(before) != _bare(after):
-                found.append(Difference(kind, key, before, after))
+        nothing: tuple[Any, dict[str, Any]] = (None, {})
+        for at in dict.fromkeys((*ours, *theirs)):
+            (before, ones), (after, others) = (each.get(at, nothing) for each in (ours, theirs))
+            fields = _differing(ones, others) if ones and others else ()
+            if fields or not (ones and others):
+                found.append(Difference(*at, before, after, fields))
         return found
 
     def _by_key(self, other: KraftState) -> dict[tuple[str, tuple[Any, ...]], Any]:
-        """Returns all by kind and key, but partitions that are the same in `other`."""
+        """Returns all by kind and key, with its fields, but partitions that `other` has alike."""
         found: dict[tuple[str, tuple[Any, ...]], Any] = {}
         for name, topic in self.topics.items():
-            found["topic", (name,)] = topic
+            found["topic", (name,)] = topic, fields_of(topic)
             theirs = {row[0]: row[:-1] for row in other._replay.partitions(name)}
             for row in self._replay.partitions(name):
                 if row[:-1] != theirs.get(row[0]):
-                    found["partition", (name, row[0])] = _partition(topic, row)
+                    partition = _partition(topic, row)
+                    found["partition", (name, row[0])] = partition, fields_of(partition)
         for id, broker in self.brokers.items():
-            found["broker", (id,)] = broker
-        for fact in self.facts():
-            found[fact.kind, _key(fact)] = fact
+            found["broker", (id,)] = broker, fields_of(broker)
+        for whole, fact in zip(self._facts(True), self.facts(), strict=True):
+            found[fact.kind, _key(whole)] = fact, fields_of(whole)
         return found
 
     def to_arrow(self, table: Table) -> pa.Table:
@@ -275,9 +290,35 @@ def _partition(topic: LoggedTopic, row: tuple[Any, ...]) -> LoggedPartition:
     return LoggedPartition(topic.name, topic.topic_id, id, leading, *rest)
 
 
-def _bare(row: Any) -> Any:
-    """Returns a row without the record that made it."""
-    return None if row is None else row._replace(mark=None)
+# A snapshot writes a broker's registration anew; its row has what is true of these.
+_OF_ROW = ("brokerEpoch", "fenced", "inControlledShutdown", "logDirs", "cordonedLogDirs")
+
+
+def fields_of(row: Any) -> dict[str, Any]:
+    """Returns the fields of a row or of a fact; a broker's registration is a part of them."""
+    found: dict[str, Any] = dict(row.data) if isinstance(row, Fact) else row._asdict()
+    found.pop("mark", None)
+    registration = found.pop("registration", {})
+    return {**found, **{key: registration[key] for key in registration if key not in _OF_ROW}}
+
+
+def _differing(ones: dict[str, Any], others: dict[str, Any]) -> tuple[str, ...]:
+    """Returns the names of the fields that differ."""
+    names = dict.fromkeys((*ones, *others))
+    if -1 in (ones.get("brokerId"), others.get("brokerId")):
+        # A snapshot does not say for whom the last producer ids were taken.
+        names = dict.fromkeys(["nextProducerId"])
+    return tuple(n for n in names if _in_order(ones.get(n)) != _in_order(others.get(n)))
+
+
+def _in_order(value: Any) -> Any:
+    """Returns a value without what differs by the form: order of objects, nulls and defaults."""
+    if isinstance(value, dict):
+        shown = {key: _in_order(each) for key, each in value.items()}
+        return {key: each for key, each in sorted(shown.items()) if each is not None}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        return sorted(map(_in_order, value), key=as_json)
+    return None if value is False or value in ((), []) else value
 
 
 # The fields that name a fact; of other kinds there is one alone.
@@ -293,13 +334,24 @@ _KEYS = {
 
 
 def _key(fact: Fact) -> tuple[Any, ...]:
-    found = (fact.data.get(name) for name in _KEYS.get(fact.kind, ()))
-    return tuple(
-        tuple((each["entityType"], each["entityName"]) for each in value)
-        if isinstance(value, list)
-        else value
-        for value in found
-    )
+    """Returns what names a fact that has its secrets; of a token, which is one, a digest."""
+    found = tuple(fact.data.get(name) for name in _KEYS.get(fact.kind, ()))
+    if fact.kind == "tokens":
+        return (sha256(str(found[0]).encode()).hexdigest()[:12],)
+    return tuple(entity_name(each) if isinstance(each, list) else each for each in found)
+
+
+_ENTITIES = {"client-id": "clientId"}
+
+
+def entity_name(entity: Iterable[Mapping[str, Any]]) -> str:
+    """Returns the name of a quota's entity as Kafka's shell writes it: clientId(c)_user(ann)."""
+    pairs = [(_ENTITIES.get(e["entityType"], e["entityType"]), e["entityName"]) for e in entity]
+    return "_".join(f"{kind}({_escaped(name or '')})" for kind, name in sorted(pairs))
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([\\()])", r"\\\1", name)
 
 
 # ---- rows of tables ----------------------------------------------------------------------

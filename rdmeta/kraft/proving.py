@@ -11,7 +11,6 @@ The high watermark is on no disk. Two things prove a log up to an offset:
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -21,7 +20,7 @@ from typing import Any, NamedTuple
 from rdmeta._core import kraft_records
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
-from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, moment, scan_log
+from rdmeta.kraft.scanning import BatchHead, LogScan, checked_heads, moment, scan_log
 
 LEADER_CHANGE = "LEADER_CHANGE"
 _SNAPSHOT_HEADER, _SNAPSHOT_FOOTER = "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"
@@ -124,7 +123,7 @@ def _why_not(snapshot: SnapshotFile, last_ms: int, scan: LogScan) -> str | None:
 def _whole(path: Path) -> int | None:
     """Returns the time of the log's last batch by a snapshot's header; None if it is not whole."""
     faults: list[str] = []
-    heads = list(batch_heads(path, faults))
+    heads = list(checked_heads(path, faults))
     if faults or len(heads) < 2 or not (heads[0].is_control and heads[-1].is_control):
         return None
     first, last = (dict(control_records(path, head)) for head in (heads[0], heads[-1]))
@@ -167,52 +166,35 @@ def _agreed(logs: Sequence[NodeLog]) -> Proof | None:
     return None
 
 
-def _is_voter(log: NodeLog, voters: Mapping[int, bytes | None]) -> bool:
-    node = log.files.node
+def _is_voter(log: NodeLog, voters: Mapping[int, str | None]) -> bool:
+    """Returns whether a node is a voter, with the directory that the voter has."""
+    node, directory = log.files.node, log.files.directory_id
     if node is None or node not in voters:
         return False
-    directory = voters[node]
-    return (
-        directory is None
-        or log.files.directory_id is None
-        or directory == _uuid(log.files.directory_id)
-    )
+    return None in (directory, voters[node]) or directory == voters[node]
 
 
-def _uuid(text: str | None) -> bytes | None:
-    try:
-        return None if text is None else base64.urlsafe_b64decode(f"{text}==")
-    except ValueError:
-        return None
-
-
-def _voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
+def _voters(logs: Sequence[NodeLog]) -> dict[int, str | None]:
     """Returns the voters by the last record that names them, each with its directory's id.
 
     That is a control record of the log, of which the one with the highest offset in the highest
     epoch counts; or `quorum-state`, if no log has one. A damaged one might have named others: then
     none are known.
     """
-    with suppress(KraftError):
-        return _named_voters(logs)
-    return {}
-
-
-def _named_voters(logs: Sequence[NodeLog]) -> dict[int, bytes | None]:
-    found: tuple[int, int, dict[int, bytes | None]] | None = None
-    for log in logs:
-        for path, head in log.scan.control[-4:]:
-            for _, data in control_records(path, head):
-                voters = {
-                    each["voterId"]: _uuid(each.get("voterDirectoryId"))
-                    for each in data.get("voters", ())
-                }
-                if voters and (found is None or (head.epoch, head.last) >= found[:2]):
-                    found = (head.epoch, head.last, voters)
-    if found is not None:
-        return found[2]
+    found: tuple[tuple[int, int], dict[int, str | None]] = ((-1, -1), {})
+    try:
+        for log in logs:
+            for path, head in log.scan.control[-4:]:
+                for _, data in control_records(path, head):
+                    named = {
+                        e["voterId"]: e.get("voterDirectoryId") for e in data.get("voters", ())
+                    }
+                    if named and (head.epoch, head.last) >= found[0]:
+                        found = (head.epoch, head.last), named
+    except KraftError:
+        return {}
     noted = (log.files.quorum.voters for log in logs if log.files.quorum)
-    return {voter: None for voters in noted for voter in voters or ()}
+    return found[1] or {voter: None for voters in noted for voter in voters or ()}
 
 
 def control_records(path: Path, head: BatchHead) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -253,7 +235,7 @@ def restart_of(log: NodeLog, at: int) -> SnapshotFile | None:
     usable = [each for each in log.used if each.end <= at and is_covered(log, each.end, at)]
     if usable:
         return usable[-1]
-    if (runs[0].start == 0 and at <= runs[0].end) if runs else not log.used:
+    if (runs[0].start == 0 and at <= runs[0].end) if runs else not log.snapshots:
         return None
     raise KraftError(f"no state at offset {at} can be made: {had(log)}")
 
@@ -275,4 +257,7 @@ def had(log: NodeLog) -> str:
     )
     ends = ", ".join(str(each.end) for each in log.used)
     snapshots = f"snapshots end at {ends}" if ends else "no snapshot can be used"
+    for use in log.snapshots:
+        if use.why_not is not None:
+            snapshots += f"; {use.file.path.name} is not used: {use.why_not}"
     return f"the log has the offsets {runs or 'of no record'}; {snapshots}"

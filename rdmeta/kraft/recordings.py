@@ -52,14 +52,13 @@ class _Days:
         self._end = min(log.proven, log.end)
         self._unseen = {each.epoch: each.leaderless_us for each in log.epochs}
         self._replay = log.replay(log.first_state, self._end, session="log", skip=False)
-        latest = self._replay.replay.info()["latest_us"]
-        self._begin = self._replay.upcoming() if latest is None else moment(latest)
 
     def recordings(self) -> Iterator[OpenRecording]:
         """Yields one for each day, and another one behind a month without a record."""
         if self._replay.next >= self._end:
             return
-        recording = self._begun(self._begin)
+        latest = self._replay.replay.info()["latest_us"]
+        recording = self._begun(self._replay.upcoming() if latest is None else moment(latest))
         while True:
             midnight = midnight_after(recording.observed_to)
             for _ in self._replay.steps(self._end, microseconds(midnight) - 1):

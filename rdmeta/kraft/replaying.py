@@ -106,6 +106,17 @@ class LogReplay:
         return self.replay.fault[0]
 
     @property
+    def faults(self) -> tuple[str, ...]:
+        """What was passed over: batches, and how many records of the others."""
+        info, found = self.replay.info(), list(self.skipped)
+        if info["unknown"]:
+            found.append(f"{info['unknown']} records of a type or version that is unknown")
+        if info["skipped"] > len(self.skipped):  # a batch leaves a gap, which is one, too
+            left = info["skipped"] - len(self.skipped)
+            found.append(f"{left} records that contradict the state, or themselves")
+        return tuple(found)
+
+    @property
     def next(self) -> int:
         """The offset behind what was replayed."""
         found: int = self.replay.info()["next"]
@@ -201,6 +212,8 @@ class LogReplay:
                 code = "no_batch"
             if code in _ENDS:
                 return used
+            if code == "bad_record":
+                text += "; is it the log of another topic?"
             error = KraftError(text, path, self._byte + used, offset)
             if not self._skip or code not in (*_PASSABLE, *_DAMAGED):
                 raise error

@@ -82,7 +82,8 @@ class LogScan:
     """What the heads of a log say.
 
     `ends` has the batch that ends before each offset that was asked for.
-    `control` has the places of control batches. `faults` names what is odd but no error.
+    `control` has the places of control batches. `faults` names what is odd but no error, `lost`
+    what of it is damage that no good batch follows.
     """
 
     runs: list[LogRun] = field(default_factory=list)
@@ -91,6 +92,7 @@ class LogScan:
     control: list[tuple[Path, BatchHead]] = field(default_factory=list)
     clocks_back: int = 0
     faults: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
     @property
     def start(self) -> int:
@@ -118,13 +120,24 @@ def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, by
         os.close(descriptor)
 
 
-def batch_heads(path: Path, faults: list[str], size: int = PIECE) -> Iterator[BatchHead]:
+def batch_heads(
+    path: Path, faults: list[str], size: int = PIECE, lost: list[str] | None = None
+) -> Iterator[BatchHead]:
     """Yields the heads of a file's whole batches.
 
     A batch that is cut off at the end, and zeros there, end it: a fault says so. Raises KraftError
-    for what is no batch of a metadata log, and for zeros in the middle.
+    for what is no batch of a metadata log, and for zeros in the middle. With `lost` damage is a
+    fault, and those that no good batch follows are there, too.
     """
-    return (head for head, _, _ in _batches(path, faults, size))
+    return (head for head, _, _ in _batches(path, faults, size, lost=lost))
+
+
+def checked_heads(path: Path, faults: list[str]) -> Iterator[BatchHead]:
+    """Yields what batch_heads() does. Raises KraftError for a wrong CRC, too."""
+    for head, held, at in _batches(path, faults, PIECE):
+        if kraft_batch(held, at)[0] is not None:
+            raise KraftError("its CRC is wrong", None, head.at, head.base)
+        yield head
 
 
 def first_later(path: Path, time_ms: int) -> BatchHead | None:
@@ -134,7 +147,8 @@ def first_later(path: Path, time_ms: int) -> BatchHead | None:
         at, end, _ = kraft_plain(held, at, head.last + 1, head.epoch, -_MOST, time_ms, _MOST)
         return at, end - 1
 
-    heads = (head for head, _, _ in _batches(path, [], PIECE, passed))
+    # A look has named what is damaged, or has raised it.
+    heads = (head for head, _, _ in _batches(path, [], PIECE, passed, []))
     return next((head for head in heads if head.time_ms > time_ms), None)
 
 
@@ -161,15 +175,16 @@ def _batches(
     faults: list[str],
     size: int,
     passed: Callable[[bytes, int, BatchHead], tuple[int, int]] | None = None,
-    skip: bool = False,
+    lost: list[str] | None = None,
 ) -> Iterator[tuple[BatchHead, bytes, int]]:
     """Yields each whole batch: its head, bytes that have it, and its place in them.
 
     `passed` is called behind each, and may pass over batches that follow: it returns the place
-    where it stands, and the last offset before that. With `skip` a damaged head is a fault, and
-    the next good batch follows it.
+    where it stands, and the last offset before that. With `lost` a damaged head is a fault, and
+    the next good batch follows it; if none does, `lost` gets it, too.
     """
     held, begin, last = b"", 0, None  # `held` begins at the byte `begin`
+    damage: str | None = None  # at the begin of `held`
     for _, piece in pieces(path, size):
         held += piece
         at = 0
@@ -177,13 +192,14 @@ def _batches(
             try:
                 head = _head(held, at, path, begin + at, last)
             except KraftError as error:
-                if not skip:
+                if lost is None:
                     raise
+                damage = str(error)
                 found = next_batch(held, at + 1, -1 if last is None else last)
                 if found is None:
                     break
-                faults.append(str(error))
-                at = found
+                faults.append(damage)
+                at, damage = found, None
                 continue
             if len(held) - at < head.size:
                 break
@@ -194,7 +210,10 @@ def _batches(
         begin, held = begin + at, held[at:]
         if held[: _HEAD.size] == _ZEROS:
             break
-    if held:
+    if lost is not None and damage is not None:
+        faults.append(damage)
+        lost.append(damage)
+    elif held:
         rest, is_zero = _rest(path, begin)
         if held[: _HEAD.size] == _ZEROS and not is_zero:
             raise KraftError("zeros, and bytes behind them", path, begin)
@@ -219,7 +238,7 @@ def _head(data: bytes, at: int, path: Path, byte: int, last: int | None) -> Batc
     expected = None if last is None else last + 1
     if magic in (0, 1):
         raise KraftError(f"message format {magic}, which no metadata log has", path, byte, expected)
-    is_odd = delta < 0 or base < 0 or epoch < 0
+    is_odd = epoch < 0 or not 0 <= base <= base + delta < _MOST
     if magic != 2 or not _HEAD.size - 12 <= length <= LONGEST or is_odd:
         raise KraftError("no record batch; the file is damaged, or no log", path, byte, expected)
     if attributes & _COMPRESSED:
@@ -254,14 +273,19 @@ def _scanned(files: NodeFiles, ends: frozenset[int], skip: bool) -> LogScan:
     follower = _Follower(ends, skip)
     faults = follower.scan.faults
     for number, segment in enumerate(files.segments):
-        before = len(faults)
-        for head, _, _ in _batches(segment.path, faults, PIECE, follower.passed, skip):
-            follower.add(segment, head)
+        before, is_empty = len(faults), True
         is_newest = number == len(files.segments) - 1
+        # Damage at the end of an older segment is a gap.
+        lost = (follower.scan.lost if is_newest else []) if skip else None
+        for head, _, _ in _batches(segment.path, faults, PIECE, follower.passed, lost):
+            follower.add(segment, head)
+            is_empty = False
         if len(faults) > before and not (is_newest or skip):
             raise KraftError(
                 f"{faults[-1]}; it is not the newest segment, so later ones do not follow it"
             )
+        if is_empty and len(faults) == before:
+            faults.append(f"{segment.path} is empty")
     return follower.finished()
 
 

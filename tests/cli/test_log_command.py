@@ -51,6 +51,16 @@ def test_info_says_what_there_is_and_who_led(made: Any) -> None:
     assert all(each["none_led_s"] > 0 for each in epochs[1:])
 
 
+def test_a_copy_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    shutil.copytree(STATIC, tmp_path, dirs_exist_ok=True)
+    segment = tmp_path / "n1" / LOG / f"{0:020d}.log"
+    segment.write_bytes(b"noise" * 20)
+    for word in ("info", "ls", "changes", "dump"):
+        done = log(word, tmp_path)
+        assert done.code == 0
+        assert done.err.startswith(f"rdmeta: a copy is left out: {segment}, byte 0: no record")
+
+
 def test_info_prints_five_tables_and_csv_the_last_one() -> None:
     done = log("info", STATIC)
     assert (done.code, done.err) == (0, "")
@@ -72,6 +82,16 @@ def test_info_names_snapshots_that_are_not_used_and_torn_ends(tmp_path: Path) ->
     assert whys["snapshot"].startswith("it is cut short")
     assert "a batch that is cut off at the end" in done.err
     assert found["proven_by"] == "nothing"
+    segment.write_bytes(b"")
+    snapshot.unlink()
+    done = log("info", tmp_path, "--json")
+    assert {*commands.checked_json(done.out)["nodes"][0]["roles"]} == {"voter"}
+    assert done.err == f"rdmeta: {segment} is empty\n"
+    data = bytearray((STATIC / "n1" / LOG / segment.name).read_bytes())
+    data[5000] ^= 1
+    segment.write_bytes(data)
+    done = log("info", tmp_path, "--skip-corrupt")
+    assert (done.code, "its CRC is wrong" in done.err) == (0, True)
 
 
 # ---- changes ------------------------------------------------------------------------------------
@@ -108,8 +128,10 @@ def test_recordings_are_written_for_history_and_the_pipeline(tmp_path: Path) -> 
     done = log("changes", STALE / "n3", "--recordings", tmp_path / "unproven")
     assert (done.code, done.out) == (0, "recording\n")
     assert done.err.endswith("offsets 0 to 37 are not proven to be committed, and are left out\n")
-    refused = log("changes", STATIC, "--recordings", tmp_path, "--since", "3")
-    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    shutil.copytree(STATIC / "n1" / LOG, tmp_path / "alone" / LOG)
+    for words in ([STATIC, "--since", "3"], [tmp_path / "alone"]):
+        refused = log("changes", *words, "--recordings", tmp_path)
+        assert (refused.code, refused.err.count("\n")) == (2, 1)
 
 
 def test_a_broker_has_the_endpoint_of_a_listener() -> None:
@@ -190,6 +212,13 @@ def test_diff_compares_two_logs_whatever_their_snapshots() -> None:
     found = {(row["what"], row["name"], row["before"] == "-") for row in rows(done)}
     assert ("topic", "after", True) in found
     assert "are not proven to be committed" in done.err
+
+
+def test_diff_names_quotas_as_kafkas_shell_does() -> None:
+    names = {
+        row["name"] for row in rows(log("diff", STATIC, "1", "130")) if row["what"] == "quotas"
+    }
+    assert names == {"user(ann)/producer_byte_rate"}
 
 
 def test_diff_as_json_has_both_sides() -> None:

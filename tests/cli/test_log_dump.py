@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from pathlib import Path
 from typing import Any
 
 import commands
@@ -93,11 +94,38 @@ def test_batches_have_their_places() -> None:
     assert found[-1]["last"] == 42
 
 
+def test_batches_of_damaged_files_and_of_snapshots_are_shown(tmp_path: Path) -> None:
+    data = bytearray((STATIC / "n1" / LOG / f"{0:020d}.log").read_bytes())
+    data[16] = 9
+    (tmp_path / f"{0:020d}.log").write_bytes(data)
+    done = dump(tmp_path, "--batches", "--skip-corrupt")
+    assert (done.code, "byte 0: no record batch" in done.err) == (0, True)
+    assert done.out.splitlines()[1].startswith("1\t")
+    (snapshot,) = (STATIC / "n1" / LOG).glob("*.checkpoint")
+    assert len(dump(snapshot, "--batches").out.splitlines()) == 4
+
+
 def test_a_snapshot_alone_is_dumped() -> None:
     (path,) = (STATIC / "n1" / LOG).glob("*.checkpoint")
     found = lines(path)
     assert found[0]["type"] == "SNAPSHOT_HEADER"
     assert found[-1]["type"] == "SNAPSHOT_FOOTER"
     assert "orders" in {each.get("topic") for each in found}
-    topics = lines(path, "--type", "topic", "--topic", "orders")
-    assert [each["type"] for each in topics] == ["TOPIC_RECORD"]
+    for name in ("topic", "2"):
+        topics = lines(path, "--type", name, "--topic", "orders")
+        assert [each["type"] for each in topics] == ["TOPIC_RECORD"]
+
+
+@pytest.mark.parametrize(("cut", "said"), [(9, "cut short"), (None, "its CRC is wrong")])
+def test_a_snapshot_that_is_damaged_is_dumped_until_there(
+    cut: int | None, said: str, tmp_path: Path
+) -> None:
+    (source,) = (STATIC / "n1" / LOG).glob("*.checkpoint")
+    data = bytearray(source.read_bytes())
+    if cut is None:
+        data[500] ^= 1
+    (tmp_path / source.name).write_bytes(data[: len(data) - (cut or 0)])
+    done = commands.run("log", "dump", str(tmp_path), "--json")
+    assert (done.code, said in done.err) == (2, True)
+    assert "SNAPSHOT_HEADER" in done.out
+    assert "SNAPSHOT_FOOTER" not in done.out

@@ -66,6 +66,12 @@ def test_an_image_is_compared_with_a_moment(tmp_path: Path) -> None:
     assert "gone\t-\ttopic_added" in done.out
 
 
+def test_a_log_of_which_nothing_is_proven_shows_nothing_and_says_so() -> None:
+    for words in (["list", "--log"], ["log", "dump"]):
+        done = commands.run(*words, str(GOLDEN / DIVERGED.name / "n3"), "--proven")
+        assert (done.code, done.err.startswith("rdmeta: nothing of the log is proven")) == (0, True)
+
+
 def test_what_is_not_proven_is_said_and_can_be_left_out() -> None:
     stale = ("--log", str(GOLDEN / DIVERGED.name / "n3"))
     done = commands.run("list", *stale, "-t", "never")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import commands
 import pytest
 from kraft_logs import GOLDEN, LOGS, Made
+from kraft_records import Log
 
 STATIC = GOLDEN / "4.3.0"
 
@@ -90,6 +92,25 @@ def test_json_and_csv_have_the_same_paths() -> None:
     whole = commands.checked_json(tree("tree", STATIC, "/image/acls", "--json").out)
     assert (whole["state"]["offset"], whole["state"]["proven"]) == (140, True)
     assert list(whole["nodes"][0]["value"]) == [path.rpartition("/")[2] for path in found[1:]]
+
+
+def test_tokens_are_told_apart_by_numbers(tmp_path: Path) -> None:
+    log = Log()
+    token: dict[str, Any] = {"owner": "User:a", "requester": "User:a", "renewers": []}
+    token |= dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 1)
+    log.append(*(("DELEGATION_TOKEN_RECORD", 0, {**token, "tokenId": n}) for n in ("a", "b")))
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    assert names(tmp_path, "/image/delegationToken") == ["0", "1"]
+
+
+def test_a_name_does_not_forge_a_line(tmp_path: Path) -> None:
+    log = Log()
+    setting = {"resourceType": 4, "resourceName": "1", "name": "a\n\x1bb", "value": "1"}
+    log.append(("CONFIG_RECORD", 0, setting))
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    assert names(tmp_path, "/image/configs/BROKER:1") == ["a\\n\\x1bb"]
+    for word in ("tree", "find"):
+        assert "\\n\\x1bb" in tree(word, tmp_path).out
 
 
 def test_a_path_that_is_not_there_is_unmet() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from kraft_logs import GOLDEN, LOG
 
+from rdmeta.errors import ArgumentError
 from rdmeta.kraft import KraftError, QuorumState, find_nodes
 
 CLUSTER = GOLDEN / "4.3.0"
@@ -128,7 +129,9 @@ def test_what_is_no_log_is_said_to_be_none(tmp_path: Path) -> None:
     with pytest.raises(KraftError, match=r"a\.txt: no segment"):
         find_nodes([tmp_path / "a.txt"])
     with pytest.raises(FileNotFoundError, match="gone"):
-        find_nodes([tmp_path / "gone"])
+        find_nodes(str(tmp_path / "gone"))
+    with pytest.raises(ArgumentError, match="no path"):
+        find_nodes([])
 
 
 def test_two_clusters_in_one_call_are_refused() -> None:

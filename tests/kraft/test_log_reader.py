@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kraft_cluster import NOTHING, Cluster, modelled, random_node, shown
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
-from kraft_records import Log, batches
+from kraft_records import Log, batches, snapshot, snapshot_name, value_of
 
 import rdmeta
 from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChangedError, LogChanges, Records
@@ -78,10 +78,10 @@ def test_what_is_proven_is_marked_or_all_there_is(tmp_path: Path) -> None:
         assert ("unproven" in repr(log.state(at))) != proven
     part = rdmeta.KraftLog(tmp_path, proven=True)
     assert (part.end, part.state().offset, len(list(part.records()))) == (2, 2, 2)
-    with pytest.raises(
-        KraftError, match="offset 3 is not in the log: the log has the offsets 0 to"
-    ):
+    with pytest.raises(KraftError, match="offset 3 is not proven: the log is proven to 2"):
         part.state(3)
+    with pytest.raises(KraftError, match="offset 4 is not in the log: the log has the offsets 0"):
+        part.state(4)
 
 
 # ---- states ------------------------------------------------------------------
@@ -173,6 +173,58 @@ def test_states_differ_in_what_changed(tmp_path: Path) -> None:
     names = made.states[before.offset].partitions, made.states[after.offset].partitions
     assert changed <= set(names[0]) | set(names[1])
     assert set(names[0]) ^ set(names[1]) <= changed
+
+
+def test_what_is_unknown_or_contradicts_is_counted_in_each_answer(tmp_path: Path) -> None:
+    log = Log()
+    log.lead(1, 1)
+    later = bytearray(value_of(*NOTHING))
+    later[2] = 9  # its version
+    log._add([(None, bytes(later))] * 2, False)
+    log.append(("FENCE_BROKER_RECORD", 0, {"id": 1, "epoch": 5}))
+    log._add([(None, b"a message of a user")], False)
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    with pytest.raises(KraftError, match="offset 3: .*broker 1, which is unknown"):
+        rdmeta.KraftLog(tmp_path).state()
+    lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
+    records = lax.records()
+    assert [each.offset for each in records][:3] == [0, 1, 2]
+    for each in (lax.state(), lax.changes(), records):
+        assert each.partial
+        unknown, contradicting = each.faults
+        assert unknown == "2 records of a type or version that is unknown"
+        assert contradicting == "2 records that contradict the state, or themselves"
+    (tmp_path / log.name).write_bytes(bytes(log.data[log.ends[2][0] :]))
+    (tmp_path / log.name).rename(tmp_path / f"{log.ends[2][1]:020d}.log")
+    (tmp_path / snapshot_name(log.ends[2][1], 1)).write_bytes(snapshot([NOTHING], 1, 0))
+    with pytest.raises(KraftError, match="is it the log of another topic"):
+        rdmeta.KraftLog(tmp_path).state()
+
+
+def test_another_secret_is_a_difference_and_is_not_shown(tmp_path: Path) -> None:
+    log = Log()
+    log.lead(1, 1)
+    user = {"name": "ann", "mechanism": 1, "iterations": 4096, "storedKey": "AAEC"}
+    user["serverKey"] = user["storedKey"]
+    tokens = [
+        {"owner": "User:ann", "requester": "User:ann", "renewers": [], "tokenId": f"m4rked-{each}"}
+        | dict.fromkeys(("issueTimestamp", "maxTimestamp", "expirationTimestamp"), 1)
+        for each in range(3)
+    ]
+    log.append(("USER_SCRAM_CREDENTIAL_RECORD", 0, {**user, "salt": "AAEC"}))
+    log.append(*(("DELEGATION_TOKEN_RECORD", 0, each) for each in tokens[:2]))
+    log.append(("USER_SCRAM_CREDENTIAL_RECORD", 0, {**user, "salt": "AAED"}))
+    log.append(("DELEGATION_TOKEN_RECORD", 0, tokens[2]))
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    read = rdmeta.KraftLog(tmp_path)
+    found = read.state(log.ends[2][1]).diff(read.state())
+    assert {(each.kind, each.fields) for each in found} == {
+        ("tokens", ()),
+        ("credentials", ("salt",)),
+    }
+    assert "AAED" not in repr(found)
+    assert "m4rked" not in repr(found)
+    assert len(read.state(0).diff(read.state())) == 4
 
 
 def test_secrets_are_shown_on_demand_only() -> None:
@@ -305,6 +357,48 @@ def test_a_damaged_head_is_passed_over_too(tmp_path: Path, place: int, value: in
     assert [record.offset for record in lax.records()] == [0, 1, 3, 4]
     assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.faults)
     assert any(f"byte {log.ends[1][0]}" in fault for fault in lax.state().faults)
+    time = datetime.fromtimestamp(log.ends[3][2] / 1000, timezone.utc)
+    assert (lax.offset(time), lax.state(time).offset) == (4, 4)
+
+
+def test_damage_that_nothing_follows_is_said_in_each_answer_that_reaches_it(
+    tmp_path: Path,
+) -> None:
+    log = Log()
+    log.lead(1, 1)
+    for _ in range(3):
+        log.append(NOTHING)
+    log.data[log.ends[-2][0] + 16] = 9
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
+    assert (lax.end, len(lax.faults)) == (3, 1)
+    for end, is_partial in ((2, False), (None, True)):
+        records = lax.records(until=end)
+        assert [each.offset for each in records] == list(range(end or 3))
+        answers = lax.state(end), lax.changes(until=end), records
+        assert [each.partial for each in answers] == [is_partial] * 3
+    (tmp_path / log.name).write_bytes(b"This is no log." * 9)
+    assert rdmeta.KraftLog(tmp_path, skip_corrupt=True).state().partial
+
+
+def test_of_equal_copies_the_one_counts_that_goes_back_farthest(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.append()
+    first, second = (cluster.logs[1].ends[each][0] for each in (1, 2))
+    del cluster.logs[1].data[first:second]
+    cluster.looked_at()
+    log = rdmeta.KraftLog(tmp_path)
+    assert ([each.version for each in log.changes()], log.start) == ([1], 0)
+    alone = rdmeta.KraftLog(tmp_path / "n1", skip_corrupt=True)
+    assert (alone.start, alone.first_state, alone.explain("orders")) == (0, 0, [])
+
+
+def test_a_snapshot_that_is_damaged_alone_is_no_empty_state(tmp_path: Path) -> None:
+    path = Cluster(tmp_path).snapshot(1, 2, 1, 0, cut=9)
+    with pytest.raises(KraftError, match="0001.checkpoint is not used: it is cut short"):
+        rdmeta.KraftLog(path).state()
 
 
 def test_a_copy_that_cannot_be_read_is_named_and_others_are_used(tmp_path: Path) -> None:
@@ -373,6 +467,10 @@ def test_a_partition_and_a_broker_are_explained_from_the_begin_of_the_log(tmp_pa
     log = golden()
     turns = log.explain("orders", 0)
     assert {turn.partition for turn in turns} == {0}
+    assert (turns.changes.proven, turns.changes.partial) == (True, False)
+    assert not rdmeta.KraftLog(GOLDEN / "4.3.0/n1").explain("orders").changes.proven
+    with pytest.raises(rdmeta.ArgumentError, match="a topic or a broker"):
+        log.explain("orders", broker=2)
     assert log.explain("orders") != turns
     assert {turn.broker for turn in log.explain(broker=2) if turn.broker is not None} == {2}
     _, made = random_node(tmp_path, 7, cut=1)

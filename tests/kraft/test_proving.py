@@ -156,8 +156,14 @@ def test_the_next_older_snapshot_is_used(cluster: Cluster) -> None:
     cluster.snapshot(1, 2, 1, cluster.logs[1].ends[1][2])
     cluster.append()
     cluster.snapshot(1, 3, 1, 0)
+    cluster.append()
+    damaged = cluster.snapshot(1, 4, 1, cluster.logs[1].ends[-1][2])
+    data = bytearray(damaged.read_bytes())
+    data[-1] ^= 1
+    damaged.write_bytes(bytes(data))
     (log,) = cluster.looked_at(1)
-    assert [each.why_not is None for each in log.snapshots] == [True, False]
+    assert [each.why_not is None for each in log.snapshots] == [True, False, False]
+    assert "its CRC is wrong" in (log.snapshots[-1].why_not or "")
     assert proof_of([log]).end == 2
 
 

@@ -175,6 +175,8 @@ def test_a_log_without_a_name_or_a_begin_is_an_error(tmp_path: Path) -> None:
     log.segments[0].path.write_bytes(log.segments[0].path.read_bytes()[:-1] + b"\1")
     with pytest.raises(KraftError, match="CRC"):
         rdmeta.kraft.record(KraftLog(tmp_path / "log", cluster_id="c"), tmp_path / "out")
+    log.segments[0].path.write_bytes(b"")
+    assert rdmeta.kraft.record(KraftLog(tmp_path / "log", cluster_id="c"), tmp_path / "out") == []
 
 
 @pytest.mark.slow

@@ -97,6 +97,7 @@ def test_zeros_at_the_end_are_a_fault(tmp_path: Path) -> None:
         (23, b"\xff\xff\xff\xff", "no record batch"),
         (0, b"\0" * 8, "offset 0 follows offset 0"),
         (0, b"\xff" * 8, "no record batch"),
+        (0, b"\x7f" + b"\xff" * 7, "no record batch"),
     ],
 )
 def test_a_damaged_head_is_an_error_with_its_place(
@@ -128,7 +129,7 @@ def test_a_scan_has_the_runs_the_epochs_and_the_ends(tmp_path: Path) -> None:
 
 def test_an_empty_log_has_no_run(tmp_path: Path) -> None:
     scan = scan_log(node(tmp_path, Log()))
-    assert scan == LogScan()
+    assert scan == LogScan(faults=[f"{tmp_path / Log().name} is empty"])
     assert (scan.start, scan.end) == (0, 0)
 
 

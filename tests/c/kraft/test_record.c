@@ -167,6 +167,19 @@ TEST(test_what_the_table_lacks_is_shown_raw) {
         check(&w, 0, "\"AQ0AAA==\"");
 }
 
+TEST(test_what_the_table_lacks_is_hidden_where_it_may_have_secrets) {
+        static const int types[] = {4, 10, 11, 26};
+        kw_t w                   = {0};
+        int i;
+
+        for (i = 0; i < 4; i++) {
+                kw_add(&w, types[i], 9, "");
+                check(&w, 0, "\"***\"");
+        }
+        kw_add(&w, 11, 9, "");
+        check(&w, RDMETA_KRAFT_SHOW_SECRETS, "\"AQsJAA==\"");
+}
+
 /* Reads a value of exactly `n` bytes; returns whether it is a good record. */
 static int is_good(const rdmeta_kraft_record_t *like, const uint8_t *p,
                    size_t n) {
