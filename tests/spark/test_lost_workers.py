@@ -171,8 +171,8 @@ def test_executors_that_are_killed_are_replaced(folders: Folders, random: Random
     folders.assert_whole()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["delta", pytest.param("iceberg", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_tables_with_logs_become_whole_after_kills(folders: Folders, kind: str) -> None:
     """A worker is killed among its files, and the driver among them, or in the commits."""
     out, whole, looks = folders.root / "logged", folders.root / "whole", 0
