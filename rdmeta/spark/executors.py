@@ -18,11 +18,10 @@ from heapq import heapreplace
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
-
 from rdmeta.errors import MissingExtraError
 
 try:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as sf
 except ImportError as error:

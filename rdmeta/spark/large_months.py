@@ -11,10 +11,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-from pyspark.sql import functions as sf
+from rdmeta.errors import MissingExtraError
+
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+    from pyspark.sql import functions as sf
+except ImportError as error:
+    raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 from rdmeta.pipeline.gold.making import (
     bounds_of,

@@ -15,11 +15,10 @@ from functools import reduce
 from operator import and_
 from typing import TYPE_CHECKING
 
-import pyarrow.parquet as pq
-
 from rdmeta.errors import MissingExtraError
 
 try:
+    import pyarrow.parquet as pq
     from pyspark.sql import functions as sf
     from pyspark.sql.types import StringType, StructField, StructType
 except ImportError as error:
@@ -44,8 +43,8 @@ from rdmeta.spark.source.schemas import spark_schema
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# A string here would be parsed by a classic session, which Connect has not.
 _AT_A_TIME = 16
+# A string here would be parsed by a classic session, which Connect has not.
 ASIDE = StructType([StructField(name, StringType()) for name in ("cluster_id", "day", "state")])
 
 

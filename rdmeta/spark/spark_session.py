@@ -13,7 +13,6 @@ from urllib.parse import urlsplit
 
 from rdmeta.config import secret_keys
 from rdmeta.errors import Error, MissingExtraError
-from rdmeta.pipeline.storage import secret_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -119,6 +118,8 @@ def hidden_pattern() -> str:
     behind a comment, or an expression, so all that follows its key is hidden there; so is what
     follows a letter that is written as \\u0077 or \\167, as it may be one of a key.
     """
+    from rdmeta.pipeline.storage import secret_options  # it needs the extra `pipeline`
+
     keys = "|".join((*secret_keys(), *secret_options())).replace(".", r"\.")
     option = rf'key: "(?i:{keys})"\s*value: "[^"\\]*(?:\\.[^"\\]*)*"'
     # A dot of a key may be escaped, and have blanks and quotes of its parts beside it.

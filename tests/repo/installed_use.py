@@ -21,12 +21,18 @@ NEEDS = {
     "rdmeta.demo": "cli,kafka,cffi,spark",
     "rdmeta.ffi": "cffi",
     "rdmeta.history": "arrow",
+    "rdmeta.kraft.log_tables": "arrow",
+    "rdmeta.kraft.recordings": "arrow",
     "rdmeta.metrics.otel": "metrics",
     "rdmeta.metrics.prometheus": "metrics",
     "rdmeta.pipeline": "pipeline",
     "rdmeta.spark.executors": "spark",
     "rdmeta.spark.functions": "spark",
+    "rdmeta.spark.gold_frames": "spark",
+    "rdmeta.spark.large_months": "spark",
+    "rdmeta.spark.probing": "pipeline",
     "rdmeta.spark.remote": "pipeline",
+    "rdmeta.spark.silver_frames": "spark",
     "rdmeta.spark.source": "spark",
 }
 COMMANDS = {

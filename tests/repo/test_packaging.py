@@ -149,10 +149,10 @@ def test_the_readmes_programs_find_the_package_after_the_install_lines(
     """Runs the lines after `pip install` in a clone, and then the program with its own cluster."""
     text = (source / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", text, re.S | re.M)
-    shell = next(block for language, block in blocks if block.startswith("pip install "))
+    shell = next(block for language, block in blocks if "\npip install " in block)
     end = [language for language, _ in blocks].index("text")
     (_, program), (_, shown) = blocks[end - 1 : end + 1]
-    _, *then = shell.splitlines()
+    then = shell.partition("\npip install ")[2].splitlines()[1:]
     script = "\n".join([*then, f"{installed} - <<'END'", f"{program}END"])
     assert run("bash", "-ec", script, cwd=source) == shown
 
