@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 from rdmeta.cli.change_rows import change_object, change_row, old_and_new
 from rdmeta.cli.log_opening import LogRequest, doubts
@@ -33,7 +34,7 @@ def answer(request: LogRequest) -> int:
     if request.output.form == "json":
         write = open_stdout().write
         for change in chosen:
-            write(f"{json_text(_object(change, log.proven))}\n")
+            write(f"{json_text(_object(request.head(), change, log.proven))}\n")
     else:
         request.output.tables(Table(_COLUMNS, map(_row, chosen)))
     doubts(request.messages, log, changes.until, changes.faults)
@@ -81,7 +82,6 @@ def _row(change: Change) -> Row:
     return [time, change.offset, *rest]
 
 
-def _object(change: Change, proven: int) -> dict[str, object]:
-    head: dict[str, object] = {"version": 1, "command": "log", "word": "changes"}
-    head |= {"offset": change.offset, "proven": change.version <= proven}
-    return {**head, **change_object(change, old_and_new(change))}
+def _object(head: dict[str, Any], change: Change, proven: int) -> dict[str, object]:
+    about = {"offset": change.offset, "proven": change.version <= proven}
+    return {**head, **about, **change_object(change, old_and_new(change))}

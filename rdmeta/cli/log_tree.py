@@ -3,7 +3,7 @@
     /image/topics/byName/orders/3       /image/cluster/brokers/1
     /image/configs/TOPIC:orders/retention.ms      /image/acls/ID
 
-What the state is not asked for is not made: a node makes its children when a path goes through it.
+A node makes its children only when a path goes through it.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _named(parent: TreeNode, pattern: str) -> Iterable[tuple[str, TreeNode]]:
 # ---- the words ----------------------------------------------------------------------------------
 
 _Found = list[tuple[str, TreeNode]]
-# What --json begins with.
+# The first members of what --json prints.
 _Head = dict[str, Any]
 _NAMES = (TableColumn("path"),)
 

@@ -81,9 +81,11 @@ class KraftLog:
         log.state().partition("orders", 3)
         log.changes(since=datetime(2026, 11, 26, 9, tzinfo=timezone.utc))
 
-    Of several copies the one counts that has the last record of the highest epoch; others are used
-    for what is before its begin, as far as they are equal. `start` and `end` are its offsets, and
-    `proven` is the end of what is committed, as far as the files prove it.
+    If there are several copies, the one with the latest record of the highest epoch counts. Others
+    are used for what comes before its begin, as far as they are equal.
+
+    `start` and `end` are the log's offsets, and `proven` is the end of what is committed, as far as
+    the files prove it.
 
     A point of the log is an offset, which is before the record of that offset; a time, which is
     before the first batch, in the order of offsets, that is later; or None: the end. With `proven`
@@ -348,7 +350,7 @@ class KraftLog:
 def _rank(log: NodeLog) -> tuple[int, int, int]:
     """Orders copies as Raft's votes do: by the last record's epoch, then by its offset.
 
-    Of equal ones the first is the one that goes back farthest.
+    Among equal copies, the one that goes back farthest ranks first.
     """
     epoch = log.scan.epochs[-1].epoch if log.scan.epochs else -1
     return max([epoch, *(each.epoch for each in log.used)]), log.end, -log.start

@@ -11,7 +11,7 @@ from rdmeta._atomic import AtomicFile, commit
 from rdmeta.history.opening import verify
 from rdmeta.history.schema import HistoryError
 from rdmeta.pipeline import lock
-from rdmeta.pipeline.errors import BadFileError, LockedError
+from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import Copy, CopyTask, Result
@@ -58,8 +58,7 @@ def copy_files(task: CopyTask) -> Result:
             drafts[each.name] = stack.enter_context(out.draft(each.name))
             with drafts[each.name].naming():
                 drafts[each.name].path.write_bytes(content)
-        if task.token and not lock.is_held(out, task.token):
-            raise LockedError(f"{out.where}: another run has taken it over")
+        lock.require_held(out, task.token)
         if drafts:
             commit(list(drafts.values()))
     for each in task.copies:

@@ -37,6 +37,12 @@ def is_held(out: Store, token: str) -> bool:
     return found is not None and found.get("token") == token
 
 
+def require_held(out: Store, token: str) -> None:
+    """Raises LockedError if another run has taken over the output folder; "" is no run's token."""
+    if token and not is_held(out, token):
+        raise LockedError(f"{out.where}: another run has taken it over")
+
+
 class Lock:
     """Holds the lock of an output folder while it is entered.
 

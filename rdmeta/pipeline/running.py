@@ -87,11 +87,9 @@ def run(
         raise ValueError(f"workers must be a whole number of at least 1, not {workers!r}")
     progress = progress or _Silent()
     with using(plan.options.storage):
-        has_nothing_to_do = _has_nothing_to_do(plan)
-    if has_nothing_to_do:
-        return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
-    for _ in range(_ATTEMPTS):
-        with using(plan.options.storage):
+        if _has_nothing_to_do(plan):
+            return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
+        for _ in range(_ATTEMPTS):
             try:
                 return _carried_out(plan, engine, workers, progress)
             except CommitLostError:

@@ -21,7 +21,7 @@ from rdmeta._core import Fold
 from rdmeta.errors import Error
 from rdmeta.pipeline import chains, elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
-from rdmeta.pipeline.errors import BadFileError, LockedError, PipelineError
+from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.layout import state_file, stored_name, table_file
 from rdmeta.pipeline.reading import batches, of_time
 from rdmeta.pipeline.store import Store, sha256_of
@@ -293,8 +293,7 @@ class _Maker:
         for table, writer in writers.items():
             with pa.OSFile(str(writer.draft.path), "rb") as stream:
                 digests[table] = sha256_of(stream)
-        if self._task.token and not lock.is_held(self._out, self._task.token):
-            raise LockedError(f"{self._out.where}: another run has taken it over")
+        lock.require_held(self._out, self._task.token)
         commit([writer.draft for writer in writers.values()])
         for table, writer in writers.items():
             stored = "" if writer.name == names[table] else writer.name

@@ -32,8 +32,7 @@ from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, MadeFile, MadeMonth, MonthTask, Result
 from rdmeta.spark.gold_frames import Measures, measures
-from rdmeta.spark.silver_frames import Tables, spark_path
-from rdmeta.spark.source.schemas import spark_schema
+from rdmeta.spark.silver_frames import ASIDE, Tables, of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -91,9 +90,7 @@ class _MonthTables(Tables):
     def make(self, name: str) -> DataFrame:
         if name == "input_file":
             aside = [(self._task.cluster_id, *each) for each in self._task.aside]
-            return self.session.createDataFrame(
-                aside, "cluster_id string, day string, state string"
-            )
+            return self.session.createDataFrame(aside, ASIDE)
         found = self._of(name, self._names[name])
         if name != "partition_interval":
             return found
@@ -102,11 +99,7 @@ class _MonthTables(Tables):
         return found.where((sf.col("began_at") >= edge) | (sf.col("ended_at") == edge))
 
     def _of(self, name: str, parts: Sequence[str]) -> DataFrame:
-        schema = spark_schema(name)
-        if not parts:
-            return self.session.createDataFrame([], schema)
-        paths = [spark_path(self._out.path(part)) for part in parts]
-        return self.session.read.schema(schema).parquet(*paths)
+        return of_files(self.session, name, map(self._out.path, parts))
 
 
 class _Month:

@@ -124,9 +124,7 @@ class Tables(NamedFrames):
         columns = spark_schema(name)
         if self._named:
             stored = [n for each, n in self._named.items() if self._is_of(each, name, clusters)]
-            files = [spark_path(self._store.path(each)) for each in stored]
-            found = self.session.read.schema(columns).parquet(*files) if files else None
-            rows = self.session.createDataFrame([], columns) if found is None else found
+            rows = of_files(self.session, name, map(self._store.path, stored))
             return rows.where(self._in_time(name, has_periods=False))
         folders = StructType([*columns]).add("cluster", StringType()).add("period", StringType())
         rows = self.session.read.schema(folders).parquet(where)
@@ -163,6 +161,14 @@ class Tables(NamedFrames):
             for day, state in days
             if day >= day_at(since) and (last is None or day <= last)
         ]
+
+
+def of_files(session: SparkSession, name: str, paths: Iterable[str]) -> DataFrame:
+    """Returns a table of silver, read from these files of this machine."""
+    schema, files = spark_schema(name), list(map(spark_path, paths))
+    if not files:  # Spark reads no schema of no file
+        return session.createDataFrame([], schema)
+    return session.read.schema(schema).parquet(*files)
 
 
 def spark_path(path: str) -> str:

@@ -29,7 +29,7 @@ import pyarrow as pa
 from rdmeta._atomic import AtomicFile, commit
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.days import DAY_US, begin_of, digest_of
-from rdmeta.pipeline.errors import LockedError, PipelineError
+from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, stored_name, table_file
@@ -338,9 +338,7 @@ def _drafted(
 
 
 def _commit(task: MonthTask, drafts: Sequence[AtomicFile]) -> None:
-    out = Store(task.out)
-    if task.token and not lock.is_held(out, task.token):
-        raise LockedError(f"{out.where}: another run has taken it over")
+    lock.require_held(Store(task.out), task.token)
     commit(drafts)
 
 
