@@ -10,7 +10,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -30,20 +29,16 @@ from rdmeta._atomic import AtomicFile
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.storage import OPTIONS, current, hidden, kind_of, split, using
 
-_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
-# Names that Hadoop has for a scheme of pyarrow.
-_SAME = {"s3a": "s3", "s3n": "s3"}
 _FLAGS = {"true": True, "false": False}
 _LATE = datetime(9999, 1, 1, tzinfo=timezone.utc)
 _CHUNK = 8 << 20
 _ASKING = "rdmeta asks a store"
-_BUCKETS = ("s3", "s3a", "s3n", "gs", "gcs")
 _KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
 def is_uri(where: str) -> bool:
     """Returns whether this names a folder by a URI, such as s3://bucket/folder."""
-    return _URI.match(where) is not None
+    return kind_of(where) is not None
 
 
 def is_text(path: str) -> bool:
@@ -325,17 +320,17 @@ def is_asking() -> bool:
 
 def _opened_store(where: str, given: Mapping[str, str]) -> tuple[Any, str]:
     """Returns the file system of a URI and the path in it; raises PipelineError."""
-    found = _URI.match(where)
-    scheme = found[1].lower() if found else ""
+    scheme, kind = where.partition(":")[0].lower(), kind_of(where)
     if scheme not in _KNOWN:
         raise PipelineError(
             f"{where}: the scheme {scheme!r} is unknown; known are {', '.join(_KNOWN)}."
             " A local folder of that name is ./NAME, and dbfs:/Volumes/x is the path /Volumes/x"
         )
-    if scheme in _BUCKETS and not where[len(scheme) + 3 :].strip("/"):
+    if kind in ("s3", "gs") and not where[len(scheme) + 3 :].strip("/"):
         raise PipelineError(f"{where}: it names no bucket; write {scheme}://BUCKET/PATH")
-    uri = _SAME.get(scheme, scheme) + where[len(scheme) :]
-    if scheme in ("gs", "gcs") and "retry_limit_seconds=" not in uri:  # by default 15 minutes
+    # pyarrow does not know the names that Hadoop has for s3.
+    uri = ("s3" if kind == "s3" else scheme) + where[len(scheme) :]
+    if kind == "gs" and "retry_limit_seconds=" not in uri:  # by default 15 minutes
         uri += f"{'&' if '?' in uri else '?'}retry_limit_seconds=30"
     try:
         store, root = _given_store(uri, given) if given else fs.FileSystem.from_uri(uri)
