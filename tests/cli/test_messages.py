@@ -9,7 +9,7 @@ from pathlib import Path
 import commands
 import pytest
 from broker import Brokers
-from in_process import Running
+from in_process import Running, unchanged
 from login_server import LoginServer
 from secured import Guard
 
@@ -110,11 +110,9 @@ def test_a_text_from_a_server_sends_no_control_characters(
 
 @pytest.fixture
 def logger() -> Iterator[logging.Logger]:
-    """Yields the logger of the package, and gives it back its settings."""
-    found = logging.getLogger("rdmeta")
-    kept = found.handlers, found.level, found.propagate
-    yield found
-    found.handlers, found.level, found.propagate = kept
+    """Yields the logger of the package; all loggers get their settings back."""
+    with unchanged():
+        yield logging.getLogger("rdmeta")
 
 
 @pytest.mark.parametrize(
