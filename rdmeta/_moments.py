@@ -1,14 +1,31 @@
-"""Reads a day or a time from a user's text."""
+"""Times: as microseconds since 1970, and from a user's text."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_FIRST, _LAST = (each.replace(tzinfo=timezone.utc) for each in (datetime.min, datetime.max))
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
 
 
-def moment(text: str) -> datetime:
+def microseconds(when: datetime) -> int:
+    """Returns a time as microseconds since 1970 in UTC."""
+    return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(us: int) -> datetime:
+    """Returns the time that is so many microseconds after 1970 in UTC."""
+    return _EPOCH + timedelta(microseconds=us)
+
+
+def nearest_moment(us: int) -> datetime:
+    """Returns moment(), or the first or last time that Python has."""
+    return moment(min(max(us, microseconds(_FIRST)), microseconds(_LAST)))
+
+
+def parse_moment(text: str) -> datetime:
     """Returns a day's begin, or a time; without an offset it is one of UTC.
 
     Raises ValueError for another text, OverflowError for a time that no datetime has.

@@ -271,7 +271,7 @@ class Arrow(Protocol):
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
-class Records(Arrow, Protocol):
+class ChangeRecords(Arrow, Protocol):
     """Change records that read() turns into Python objects."""
 
     def __len__(self) -> int: ...
@@ -288,7 +288,9 @@ class Changes:
 
     __slots__ = ("_made", "_records", "resync", "until")
 
-    def __init__(self, records: tuple[Change, ...] | Records, until: int, resync: bool) -> None:
+    def __init__(
+        self, records: tuple[Change, ...] | ChangeRecords, until: int, resync: bool
+    ) -> None:
         self._records = records
         self._made = records if isinstance(records, tuple) else None
         self.until = until

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from rdmeta._moments import moment
+from rdmeta._moments import parse_moment
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ from rdmeta._moments import moment
     ],
 )
 def test_a_time_without_an_offset_is_one_of_utc(text: str, found: datetime) -> None:
-    assert moment(text) == found
+    assert parse_moment(text) == found
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-13-01", "20261122", "2026-11-22T25:00"])
 def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
-        moment(text)
+        parse_moment(text)

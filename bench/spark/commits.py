@@ -12,7 +12,7 @@ from bench.spark.histories import made_history
 from bench.spark.small import clusters_of_few_rows
 from rdmeta import pipeline
 from rdmeta.pipeline.committing import EVERY_TABLE
-from rdmeta.pipeline.layout import Kind
+from rdmeta.pipeline.layout import TableKind
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.store import Store
 
@@ -30,7 +30,7 @@ def measure(number: int, rounds: int) -> dict[str, Any]:
 def _seconds(history: Path, kind: str) -> tuple[float, float]:
     """Returns the seconds of the commits of a run, and of all else."""
     with TemporaryDirectory() as folder:
-        logs: Any = type(logs_of(Store(folder), Kind(kind)))
+        logs: Any = type(logs_of(Store(folder), TableKind(kind)))
         commit, taken = logs.commit, 0.0
 
         def timed(*arguments: object) -> None:

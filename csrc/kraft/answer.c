@@ -18,8 +18,8 @@ enum { LEADER_NOT_AVAILABLE = 5, LISTENER_NOT_FOUND = 72 };
 #define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
 #define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
 
-/* What a partition needs of a broker, by the last bits of its id: so most
- * replicas need no search. */
+/* A small table of brokers, indexed by the last bits of the id, so that most
+ * replicas are looked up without a search. */
 enum { KNOWN = 256 };
 
 typedef struct known {

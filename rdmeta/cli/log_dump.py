@@ -9,13 +9,14 @@ from datetime import datetime
 from typing import Any
 
 from rdmeta._core import KraftReplay, kraft_types
+from rdmeta._moments import nearest_moment
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, BadInputError, nearest
 from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_stdout
 from rdmeta.errors import ArgumentError
 from rdmeta.kraft import KraftError, KraftLog
 from rdmeta.kraft.log_records import types_of
-from rdmeta.kraft.scanning import batch_heads, moment
+from rdmeta.kraft.scanning import batch_heads
 
 _RECORDS = (
     TableColumn("offset", "integer"),
@@ -111,7 +112,7 @@ def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
             found = _LINE.fullmatch(line)
             assert found is not None, line
             offset, epoch, ms, kind, version, topic, data = found.groups()
-            when = times.get(ms) or times.setdefault(ms, moment(1000 * int(ms)))
+            when = times.get(ms) or times.setdefault(ms, nearest_moment(1000 * int(ms)))
             name = topic if topic is None or "\\" not in topic else json.loads(f'"{topic}"')
             yield int(offset), when, int(epoch), kind, int(version), name, data
 
@@ -139,7 +140,7 @@ def _batches(log: KraftLog, begin: int, end: int, faults: list[str]) -> Iterator
     for path in paths or [use.file.path for use in log.snapshots]:
         for head in batch_heads(path, faults, lost=[] if log.skip_corrupt else None):
             if not paths or (head.last >= begin and head.base < end):
-                time = moment(1000 * head.time_ms)
+                time = nearest_moment(1000 * head.time_ms)
                 yield (
                     *(head.base, head.last, time, head.epoch, head.is_control, head.records),
                     *(head.size, head.at, str(path)),

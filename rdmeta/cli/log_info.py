@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from rdmeta._moments import nearest_moment
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.output import Table, TableColumn, json_text
 from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
-from rdmeta.kraft.scanning import moment
 
 _LOG = (
     TableColumn("cluster_id"),
@@ -108,7 +108,7 @@ def _node(log: NodeLog, voters: Sequence[int], state: KraftState) -> dict[str, A
         "roles": tuple(roles or ["observer"]) if files.node is not None else (),
         "first": log.start if runs else None,
         "last": log.end - 1 if runs else None,
-        "last_time": moment(1000 * runs[-1].last_ms) if runs else None,
+        "last_time": nearest_moment(1000 * runs[-1].last_ms) if runs else None,
         "epoch": quorum.epoch if quorum else None,
         "leader": quorum.leader if quorum else None,
         "voted": quorum.voted if quorum else None,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import click
 
-from rdmeta._moments import moment
+from rdmeta._moments import parse_moment
 from rdmeta.cli.messages import BadInputError
 
 Point: TypeAlias = "int | datetime"
@@ -31,7 +31,7 @@ def point(text: str) -> Point:
     if text.isascii() and text.isdigit():
         return int(text)
     try:
-        return moment(text)
+        return parse_moment(text)
     except (ValueError, OverflowError):
         raise ValueError(
             f"{text!r} is neither an offset nor a time, such as 2026-11-22T03:05:00Z"

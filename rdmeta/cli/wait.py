@@ -191,7 +191,7 @@ class _Wait:
         self._answers = Answers(wanted.topics)
         self._hold, self._pause = hold, pause
         self._began = time.monotonic()
-        self._findings: Sequence[Finding] = ()
+        self._verdicts: Sequence[Verdict] = ()
         # The version at the last look, and the time of the last answer about all that is wanted.
         self._seen, self._heard = 0, self._began
         # The first such answer since which everything has held.
@@ -232,11 +232,11 @@ class _Wait:
             "met": self.is_met,
             "seconds": round(time.monotonic() - self._began, 3),
             "held": round(self._held(), 3),
-            "conditions": [each._asdict() for each in self._findings],
+            "conditions": [each._asdict() for each in self._verdicts],
         }
 
     def _holds(self) -> bool:
-        return bool(self._findings) and all(each.missing is None for each in self._findings)
+        return bool(self._verdicts) and all(each.missing is None for each in self._verdicts)
 
     def _held(self) -> float:
         return 0.0 if self._since is None else self._heard - self._since
@@ -247,7 +247,7 @@ class _Wait:
         self._answers.look(state)
         if denied := self._answers.denied:
             return f"topic {denied}: the user may not describe it: grant DESCRIBE on it"
-        self._findings = [each(state, self._answers) for each in self._conditions]
+        self._verdicts = [each(state, self._answers) for each in self._conditions]
         if not self._holds() or self._has_missed(state.version):
             self._since = None
         self._seen = state.version
@@ -290,7 +290,7 @@ class _Wait:
     # ---- words ----------------------------------------------------------------------------------
 
     def _missing(self) -> str:
-        missing = [each.missing for each in self._findings if each.missing is not None]
+        missing = [each.missing for each in self._verdicts if each.missing is not None]
         return "; ".join(dict.fromkeys(missing))
 
     def _unmet(self, timeout: float) -> int:
@@ -316,7 +316,7 @@ class Conditions(NamedTuple):
     no_urp: bool = False
 
 
-class Finding(NamedTuple):
+class Verdict(NamedTuple):
     """A condition as a state has it.
 
     `missing` is a text, None if the condition holds. `present` is the value that is there instead
@@ -361,7 +361,7 @@ class Answers:
 
 
 # A condition is a function of a state and of what the answers have said about absent topics.
-Condition = Callable[[Reading, Answers], Finding]
+Condition = Callable[[Reading, Answers], Verdict]
 
 
 def conditions(wanted: Conditions) -> list[Condition]:
@@ -387,7 +387,7 @@ def conditions(wanted: Conditions) -> list[Condition]:
 # ---- one topic ----------------------------------------------------------------------------------
 
 
-def _there(topic: str, number: int | None, reading: Reading, answers: Answers) -> Finding:
+def _there(topic: str, number: int | None, reading: Reading, answers: Answers) -> Verdict:
     """Finds whether the topic, or its partition, exists and has leaders."""
     known, missing = _known(topic, reading, answers), None
     if known is None:
@@ -396,53 +396,53 @@ def _there(topic: str, number: int | None, reading: Reading, answers: Answers) -
         missing = f"topic {topic} has {_partitions(len(known.partitions))}, none of number {number}"
     elif without := [each for each in partitions if health.is_leaderless(each)]:
         missing = f"{_first_of(without, partitions)} no leader"
-    return Finding("topic", topic, number, None, None, missing)
+    return Verdict("topic", topic, number, None, None, missing)
 
 
-def _gone(topic: str, reading: Reading, answers: Answers) -> Finding:
+def _gone(topic: str, reading: Reading, answers: Answers) -> Verdict:
     missing = None
     if not answers.say_absent(topic):
         is_there = reading.topic(topic, None, allow_stale=True) is not None
         missing = f"topic {topic} exists" if is_there else _unknown(topic, answers)
-    return Finding("gone", topic, None, None, None, missing)
+    return Verdict("gone", topic, None, None, None, missing)
 
 
-def _partition_count(topic: str, least: int, reading: Reading, answers: Answers) -> Finding:
+def _partition_count(topic: str, least: int, reading: Reading, answers: Answers) -> Verdict:
     known = _known(topic, reading, answers)
     if known is None:
-        return Finding("partitions", topic, None, least, None, _unknown(topic, answers))
+        return Verdict("partitions", topic, None, least, None, _unknown(topic, answers))
     count = len(known.partitions)
     missing = f"topic {topic} has {count} of {_partitions(least)}" if count < least else None
-    return Finding("partitions", topic, None, least, count, missing)
+    return Verdict("partitions", topic, None, least, count, missing)
 
 
-def _isr(topic: str, number: int | None, least: int, reading: Reading, answers: Answers) -> Finding:
+def _isr(topic: str, number: int | None, least: int, reading: Reading, answers: Answers) -> Verdict:
     """Finds whether each partition has enough replicas in sync."""
     partitions = _chosen(_known(topic, reading, answers), number)
     if not partitions:
-        return Finding("isr", topic, number, least, None, _unknown(topic, answers, number))
+        return Verdict("isr", topic, number, least, None, _unknown(topic, answers, number))
     worst = min(partitions, key=lambda each: len(each.isr))
     present, missing = len(worst.isr), None
     if present < least:
         shown = f"{present} of {least} replicas in sync ({_ids(worst.isr)})"
         missing = f"{topic}-{worst.partition} has {shown}"
-    return Finding("isr", topic, number, least, present, missing)
+    return Verdict("isr", topic, number, least, present, missing)
 
 
 def _leader(
     topic: str, number: int | None, leader: int, reading: Reading, answers: Answers
-) -> Finding:
+) -> Verdict:
     """Finds whether that broker leads each partition."""
     partitions = _chosen(_known(topic, reading, answers), number)
     if not partitions:
-        return Finding("leader", topic, number, leader, None, _unknown(topic, answers, number))
+        return Verdict("leader", topic, number, leader, None, _unknown(topic, answers, number))
     for each in partitions:
         present = None if health.is_leaderless(each) else each.leader
         if present != leader:
             has = "no leader" if present is None else f"leader {present}"
             missing = f"{topic}-{each.partition} has {has}, not {leader}"
-            return Finding("leader", topic, number, leader, present, missing)
-    return Finding("leader", topic, number, leader, leader, None)
+            return Verdict("leader", topic, number, leader, present, missing)
+    return Verdict("leader", topic, number, leader, leader, None)
 
 
 def _known(topic: str, reading: Reading, answers: Answers) -> Topic | None:
@@ -469,22 +469,22 @@ def _unknown(topic: str, answers: Answers, number: int | None = None) -> str:
 # ---- several topics -----------------------------------------------------------------------------
 
 
-def _broker(topics: Sequence[str], broker: int, reading: Reading, answers: Answers) -> Finding:
+def _broker(topics: Sequence[str], broker: int, reading: Reading, answers: Answers) -> Verdict:
     """Finds whether a broker is listed, and in sync wherever it has a replica."""
     if reading.broker(broker, None) is None:
-        return Finding("broker", None, None, broker, None, f"broker {broker} is not listed")
+        return Verdict("broker", None, None, broker, None, f"broker {broker} is not listed")
     if not topics and not reading.health(allow_stale=True).under_replicated:
-        return Finding("broker", None, None, broker, broker, None)
+        return Verdict("broker", None, None, broker, broker, None)
     own = [each for each in _partitions_of(topics, reading) if broker in each.replicas]
     behind = [each for each in own if broker not in each.isr]
     if not behind:
-        return Finding("broker", None, None, broker, broker, None)
+        return Verdict("broker", None, None, broker, broker, None)
     count = f"{len(behind)} of {_partitions(len(own))}"
     missing = f"broker {broker} is not in sync for {count}, such as {_example(behind[0])}"
-    return Finding("broker", None, None, broker, broker, missing)
+    return Verdict("broker", None, None, broker, broker, missing)
 
 
-def _no_urp(topics: Sequence[str], reading: Reading, answers: Answers) -> Finding:
+def _no_urp(topics: Sequence[str], reading: Reading, answers: Answers) -> Verdict:
     """Finds whether every replica is in sync."""
     if topics:
         partitions = list(_partitions_of(topics, reading))
@@ -499,7 +499,7 @@ def _no_urp(topics: Sequence[str], reading: Reading, answers: Answers) -> Findin
         such = "" if example is None else f", such as {_example(example)}"
         verb = "is" if count == 1 else "are"
         missing = f"{count} of {_partitions(total)} {verb} under-replicated{such}"
-    return Finding("no_urp", None, None, 0, count, missing)
+    return Verdict("no_urp", None, None, 0, count, missing)
 
 
 def _partitions_of(topics: Sequence[str], reading: Reading) -> Iterator[Partition]:

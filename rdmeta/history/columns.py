@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rdmeta._change_table import END_KINDS
+from rdmeta._moments import microseconds
 from rdmeta.health import MIN_ISR
-from rdmeta.history.schema import CHANGE_SCHEMA, microseconds
+from rdmeta.history.schema import CHANGE_SCHEMA
 from rdmeta.model import Arrow
 
 _STATE_AT_ONCE = "topic_added"

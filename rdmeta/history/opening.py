@@ -16,14 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from rdmeta._change_table import COLUMNS, KINDS
-from rdmeta.history.schema import (
-    CHANGE_SCHEMA,
-    LONGEST,
-    FileName,
-    Footer,
-    HistoryError,
-    microseconds,
-)
+from rdmeta._moments import microseconds
+from rdmeta.history.schema import CHANGE_SCHEMA, LONGEST, FileName, Footer, HistoryError
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")

@@ -34,6 +34,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from rdmeta._escaping import escaped
+from rdmeta._moments import microseconds
 from rdmeta.errors import Error
 from rdmeta.history.columns import (
     ChangeRows,
@@ -48,14 +49,7 @@ from rdmeta.history.columns import (
     with_min_isr,
 )
 from rdmeta.history.pace import Pace, Sight
-from rdmeta.history.schema import (
-    CHANGE_SCHEMA,
-    FileName,
-    Footer,
-    HistoryError,
-    day_folder,
-    microseconds,
-)
+from rdmeta.history.schema import CHANGE_SCHEMA, FileName, Footer, HistoryError, day_folder
 from rdmeta.history.writing import write_whole
 from rdmeta.model import Topic
 

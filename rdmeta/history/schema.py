@@ -23,6 +23,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 
 from rdmeta._change_table import COLUMNS
+from rdmeta._moments import microseconds, moment
 from rdmeta.errors import Error
 
 _TYPES = {
@@ -44,20 +45,9 @@ _NAME = re.compile(
 MOST_NUMBER = (1 << 63) - 1
 # The rows of a group of a Parquet file.
 GROUP_ROWS = 122_880
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 # The longest time of one file, and between two files of a recording. A recorder writes a file each
 # few minutes. Each day of a recording makes a row of each partition, so years would make millions.
 LONGEST = timedelta(days=32)
-
-
-def microseconds(when: datetime) -> int:
-    """Returns a time as microseconds since 1970 in UTC."""
-    return (when - _EPOCH) // timedelta(microseconds=1)
-
-
-def moment(us: int) -> datetime:
-    """Returns the time that is so many microseconds after 1970 in UTC."""
-    return _EPOCH + timedelta(microseconds=us)
 
 
 def day_folder(cluster_id: str, begin: datetime) -> Path:
@@ -128,7 +118,7 @@ class Footer(NamedTuple):
     min_isr: str | None = None
     # The number of files that a compaction made this one of, None for a recorder's own file.
     compacted: int | None = None
-    # What the rows were made of: log, a metadata log; None: polls.
+    # Where the rows come from: "log" is a metadata log, None are polls.
     source: str | None = None
 
     def metadata(self) -> dict[bytes, bytes]:

@@ -27,7 +27,7 @@ _EVENTS = {
     "broker_shutting_down": "broker {} shuts down in good order",
     "broker_removed": "broker {} was unregistered",
 }
-# What a snapshot says of the time before a log's begin.
+# The cause shown for what a snapshot already had: the log does not reach back further.
 _KNOWN = "known"
 _BEGINS = {
     "topic_added": "the topic was created",

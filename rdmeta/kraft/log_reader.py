@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
+from rdmeta._moments import microseconds, nearest_moment
 from rdmeta.errors import ArgumentError
 from rdmeta.kraft.comparing import findings_of, last_common
 from rdmeta.kraft.explaining import Turn, explained, known_at_begin
@@ -19,9 +20,7 @@ from rdmeta.kraft.log_records import Records, types_of
 from rdmeta.kraft.log_state import KraftState
 from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, had, is_covered, looked_at, proof_of
 from rdmeta.kraft.replaying import LogReplay, offset_at
-from rdmeta.kraft.scanning import moment
-from rdmeta.model import Changes
-from rdmeta.model import Records as ChangeRecords
+from rdmeta.model import ChangeRecords, Changes
 
 Path_: TypeAlias = "str | os.PathLike[str]"
 # An offset, a time in UTC, or the end.
@@ -174,7 +173,7 @@ class KraftLog:
         for epoch, first, last, first_ms, last_ms in self._main.scan.epochs:
             of = elections.get(epoch)
             waited = None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
-            times = moment(1000 * first_ms), moment(1000 * last_ms)
+            times = nearest_moment(1000 * first_ms), nearest_moment(1000 * last_ms)
             who = ((), ()) if of is None else (of.voters, of.granted)
             leader = None if of is None else of.leader
             found.append(LogEpoch(epoch, leader, first, last, *times, *who, waited))
@@ -195,7 +194,7 @@ class KraftLog:
         if isinstance(at, datetime):
             if at.tzinfo is None:
                 raise ValueError("a time needs a time zone, such as datetime.timezone.utc")
-            us = (at - moment(0)) // timedelta(microseconds=1)
+            us = microseconds(at)
             return min(self._first(lambda node: offset_at(node, us)), self.end)
         if self.end < at <= self._main.end:
             raise KraftError(f"offset {at} is not proven: the log is proven to {self.end}")

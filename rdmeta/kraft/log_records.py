@@ -9,10 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rdmeta._core import kraft_types
+from rdmeta._moments import nearest_moment
 from rdmeta.errors import ArgumentError
 from rdmeta.kraft.log_state import as_json
 from rdmeta.kraft.replaying import LogReplay
-from rdmeta.kraft.scanning import moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,6 +132,6 @@ class Records:
 
 def _record(found: dict[str, Any]) -> Record:
     data = found["data"] if "data" in found else {"raw": found["raw"]}
-    time = moment(1000 * found["time"])
+    time = nearest_moment(1000 * found["time"])
     type, version = found["type"], found["version"]
     return Record(found["offset"], found["epoch"], time, type, version, data, found.get("topic"))

@@ -11,10 +11,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rdmeta._core import KraftReplay
+from rdmeta._moments import nearest_moment
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.errors import ArgumentError, NoBrokersError
 from rdmeta.kraft.log_files import KraftError
-from rdmeta.kraft.scanning import moment
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -130,7 +130,7 @@ class Difference(NamedTuple):
 
 def _mark(mark: tuple[int, int, int | None, bool]) -> RecordMark:
     offset, us, epoch, at_or_before = mark
-    return RecordMark(offset, moment(us), epoch, at_or_before)
+    return RecordMark(offset, nearest_moment(us), epoch, at_or_before)
 
 
 class KraftState:
@@ -160,7 +160,7 @@ class KraftState:
         self.cluster_id = cluster_id
         self.offset: int = info["next"]
         us = info["latest_us"]
-        self.time: datetime | None = None if us is None else moment(us)
+        self.time: datetime | None = None if us is None else nearest_moment(us)
         self.epoch: int | None = info["epoch"]
         self.leader: int | None = info["leader"]
         self.transaction: int | None = info["transaction"]

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rdmeta._core import kraft_records
+from rdmeta._moments import nearest_moment
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
-from rdmeta.kraft.scanning import BatchHead, LogScan, checked_heads, moment, scan_log
+from rdmeta.kraft.scanning import BatchHead, LogScan, checked_heads, scan_log
 
 LEADER_CHANGE = "LEADER_CHANGE"
 _SNAPSHOT_HEADER, _SNAPSHOT_FOOTER = "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"
@@ -249,7 +250,7 @@ def had(log: NodeLog) -> str:
     """Returns which offsets and times a log has, and which states, as a sentence's end."""
 
     def shown(ms: int) -> str:
-        return moment(1000 * ms).isoformat(" ", "milliseconds")[:23]
+        return nearest_moment(1000 * ms).isoformat(" ", "milliseconds")[:23]
 
     runs = ", ".join(
         f"{run.start} to {run.end - 1} ({shown(run.first_ms)} to {shown(run.last_ms)} UTC)"

@@ -13,12 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
+from rdmeta._moments import microseconds, nearest_moment
 from rdmeta.history.columns import has_kind, rows_of, with_unseen
 from rdmeta.history.recorder import OpenRecording, midnight_after
-from rdmeta.history.schema import LONGEST, HistoryError, microseconds
+from rdmeta.history.schema import LONGEST, HistoryError
 from rdmeta.history.writing import write_whole
 from rdmeta.kraft.log_reader import KraftLog
-from rdmeta.kraft.scanning import moment
 from rdmeta.model import Changes
 
 
@@ -58,7 +58,9 @@ class _Days:
         if self._replay.next >= self._end:
             return
         latest = self._replay.replay.info()["latest_us"]
-        recording = self._begun(self._replay.upcoming() if latest is None else moment(latest))
+        recording = self._begun(
+            self._replay.upcoming() if latest is None else nearest_moment(latest)
+        )
         while True:
             midnight = midnight_after(recording.observed_to)
             for _ in self._replay.steps(self._end, microseconds(midnight) - 1):
@@ -96,5 +98,5 @@ class _Days:
         if has_kind(rows, "controller_changed"):
             rows = with_unseen(rows, self._unseen)
         latest = info["latest_us"]
-        now = recording.observed_to if latest is None else moment(latest)
+        now = recording.observed_to if latest is None else nearest_moment(latest)
         recording.add(rows, info["next"], now)

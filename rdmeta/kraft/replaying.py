@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from rdmeta._core import KraftReplay, kraft_batch
+from rdmeta._moments import nearest_moment
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SnapshotFile
 from rdmeta.kraft.proving import NodeLog, had, restart_of
-from rdmeta.kraft.scanning import LONGEST, PIECE, first_later, moment, next_batch, pieces
+from rdmeta.kraft.scanning import LONGEST, PIECE, first_later, next_batch, pieces
 
 _ENDS = (None, "cut", "zeros", "reached")
 # A batch that is bad by itself: the next one follows it. Behind a damaged head it is searched for.
@@ -125,7 +126,7 @@ class LogReplay:
     def upcoming(self) -> datetime:
         """Returns the time of the batch that follows the point; there must be one."""
         _, piece = next(pieces(self._paths[0], self._piece, self._byte))
-        return moment(1000 * kraft_batch(piece)[4])
+        return nearest_moment(1000 * kraft_batch(piece)[4])
 
     def advance(self, until: int, until_us: int | None = None) -> None:
         """Goes on to the offset `until`, and to the first batch that is later than `until_us`.

@@ -14,7 +14,6 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,11 +21,6 @@ from rdmeta._core import kraft_batch, kraft_plain
 from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, SegmentFile
 
 PIECE = 1 << 20
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FIRST_US, _LAST_US = (
-    (each.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
-    for each in (datetime.min, datetime.max)
-)
 # Base offset, length, epoch, magic, attributes, last offset's delta, latest time, records.
 _HEAD = struct.Struct(">qiib4xhi8xq14xi")
 _ZEROS = bytes(_HEAD.size)
@@ -102,11 +96,6 @@ class LogScan:
     @property
     def end(self) -> int:
         return self.runs[-1].end if self.runs else 0
-
-
-def moment(us: int) -> datetime:
-    """Returns the time that is so many microseconds after 1970 in UTC, as far as Python has it."""
-    return _EPOCH + timedelta(microseconds=min(max(us, _FIRST_US), _LAST_US))
 
 
 def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, bytes]]:

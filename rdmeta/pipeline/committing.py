@@ -89,7 +89,7 @@ class TableState:
 
 
 @dataclass(frozen=True)
-class Change:
+class TableChange:
     """What a commit does to a table: the names of files that it removes, and those it adds."""
 
     table: LoggedTable
@@ -126,7 +126,7 @@ class TableLogs(ABC):
             opened = self._opened(table)
             return TableState() if opened is None else self._state_of(table, opened)
 
-    def commit(self, change: Change, properties: Mapping[str, str]) -> None:
+    def commit(self, change: TableChange, properties: Mapping[str, str]) -> None:
         """Commits a change to the state that it was made for; raises CommitLostError."""
         table = change.table
         try:
@@ -161,10 +161,10 @@ class TableLogs(ABC):
     def _state_of(self, table: LoggedTable, opened: Any) -> TableState: ...
 
     @abstractmethod
-    def _commit(self, change: Change, properties: dict[str, str]) -> None: ...
+    def _commit(self, change: TableChange, properties: dict[str, str]) -> None: ...
 
     @abstractmethod
-    def _is_lost(self, change: Change, error: BaseException | None) -> bool:
+    def _is_lost(self, change: TableChange, error: BaseException | None) -> bool:
         """Returns whether a commit failed as another one came before it."""
 
     @abstractmethod
@@ -259,7 +259,7 @@ def changes_of(
     states: Mapping[LoggedTable, TableState],
     wanted: Mapping[str, FileEntry],
     is_there: Callable[[str], bool],
-) -> Iterator[Change]:
+) -> Iterator[TableChange]:
     """Yields what brings each table to the wanted files; one that is not there is not added."""
     by_table: dict[LoggedTable, dict[str, FileEntry]] = {}
     for entry in wanted.values():
@@ -271,4 +271,4 @@ def changes_of(
         added = {n: files[n] for n in sorted(files) if n not in state.files and is_there(n)}
         removed = (*sorted(state.files - set(files)), *state.foreign)
         if added or removed:
-            yield Change(table, state, removed, added)
+            yield TableChange(table, state, removed, added)

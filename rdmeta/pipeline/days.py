@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from rdmeta.history.schema import microseconds, moment
+from rdmeta._moments import microseconds, moment
 from rdmeta.pipeline.inputs import Input, InputRecording
 
 DAY_US = 86_400_000_000

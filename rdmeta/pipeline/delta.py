@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline.committing import (
-    Change,
     LoggedTable,
+    TableChange,
     TableLogs,
     TableState,
     Unneeded,
@@ -59,7 +59,7 @@ class DeltaLogs(TableLogs):
         by = f"version {opened.version()} ({last.get('operation')} by {last.get('engineInfo')})"
         return TableState.of(opened.version(), names, last.get("rdmeta.run"), by, opened)
 
-    def _commit(self, change: Change, properties: dict[str, str]) -> None:
+    def _commit(self, change: TableChange, properties: dict[str, str]) -> None:
         from deltalake import CommitProperties, Schema
         from deltalake.transaction import create_table_with_add_actions
 
@@ -84,7 +84,7 @@ class DeltaLogs(TableLogs):
             actions = [*_removed(change, opened, now), *added]
             opened.create_write_transaction(actions, "append", schema, by, commit_properties=about)
 
-    def _is_lost(self, change: Change, error: BaseException | None) -> bool:
+    def _is_lost(self, change: TableChange, error: BaseException | None) -> bool:
         from deltalake.exceptions import DeltaError
 
         if not isinstance(error, DeltaError):
@@ -148,7 +148,7 @@ def _files(opened: DeltaTable) -> list[dict[str, Any]]:
     return [{**each, "path": unquote(each["path"])} for each in found]
 
 
-def _added(change: Change, now: int) -> list[Any]:
+def _added(change: TableChange, now: int) -> list[Any]:
     from deltalake.transaction import AddAction
 
     found = []
@@ -161,7 +161,7 @@ def _added(change: Change, now: int) -> list[Any]:
     return found
 
 
-def _removed(change: Change, opened: DeltaTable, now: int) -> list[Any]:
+def _removed(change: TableChange, opened: DeltaTable, now: int) -> list[Any]:
     from deltalake.transaction import RemoveAction
 
     removed = set(change.removed)

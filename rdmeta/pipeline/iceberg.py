@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline.committing import (
-    Change,
     LoggedTable,
+    TableChange,
     TableLogs,
     TableState,
     Unneeded,
@@ -63,7 +63,7 @@ class IcebergLogs(TableLogs):
         by = f"snapshot {snapshot.snapshot_id} ({snapshot.summary.operation.value})"
         return TableState.of(snapshot.snapshot_id, names, run, by, opened)
 
-    def _commit(self, change: Change, properties: dict[str, str]) -> None:
+    def _commit(self, change: TableChange, properties: dict[str, str]) -> None:
         begun = self._begun(change)
         removed = {*change.removed}
         with begun.update_snapshot(snapshot_properties=properties).overwrite() as new:
@@ -74,7 +74,7 @@ class IcebergLogs(TableLogs):
                 new.append_data_file(file)
         begun.commit_transaction()
 
-    def _is_lost(self, change: Change, error: BaseException | None) -> bool:
+    def _is_lost(self, change: TableChange, error: BaseException | None) -> bool:
         from pyiceberg.exceptions import CommitFailedException, TableAlreadyExistsError
 
         return isinstance(error, (CommitFailedException, TableAlreadyExistsError))
@@ -130,7 +130,7 @@ class IcebergLogs(TableLogs):
         self._require_ours(table, opened)
         return opened
 
-    def _begun(self, change: Change) -> Transaction:
+    def _begun(self, change: TableChange) -> Transaction:
         """Returns a transaction on the table of a change; a new table comes with its commit."""
         table, loaded = change.table, change.state.handle
         if loaded is not None:
@@ -153,7 +153,7 @@ class IcebergLogs(TableLogs):
         names = begun.table_metadata.schema().name_mapping.model_dump_json()
         return begun.set_properties({"schema.name-mapping.default": names})
 
-    def _added(self, change: Change, begun: Transaction) -> Iterator[DataFile]:
+    def _added(self, change: TableChange, begun: Transaction) -> Iterator[DataFile]:
         from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
         from pyiceberg.typedef import Record
 

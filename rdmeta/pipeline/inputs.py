@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from rdmeta._moments import microseconds, moment
 from rdmeta.history import arranging, directory_scan
 from rdmeta.history.directory_scan import (
     ListedFile,
@@ -28,7 +29,7 @@ from rdmeta.history.directory_scan import (
     listed,
 )
 from rdmeta.history.opening import HistoryFile, opened_source
-from rdmeta.history.schema import FileName, HistoryError, microseconds, moment
+from rdmeta.history.schema import FileName, HistoryError
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.store import Store, as_text, is_text, sha256_of
 

@@ -61,7 +61,7 @@ class Parts(NamedTuple):
     buckets: int
 
 
-class Kind(NamedTuple):
+class TableKind(NamedTuple):
     """The kind of the tables of a folder; `catalog` names the one of Iceberg, "" is OUT's own."""
 
     name: str = "folder"
@@ -202,17 +202,17 @@ def read_layout(out: Store) -> dict[str, Parts]:
         raise PipelineError(f"{out.shown(LAYOUT)}: it is damaged: {error}; restore it") from error
 
 
-def read_kind(out: Store) -> Kind | None:
+def read_kind(out: Store) -> TableKind | None:
     """Returns the kind of the tables of `out`, None if it is new; raises as `read_layout`."""
     read_layout(out)
     text = out.read(LAYOUT)
     if text is None:
         return None
     found: dict[str, Any] = json.loads(text)
-    return Kind(str(found.get("tables", "folder")), str(found.get("catalog", "")))
+    return TableKind(str(found.get("tables", "folder")), str(found.get("catalog", "")))
 
 
-def write_layout(out: Store, clusters: Mapping[str, Parts], kind: Kind | None = None) -> None:
+def write_layout(out: Store, clusters: Mapping[str, Parts], kind: TableKind | None = None) -> None:
     """Writes the version and the parts; a file that says the same stays as it is."""
     shown = {each: {"period": p.period, "parts": p.buckets} for each, p in clusters.items()}
     values: dict[str, Any] = {"layout": VERSION, "silver": SILVER_VERSION, "clusters": shown}

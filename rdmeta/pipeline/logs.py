@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from rdmeta.pipeline.committing import TableLogs
-from rdmeta.pipeline.layout import Kind
+from rdmeta.pipeline.layout import TableKind
 from rdmeta.pipeline.store import Store
 
 
-def logs_of(out: Store, kind: Kind) -> TableLogs | None:
+def logs_of(out: Store, kind: TableKind) -> TableLogs | None:
     """Returns the logs of a folder, None if its tables have none; raises MissingExtraError."""
     if kind.name == "delta":
         from rdmeta.pipeline.delta import DeltaLogs

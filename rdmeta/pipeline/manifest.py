@@ -36,8 +36,8 @@ from rdmeta.pipeline.layout import (
     MANIFEST,
     MANIFEST_PARTS,
     SILVER,
-    Kind,
     Parts,
+    TableKind,
     cluster_folder,
     read_layout,
     table_file,
@@ -264,7 +264,7 @@ class Fault(NamedTuple):
     reason: str
 
 
-def faults_of_files(store: Store, kind: Kind) -> list[Fault]:
+def faults_of_files(store: Store, kind: TableKind) -> list[Fault]:
     """Returns how the files of an output folder differ from its manifest; none if it is whole.
 
     Raises PipelineError if the folder has no manifest, or is of another version; and OSError.

@@ -19,8 +19,8 @@ from rdmeta.pipeline import lock
 from rdmeta.pipeline.attempting import local_engine
 from rdmeta.pipeline.committing import (
     EVERY_TABLE,
-    Change,
     LoggedTable,
+    TableChange,
     TableState,
     changes_of,
     names_in_place,
@@ -44,8 +44,8 @@ from rdmeta.pipeline.layout import (
     KINDS,
     MANIFEST,
     SILVER,
-    Kind,
     Parts,
+    TableKind,
     bronze_file,
     choose_parts,
     is_of_logs,
@@ -139,7 +139,7 @@ class Plan:
     gold: Mapping[str, Mapping[str, MadeMonth]]
     aside: Aside
     is_news: bool
-    kind: Kind = Kind()
+    kind: TableKind = TableKind()
     states: Mapping[LoggedTable, TableState] = field(default_factory=dict)
     stored: Mapping[str, str] = field(default_factory=dict)
 
@@ -366,10 +366,10 @@ def plan_of(
     return _Planner(options, out, inputs, marked, engine or local_engine()).plan()
 
 
-def _kind_of(options: PipelineOptions, out: Store) -> Kind:
+def _kind_of(options: PipelineOptions, out: Store) -> TableKind:
     """Returns the kind of the tables; raises PipelineError if the folder has another one."""
     found = read_kind(out)
-    wanted = Kind(options.tables or "folder", options.catalog or "")
+    wanted = TableKind(options.tables or "folder", options.catalog or "")
     if found is None:
         if wanted.catalog and wanted.name != "iceberg":
             raise PipelineError(f"the catalog {wanted.catalog!r} is for tables of Iceberg alone")
@@ -394,7 +394,7 @@ def files_in_place(out: Store, stored: Mapping[str, str]) -> dict[str, StoredFil
     return {**found, **{name: there[file] for name, file in stored.items() if file in there}}
 
 
-def changes_of_plan(plan: Plan, files: Mapping[str, FileEntry]) -> Iterator[Change]:
+def changes_of_plan(plan: Plan, files: Mapping[str, FileEntry]) -> Iterator[TableChange]:
     """Yields what brings the tables of a plan to these files; none if they have no logs."""
     return changes_of(plan.states, files, Store(plan.options.out).has)
 

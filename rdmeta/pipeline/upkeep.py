@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rdmeta.pipeline.committing import EVERY_TABLE, changes_of
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.layout import Kind, read_kind
+from rdmeta.pipeline.layout import TableKind, read_kind
 from rdmeta.pipeline.lock import Lock, NoLock
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import Fault, faults_of_files, read_manifest
@@ -40,7 +40,7 @@ def check(
 
 
 def _faults(store: Store) -> list[Fault]:
-    kind = read_kind(store) or Kind()
+    kind = read_kind(store) or TableKind()
     faults = faults_of_files(store, kind)
     logs = logs_of(store, kind)
     if logs is not None:

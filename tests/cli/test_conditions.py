@@ -7,13 +7,13 @@ import pytest
 from frames import B, P, T
 
 from rdmeta import ALL, MetadataCache
-from rdmeta.cli.wait import Answers, Conditions, Finding, conditions
+from rdmeta.cli.wait import Answers, Conditions, Verdict, conditions
 
 BROKERS = [B(1), B(2), B(3)]
 UNKNOWN, DENIED = 3, 29
 
 
-def found(cache: MetadataCache, wanted: Conditions) -> list[Finding]:
+def found(cache: MetadataCache, wanted: Conditions) -> list[Verdict]:
     """Returns what the conditions find after the cache's last answer."""
     answers = Answers(wanted.topics)
     answers.look(cache)

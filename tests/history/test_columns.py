@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from fake_cache import START, FakeCache, FakeClock
 
+from rdmeta._moments import microseconds
 from rdmeta.history import CHANGE_SCHEMA, columns
-from rdmeta.history.schema import microseconds
 
 
 @pytest.fixture

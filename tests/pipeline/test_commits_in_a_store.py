@@ -23,7 +23,7 @@ from recorded import cluster_day
 
 from rdmeta import pipeline
 from rdmeta.pipeline.committing import LoggedTable
-from rdmeta.pipeline.layout import Kind, StoredName
+from rdmeta.pipeline.layout import StoredName, TableKind
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.store import Store
 
@@ -96,7 +96,7 @@ def assert_in_lake(source: Path, folder: Path) -> None:
 
 def rows(out: str, table: LoggedTable) -> list[str]:
     """Returns the rows of a table in the store as delta-rs sees them, in an order of their own."""
-    logs: Any = logs_of(Store(out), Kind("delta"))
+    logs: Any = logs_of(Store(out), TableKind("delta"))
     found = logs.state(table).handle.to_pyarrow_table().drop_columns([table.partition_by[1]])
     return sorted(str(sorted(row.items())) for row in found.to_pylist())
 

@@ -26,7 +26,7 @@ from spark_cluster import spark_cluster
 
 from rdmeta import pipeline
 from rdmeta.pipeline.errors import LockedError
-from rdmeta.pipeline.layout import Kind, Parts, write_layout
+from rdmeta.pipeline.layout import Parts, TableKind, write_layout
 from rdmeta.pipeline.store import Store
 
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
@@ -176,7 +176,7 @@ def test_executors_that_are_killed_are_replaced(folders: Folders, random: Random
 def test_tables_with_logs_become_whole_after_kills(folders: Folders, kind: str) -> None:
     """A worker is killed among its files, and the driver among them, or in the commits."""
     out, whole, looks = folders.root / "logged", folders.root / "whole", 0
-    write_layout(Store(out), {"one": Parts("day", 1)}, Kind(kind))
+    write_layout(Store(out), {"one": Parts("day", 1)}, TableKind(kind))
     folders.out = out
     env = folders.surroundings(stops=12)
     killed: list[str] = []

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import datasource
 from spark_releases import since
 
-from rdmeta.history.schema import microseconds
+from rdmeta._moments import microseconds
 from rdmeta.spark.source.row_filter import RowFilter, narrowed
 
 DAY = datetime(2026, 11, 1, tzinfo=timezone.utc)

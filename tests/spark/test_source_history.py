@@ -21,9 +21,10 @@ from source_reads import read, reader_of, rows_of, sorted_rows, tasks_of
 from spark_releases import since
 
 from rdmeta import history, pipeline
+from rdmeta._moments import microseconds
 from rdmeta.errors import ConfigError
 from rdmeta.history import Recorder, opening
-from rdmeta.history.schema import HistoryError, microseconds
+from rdmeta.history.schema import HistoryError
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.store import Store

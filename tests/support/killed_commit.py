@@ -39,7 +39,7 @@ def killed(
 def main(source: str, out: str, kind: str, stop: str, *more: str) -> None:
     from rdmeta import pipeline
     from rdmeta.pipeline import running
-    from rdmeta.pipeline.layout import Kind
+    from rdmeta.pipeline.layout import TableKind
     from rdmeta.pipeline.logs import logs_of
     from rdmeta.pipeline.store import Store
 
@@ -48,7 +48,7 @@ def main(source: str, out: str, kind: str, stop: str, *more: str) -> None:
         if str(what) == stop:
             signal.pause()
 
-    logs: Any = type(logs_of(Store(out), Kind(kind)))
+    logs: Any = type(logs_of(Store(out), TableKind(kind)))
     commit: Callable[..., None] = logs.commit
     count = 0
 

@@ -22,10 +22,11 @@ from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
 from rdmeta._escaping import escaped
+from rdmeta._moments import microseconds
 from rdmeta.errors import Error
 from rdmeta.history.directory_scan import RecordingFilter
 from rdmeta.history.opening import HistoryFile
-from rdmeta.history.schema import MOST_NUMBER, FileName, HistoryError, microseconds
+from rdmeta.history.schema import MOST_NUMBER, FileName, HistoryError
 from rdmeta.pipeline.inputs import Lister, Seen, name_of, shown
 from rdmeta.pipeline.storage import Storage, current, using
 from rdmeta.pipeline.store import Store

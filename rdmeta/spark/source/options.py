@@ -15,10 +15,10 @@ from typing import Any, Literal, TypeAlias
 
 from rdmeta import config
 from rdmeta._escaping import escaped
-from rdmeta._moments import moment
+from rdmeta._moments import microseconds, parse_moment
 from rdmeta.config.option_values import shown
 from rdmeta.errors import ConfigError
-from rdmeta.history.schema import MOST_NUMBER, microseconds
+from rdmeta.history.schema import MOST_NUMBER
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.storage import PREFIX, Storage, split
 from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, STATE_TABLES
@@ -228,7 +228,7 @@ def _moment(name: str, value: object) -> int:
     """Returns a day or a time as microseconds; without an offset it is one of UTC."""
     text = value.strip() if isinstance(value, str) else ""
     try:
-        found = microseconds(moment(text))
+        found = microseconds(parse_moment(text))
         if found < 0:
             raise ValueError(text)
         return min(found, LAST_US)

@@ -26,7 +26,7 @@ with contextlib.suppress(ImportError):  # Spark 4.0 has no filters, and does not
         LessThanOrEqual,
     )
 
-from rdmeta.history.schema import microseconds, moment
+from rdmeta._moments import microseconds, moment
 from rdmeta.spark.source.options import LAST_US, Options
 from rdmeta.spark.source.schemas import CHANGES, arrow_schema
 
