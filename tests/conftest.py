@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from typing import Any
@@ -21,6 +22,9 @@ from rdmeta.errors import Error
 # long, and each process of pytest-xdist reads the tests for 23 s instead of 6.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# A shell starts what runs in its background with SIGINT ignored; tests press Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # An example has no deadline: the time to make and run it depends on the machine.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
