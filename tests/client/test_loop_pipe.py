@@ -23,6 +23,7 @@ def test_a_thousand_caches_share_two_descriptors() -> None:
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
+        gc.collect()  # loops of earlier tests
         before = descriptors()
         calls = [lambda i=i: woken.append(i) for i in range(1000)]
         for cache, call in zip(caches, calls, strict=True):
@@ -45,6 +46,7 @@ def test_a_loop_that_is_closed_keeps_no_descriptor() -> None:
     async def main() -> None:
         of_loop(asyncio.get_running_loop()).add(cache, lambda: None)
 
+    gc.collect()
     before = descriptors()
     asyncio.run(main())
     gc.collect()

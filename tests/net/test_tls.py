@@ -216,7 +216,7 @@ def test_text_in_pem_reaches_openssl_through_memory_only(
     before = set(os.listdir("/proc/self/fd"))
     Tls(TlsSettings(certificate_pem=identity.certificate, key_pem=secret(identity.key))).context()
     assert [path.partition(":")[0] for path in loaded] == ["/memfd", "/memfd"]
-    assert set(os.listdir("/proc/self/fd")) == before
+    assert set(os.listdir("/proc/self/fd")) <= before
 
 
 def test_a_machine_without_proc_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
