@@ -58,6 +58,10 @@ class LogChangedError(KraftError):
     """
 
 
+class DamagedBatchError(KraftError):
+    """The bytes of a batch are not those that were written. Another copy may have them."""
+
+
 class SegmentFile(NamedTuple):
     """A segment, which begins with the offset `base` or, if it lacks records there, behind it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rdmeta._core import kraft_types
 from rdmeta._moments import nearest_moment
 from rdmeta.errors import ArgumentError
+from rdmeta.kraft.log_files import DamagedBatchError
 from rdmeta.kraft.log_state import as_json
-from rdmeta.kraft.replaying import LogReplay
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rdmeta.kraft.log_reader import KraftLog
 
 
 class Record(NamedTuple):
@@ -71,21 +73,12 @@ class Records:
     them as JSON.
     """
 
-    def __init__(
-        self,
-        begin: Callable[[], LogReplay],
-        since: int,
-        until: int,
-        proven: bool,
-        cluster_id: str | None,
-        **wanted: Any,
-    ) -> None:
-        self._begin = begin
+    def __init__(self, log: KraftLog, since: int, until: int, **wanted: Any) -> None:
+        self._log = log
         self._wanted = wanted
         self.since = since
         self.until = until
-        self.proven = proven
-        self.cluster_id = cluster_id
+        self.proven = until <= log.proven
         self.faults: tuple[str, ...] = ()
 
     @property
@@ -94,20 +87,30 @@ class Records:
 
     def lines(self) -> Iterator[bytes]:
         """Yields many records at a time, each as a line of JSON. Raises KraftError."""
-        replayed = self._begin()
+        since = self.since
         made: list[bytes] = []
 
         def lines(data: bytes) -> int:
-            text, used = replayed.replay.lines(
-                data, since=self.since, until=self.until, **self._wanted
-            )
+            text, used = replayed.replay.lines(data, since=since, until=until, **self._wanted)
             made.append(text)
             return used
 
-        for _ in replayed.steps((1 << 63) - 1, apply=lines):
-            yield from filter(None, made)
-            made.clear()
-        replayed.require(self.until)
+        while True:
+            until = min(self.until, self._log.end)
+            replayed = self._log.again(lambda: self._log.replay(since, until))  # noqa: B023
+            try:
+                for _ in replayed.steps((1 << 63) - 1, apply=lines):
+                    yield from filter(None, made)
+                    made.clear()
+            except DamagedBatchError as error:
+                yield from filter(None, made)
+                made.clear()
+                if not self._log.leave_out(error):
+                    raise
+                since = max(since, replayed.next)
+            else:
+                break
+        replayed.require(until)
         self.faults = replayed.faults
 
     def __iter__(self) -> Iterator[Record]:
@@ -127,7 +130,7 @@ class Records:
             if broker is None and type in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
                 broker = data["id"]
             about = topic, data.get("topicId"), data.get("partitionId"), broker
-            yield (self.cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
+            yield (self._log.cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
 
 
 def _record(found: dict[str, Any]) -> Record:

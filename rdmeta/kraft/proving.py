@@ -12,7 +12,7 @@ The high watermark is on no disk. Two things prove a log up to an offset:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -51,8 +51,13 @@ class NodeLog(NamedTuple):
 
     files: NodeFiles
     scan: LogScan
-    snapshots: tuple[SnapshotUse, ...]
+    snapshots: list[SnapshotUse]
     elections: tuple[Election, ...] = ()
+
+    def reject(self, file: SnapshotFile, why_not: str) -> None:
+        """Notes why a snapshot, which looked good, is not used from now on."""
+        place = next(i for i, use in enumerate(self.snapshots) if use.file == file)
+        self.snapshots[place] = self.snapshots[place]._replace(why_not=why_not)
 
     @property
     def end(self) -> int:
@@ -68,6 +73,11 @@ class NodeLog(NamedTuple):
     def used(self) -> list[SnapshotFile]:
         """The snapshots that are whole and belong to the log, in the order of their ends."""
         return [each.file for each in self.snapshots if each.why_not is None]
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The segments."""
+        return tuple(each.path for each in self.files.segments)
 
     @property
     def known_epoch(self) -> int:
@@ -90,7 +100,7 @@ def looked_at(files: NodeFiles, skip: bool = False) -> NodeLog:
     Raises KraftError, unless damaged batches are passed over with `skip`.
     """
     scan = scan_log(files, (snapshot.end for snapshot in files.snapshots), skip)
-    uses = tuple(_use(each, scan) for each in files.snapshots)
+    uses = [_use(each, scan) for each in files.snapshots]
     return NodeLog(files, scan, uses, _elections(scan))
 
 
@@ -133,15 +143,19 @@ def _whole(path: Path) -> int | None:
     return int(first[_SNAPSHOT_HEADER]["lastContainedLogTimestamp"])
 
 
-def proof_of(logs: Sequence[NodeLog]) -> Proof:
-    """Returns what is proven by logs of one cluster; offset 0 if nothing is."""
-    best = Proof(0, "nothing")
-    for log in logs:
-        for snapshot in log.used:
-            if snapshot.end > best.end:
-                best = Proof(snapshot.end, f"the snapshot {snapshot.path.name}")
-    agreed = _agreed(logs)
-    return agreed if agreed is not None and agreed.end > best.end else best
+def proof_of(
+    logs: Sequence[NodeLog], is_sound: Callable[[NodeLog, SnapshotFile], bool] = lambda *_: True
+) -> Proof:
+    """Returns what is proven by logs of one cluster; offset 0 if nothing is.
+
+    `is_sound` is asked about snapshots, the newest first, that would prove more than a majority.
+    """
+    best = _agreed(logs) or Proof(0, "nothing")
+    more = [(each, log) for log in logs for each in log.used if each.end > best.end]
+    for snapshot, log in sorted(more, key=lambda each: -each[0].end):
+        if is_sound(log, snapshot):
+            return Proof(snapshot.end, f"the snapshot {snapshot.path.name}")
+    return best
 
 
 def _agreed(logs: Sequence[NodeLog]) -> Proof | None:

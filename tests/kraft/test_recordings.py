@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from commands import run
-from kraft_cluster import NOTHING, Cluster, random_node
+from kraft_cluster import Cluster, random_node, snapshot_of
 from kraft_logs import GOLDEN, LOGS, Made
-from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
+from kraft_records import Given, Log, uuid_text
 
 import rdmeta
 from rdmeta.history import HistoryError, HistoryFile, look, recordings, verify
@@ -46,15 +46,13 @@ class Written:
     def add(self, time: datetime, *records: Given) -> None:
         self.log.time_ms = ms(time)
         self.log.append(*records)
-        self._last_ms = ms(time)
 
     def opened(self) -> KraftLog:
         self.directory.mkdir(exist_ok=True)
         for file in self.directory.glob("*"):
             file.unlink()
         (self.directory / self.log.name).write_bytes(bytes(self.log.data))
-        name = snapshot_name(self.log.end, self.log.epoch)
-        data = snapshot([NOTHING], self.log.epoch, self._last_ms)
+        name, data = snapshot_of(self.log)
         (self.directory / name).write_bytes(data)
         return KraftLog(self.directory, cluster_id="a/b")
 

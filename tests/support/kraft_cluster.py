@@ -17,7 +17,7 @@ from typing import Any
 from kraft_logs import LOG
 from kraft_model import Model
 from kraft_random import RandomLog
-from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
+from kraft_records import Given, Log, batches, snapshot, snapshot_name, uuid_text
 
 from rdmeta._core import KraftReplay
 from rdmeta.kraft import NodeLog, find_nodes, looked_at
@@ -65,6 +65,15 @@ class Cluster:
         path = directory / snapshot_name(end, epoch)
         path.write_bytes(data[: len(data) - cut])
         return path
+
+
+def snapshot_of(log: Log) -> tuple[str, bytes]:
+    """Returns the name and the bytes of a snapshot behind the last batch of a log."""
+    model = Model()
+    for batch in batches(bytes(log.data)):
+        model.apply(batch)
+    last_ms = log.ends[-1][2]
+    return snapshot_name(log.end, log.epoch), snapshot(model.records(), log.epoch, last_ms)
 
 
 def shown(replay: KraftReplay) -> dict[Any, Any]:
