@@ -89,7 +89,7 @@ def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]
         data, replay = use.file.path.read_bytes(), KraftReplay()
         text, used = replay.lines(data, **options)
         yield text
-        if use.why_not is not None or used < len(data):
+        if (use.why_not is not None and use.file.end) or used < len(data):
             raise KraftError(use.why_not or replay.fault[4], use.file.path)
 
 

@@ -105,6 +105,8 @@ def looked_at(files: NodeFiles, skip: bool = False) -> NodeLog:
 
 
 def _use(snapshot: SnapshotFile, scan: LogScan) -> SnapshotUse:
+    if not snapshot.end:
+        return SnapshotUse(snapshot, "it has the first voters of a quorum, and no state")
     try:
         last_ms = _whole(snapshot.path)
     except FileNotFoundError:
@@ -250,7 +252,7 @@ def restart_of(log: NodeLog, at: int) -> SnapshotFile | None:
     usable = [each for each in log.used if each.end <= at and is_covered(log, each.end, at)]
     if usable:
         return usable[-1]
-    if (runs[0].start == 0 and at <= runs[0].end) if runs else not log.snapshots:
+    if (runs[0].start == 0 and at <= runs[0].end) if runs else not any(use.file.end for use in log.snapshots):
         return None
     raise KraftError(f"no state at offset {at} can be made: {had(log)}")
 

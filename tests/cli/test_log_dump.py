@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,18 @@ def test_a_snapshot_alone_is_dumped() -> None:
     for name in ("topic", "2"):
         topics = lines(path, "--type", name, "--topic", "orders")
         assert [each["type"] for each in topics] == ["TOPIC_RECORD"]
+
+
+def test_what_a_quorum_begins_with_is_dumped_if_there_is_nothing_else(tmp_path: Path) -> None:
+    name = f"{0:020d}-{0:010d}.checkpoint"
+    shutil.copy(GOLDEN / "4.3.0-dynamic/n1" / LOG / name, tmp_path)
+    wanted = ["SNAPSHOT_HEADER", "KRAFT_VERSION", "KRAFT_VOTERS", "SNAPSHOT_FOOTER"]
+    for _ in range(2):
+        assert [each["type"] for each in lines(tmp_path)] == wanted
+        info = commands.checked_json(commands.run("log", "info", str(tmp_path), "--json").out)
+        assert info["files"][-1]["why_not"] == "it has the first voters of a quorum, and no state"
+        assert commands.run("log", "check", str(tmp_path)).code == 0
+        (tmp_path / f"{0:020d}.log").touch()
 
 
 @pytest.mark.parametrize(("cut", "said"), [(9, "cut short"), (None, "its CRC is wrong")])
