@@ -12,31 +12,16 @@ from rdmeta._core import KraftReplay, kraft_types
 from rdmeta._moments import nearest_moment
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, BadInputError, nearest
-from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_stdout
+from rdmeta.cli.output import Output, Row, Table, columns, json_text, open_stdout
 from rdmeta.errors import ArgumentError
 from rdmeta.kraft import KraftError, KraftLog
 from rdmeta.kraft.log_records import types_of
 from rdmeta.kraft.scanning import batch_heads
 
-_RECORDS = (
-    TableColumn("offset", "integer"),
-    TableColumn("time", "time"),
-    TableColumn("epoch", "integer"),
-    TableColumn("type"),
-    TableColumn("version", "integer"),
-    TableColumn("topic"),
-    TableColumn("data"),
-)
-_BATCHES = (
-    TableColumn("first", "integer"),
-    TableColumn("last", "integer"),
-    TableColumn("time", "time"),
-    TableColumn("epoch", "integer"),
-    TableColumn("control", "flag"),
-    TableColumn("records", "integer"),
-    TableColumn("bytes", "integer"),
-    TableColumn("byte", "integer"),
-    TableColumn("file"),
+_RECORDS = columns("offset:integer time:time epoch:integer type version:integer topic data")
+_BATCHES = columns(
+    "first:integer last:integer time:time epoch:integer control:flag records:integer "
+    "bytes:integer byte:integer file"
 )
 
 # A record as rdmeta_kraft_record_json() writes it.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from rdmeta._escaping import escaped
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.output import Table, TableColumn, json_text, open_stdout
+from rdmeta.cli.output import Table, columns, json_text, open_stdout
 from rdmeta.kraft import Fact, KraftState, RecordMark
 from rdmeta.kraft.log_state import entity_name
 
@@ -83,7 +83,7 @@ def _named(parent: TreeNode, pattern: str) -> Iterable[tuple[str, TreeNode]]:
 _Found = list[tuple[str, TreeNode]]
 # The first members of what --json prints.
 _Head = dict[str, Any]
-_NAMES = (TableColumn("path"),)
+_NAMES = columns("path")
 
 
 def _names(request: LogRequest, head: _Head, paths: Iterable[str]) -> None:

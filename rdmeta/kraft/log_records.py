@@ -125,12 +125,13 @@ class Records:
         return table_of("records", self._rows())
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
+        cluster_id = self._log.cluster_id
         for offset, epoch, time, type, version, data, topic in self:
             broker = data.get("brokerId")
             if broker is None and type in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
                 broker = data["id"]
             about = topic, data.get("topicId"), data.get("partitionId"), broker
-            yield (self._log.cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
+            yield (cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
 
 
 def _record(found: dict[str, Any]) -> Record:

@@ -225,8 +225,9 @@ class KraftState:
     def image(self, listener: str | None = None) -> Image:
         """Returns what a broker that has caught up would answer to Metadata, as an image.
 
-        It is taken at the state's time, at 1970 without one. Brokers are those that are not fenced, at the endpoint of `listener`, by default at their
-        first one. KraftError if there are topics, and no such broker.
+        It is taken at the state's time, in 1970 without one. Brokers are those that are not fenced,
+        at the endpoint of `listener`, by default at their first one. KraftError if there are
+        topics, and no such broker.
         """
         cache = MetadataCache(clock=_StandingClock(self.time))
         try:
@@ -317,14 +318,13 @@ def fields_of(row: Any) -> dict[str, Any]:
 
 def _compared(kind: str, key: tuple[Any, ...], before: Any, after: Any) -> Iterator[Difference]:
     """Yields a difference, unless two rows are alike; of facts, each is given whole and shown."""
-    is_fact = tuple in (type(before), type(after))
-    wholes, sides = [before, after], [before, after]
-    if is_fact:
-        wholes, sides = ([each and each[place] for each in (before, after)] for place in (0, 1))
-    if None in wholes:
-        yield Difference(kind, key, *sides, ())
-    elif wholes[0][:-1] != wholes[1][:-1] and (fields := _differing(*map(fields_of, wholes))):
-        yield Difference(kind, key, *sides, fields)
+    ours, theirs = before, after
+    if tuple in (type(before), type(after)):
+        (ours, before), (theirs, after) = (each or (None, None) for each in (before, after))
+    if ours is None or theirs is None:
+        yield Difference(kind, key, before, after, ())
+    elif ours[:-1] != theirs[:-1] and (fields := _differing(fields_of(ours), fields_of(theirs))):
+        yield Difference(kind, key, before, after, fields)
 
 
 def _differing(ones: dict[str, Any], others: dict[str, Any]) -> tuple[str, ...]:

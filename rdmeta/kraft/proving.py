@@ -252,7 +252,8 @@ def restart_of(log: NodeLog, at: int) -> SnapshotFile | None:
     usable = [each for each in log.used if each.end <= at and is_covered(log, each.end, at)]
     if usable:
         return usable[-1]
-    if (runs[0].start == 0 and at <= runs[0].end) if runs else not any(use.file.end for use in log.snapshots):
+    has_state = any(use.file.end for use in log.snapshots)
+    if (runs[0].start == 0 and at <= runs[0].end) if runs else not has_state:
         return None
     raise KraftError(f"no state at offset {at} can be made: {had(log)}")
 

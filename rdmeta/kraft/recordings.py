@@ -37,8 +37,12 @@ def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
     cluster_id = log.cluster_id
 
     def written() -> list[Path]:
-        made = (each.file(Path(directory)) for each in _Days(log, cluster_id).recordings())
-        return [path for path, table in made if write_whole(path, table) is None]
+        paths = []
+        for recording in _Days(log, cluster_id).recordings():
+            path, table = recording.file(Path(directory))
+            write_whole(path, table)
+            paths.append(path)
+        return paths
 
     return log.again(written)
 

@@ -49,21 +49,6 @@ def _is_known(log: NodeLog, begin: int, time_us: int) -> bool:
     )
 
 
-def replayed(
-    log: NodeLog, at: int | None = None, *, skip: bool = False, piece: int = PIECE, **options: Any
-) -> LogReplay:
-    """Replays a log up to the offset `at`, or to its end.
-
-    `at` is a commit's end: batches that reach beyond it are left out. `options` are those of
-    KraftReplay. With `skip`, what is bad is passed over, and the state is then partial. Raises
-    KraftError.
-    """
-    end = log.end if at is None else at
-    made = LogReplay(log, end, skip=skip, piece=piece, **options)
-    made.advance(end)
-    return made
-
-
 class LogReplay:
     """A replay of a log that begins with the nearest snapshot, and goes on from point to point.
 

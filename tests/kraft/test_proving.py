@@ -10,7 +10,9 @@ from kraft_cluster import NOTHING, Cluster
 from kraft_logs import GOLDEN, LOG, LOGS, Made
 from kraft_records import Log, uuid_text
 
-from rdmeta.kraft import KraftError, find_nodes, looked_at, proof_of, restart_of
+from rdmeta.kraft import KraftError
+from rdmeta.kraft.log_files import find_nodes
+from rdmeta.kraft.proving import looked_at, proof_of, restart_of
 
 
 @pytest.fixture
