@@ -34,7 +34,8 @@ def answer(request: LogRequest) -> int:
         request.output.tables(Table(_COLUMNS, map(_row, turns)))
     doubts(request.messages, log, changes.until, changes.faults)
     if not turns:
-        name = f"broker {request.broker}" if topic is None else f"topic {topic}"
+        place = "topic {}" if partition is None else "partition {}/{}"
+        name = f"broker {request.broker}" if topic is None else place.format(topic, partition)
         request.messages.fault(f"the log has nothing about {name}")
     return FINE if turns else UNMET
 

@@ -46,6 +46,8 @@ def types_of(types: Collection[str | int]) -> tuple[set[int], set[int]]:
     controls: set[int] = set()
     for each in types:
         if isinstance(each, int) or each.isdecimal():
+            if not 0 <= int(each) < 64:
+                raise ArgumentError(f"types of records are 0 to 63, not {each}")
             keys.add(int(each))
             continue
         name = each.upper().replace("-", "_")
