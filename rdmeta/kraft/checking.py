@@ -57,7 +57,10 @@ def _of_error(error: KraftError) -> Finding:
 
 
 def _damage(log: NodeLog) -> Iterator[Finding]:
-    """Yields the batches of a log that are bad, and the first record that contradicts the state."""
+    """Yields the batches of a log that are bad, and records that contradict the state.
+
+    Behind such a record the check goes on from the next snapshot.
+    """
     bad = set()
     try:
         for segment, head, data in whole_batches(log.files):
@@ -67,10 +70,16 @@ def _damage(log: NodeLog) -> Iterator[Finding]:
                 text = "its CRC is wrong" if fault == "bad_crc" else f"it is damaged ({fault})"
                 text = f"batch of offset {head.base}: {text}"
                 yield Finding(True, str(KraftError(text, segment.path, head.at, head.base)))
-        for run in log.scan.runs:
+        begins = sorted({*(run.start for run in log.scan.runs), *(each.end for each in log.used)})
+        reached = -1
+        for begin in (each for each in begins if each > reached):
             try:
-                LogReplay(log, run.start).advance(run.end)
+                replayed = LogReplay(log, begin)
+                end = next((run.end for run in log.scan.runs if run.end >= begin), begin)
+                replayed.advance(end)
+                reached = replayed.next
             except KraftError as error:
+                reached = max(begin, error.offset or 0)
                 if error.file is not None and (error.file, error.byte) not in bad:
                     yield _of_error(error)
     except FileNotFoundError as error:

@@ -53,8 +53,8 @@ def types_of(types: Collection[str | int]) -> tuple[set[int], set[int]]:
         name = each.upper().replace("-", "_")
         found = _types().get(name) or _types().get(f"{name}_RECORD")
         if found is None:
-            known = ", ".join(sorted(_types()))
-            raise ArgumentError(f"no type of records is called {each!r}; there are {known}")
+            known = "names are those of kafka-dump-log, such as PARTITION_RECORD"
+            raise ArgumentError(f"no type of records is called {each!r}; {known}")
         (controls if found[0] else keys).add(found[1])
     return keys, controls
 
@@ -118,7 +118,7 @@ class Records:
     def __iter__(self) -> Iterator[Record]:
         for text in self.lines():
             for line in text.splitlines():
-                yield _record(json.loads(line))
+                yield record_of(line)
 
     def to_arrow(self) -> pa.Table:
         """Returns the records as Arrow; `data` is JSON. MissingExtraError without pyarrow."""
@@ -136,7 +136,9 @@ class Records:
             yield (cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
 
 
-def _record(found: dict[str, Any]) -> Record:
+def record_of(line: bytes) -> Record:
+    """Returns the record of a line of JSON."""
+    found = json.loads(line)
     data = found["data"] if "data" in found else {"raw": found["raw"]}
     time = nearest_moment(1000 * found["time"])
     type, version = found["type"], found["version"]

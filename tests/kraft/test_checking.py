@@ -216,3 +216,11 @@ def test_a_damaged_control_batch_is_one_finding(tmp_path: Path) -> None:
     cluster.looked_at()
     texts = serious(tmp_path)
     assert [text for text in texts if "CRC" in text or "crc" in text]
+
+
+def test_behind_a_record_that_contradicts_the_check_goes_on_from_a_snapshot(tmp_path: Path) -> None:
+    fence: Given = ("FENCE_BROKER_RECORD", 0, {"id": 1, "epoch": 5})
+    log = written(tmp_path, fence, fence, TOPIC, fence, NOTHING)
+    put_snapshot(tmp_path, log, [TOPIC], 3)
+    first, second = serious(tmp_path)
+    assert ("offset 1" in first, "offset 4" in second) == (True, True)
