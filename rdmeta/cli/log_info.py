@@ -10,6 +10,7 @@ from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.output import Table, TableColumn, columns, json_text
 from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
+from rdmeta.kraft.log_files import size_of
 
 _LOG = columns(
     "cluster_id first:integer last:integer first_time:time last_time:time proven_to:integer "
@@ -97,7 +98,7 @@ def _files(log: NodeLog) -> Iterator[dict[str, Any]]:
             "node": log.files.node,
             "file": path.name,
             "kind": "snapshot" if path in whys else "segment",
-            "bytes": path.stat().st_size,
+            "bytes": size_of(path),
             "used": whys.get(path) is None,
             "why_not": whys.get(path),
         }

@@ -195,7 +195,7 @@ def _node(directory: Path, files: Sequence[Path] | None) -> NodeFiles:
     ]
     # A dynamic quorum begins with a snapshot that ends at 0. A log, or a snapshot, has all of it.
     snapshots = [each for each in found if each.end]
-    if not snapshots and not any(each.path.stat().st_size for each in segments):
+    if not snapshots and not any(size_of(each.path) for each in segments):
         snapshots = found
     notes = _Notes(directory)
     properties = notes.properties()
@@ -211,6 +211,14 @@ def _node(directory: Path, files: Sequence[Path] | None) -> NodeFiles:
         properties.get("cluster.id"),
         tuple(notes.faults),
     )
+
+
+def size_of(path: Path) -> int:
+    """Returns the bytes of a file; 0 if it went."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 class _Notes:

@@ -202,7 +202,7 @@ class KraftLog:
             waited = None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
             times = nearest_moment(1000 * first_ms), nearest_moment(1000 * last_ms)
             who = ((), ()) if of is None else (of.voters, of.granted)
-            leader = None if of is None else of.leader
+            leader = self._main.leaders.get(epoch)
             found.append(LogEpoch(epoch, leader, first, last, *times, *who, waited))
             before_ms = last_ms
         return tuple(found)

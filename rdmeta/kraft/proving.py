@@ -23,7 +23,7 @@ from rdmeta._core import kraft_records
 from rdmeta._moments import nearest_moment
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
-from rdmeta.kraft.scanning import BatchHead, LogScan, checked_heads, scan_log
+from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, checked_heads, scan_log
 
 LEADER_CHANGE = "LEADER_CHANGE"
 _LONGEST_APPEND_MS = 10_000
@@ -81,6 +81,14 @@ class NodeLog(NamedTuple):
     def paths(self) -> tuple[Path, ...]:
         """The segments."""
         return tuple(each.path for each in self.files.segments)
+
+    @property
+    def leaders(self) -> dict[int, int]:
+        """The leaders of epochs, by the log or by what the node noted."""
+        found = {each.epoch: each.leader for each in self.elections}
+        if self.files.quorum is not None:
+            found.setdefault(self.files.quorum.epoch, self.files.quorum.leader)
+        return {epoch: leader for epoch, leader in found.items() if leader is not None}
 
     @property
     def known_epoch(self) -> int:
@@ -197,21 +205,25 @@ def _is_voter(log: NodeLog, voters: Mapping[int, str | None]) -> bool:
 def _voters(logs: Sequence[NodeLog]) -> dict[int, str | None]:
     """Returns the voters by the last record that names them, each with its directory's id.
 
-    That is a control record of the log, of which the one with the highest offset in the highest
-    epoch counts; or `quorum-state`, if no log has one. A damaged one might have named others: then
-    none are known.
+    That is a control record of the log or of its newest snapshot, of which the one with the highest
+    offset in the highest epoch counts; or `quorum-state`, if no log has one. A damaged one might
+    have named others: then none are known.
     """
     found: tuple[tuple[int, int], dict[int, str | None]] = ((-1, -1), {})
     try:
         for log in logs:
-            for path, head in log.scan.control[-4:]:
+            controls = [((head.epoch, head.last), at, head) for at, head in log.scan.control[-4:]]
+            for snapshot in log.used[-1:]:
+                head = next(batch_heads(snapshot.path, []))
+                controls.append(((snapshot.epoch, snapshot.end - 1), snapshot.path, head))
+            for place, path, head in controls:
                 for _, data in control_records(path, head):
                     named = {
                         e["voterId"]: e.get("voterDirectoryId") for e in data.get("voters", ())
                     }
-                    if named and (head.epoch, head.last) >= found[0]:
-                        found = (head.epoch, head.last), named
-    except KraftError:
+                    if named and place >= found[0]:
+                        found = place, named
+    except (KraftError, FileNotFoundError):
         return {}
     noted = (log.files.quorum.voters for log in logs if log.files.quorum)
     return found[1] or {voter: None for voters in noted for voter in voters or ()}

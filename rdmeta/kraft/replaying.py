@@ -68,11 +68,10 @@ class LogReplay:
             self.began = next((each for each in reversed(log.used) if each.end <= at), None)
             self.skipped.append(str(error))
         if self.began is not None:
-            before = log.scan.ends.get(self.began.end)
-            known = {} if before is None else {"epoch": before.epoch, "latest_us": before.latest_us}
-            leaders = {each.epoch: each.leader for each in log.elections}
-            leader = leaders.get(self.began.epoch)
-            options = {**known, **({} if leader is None else {"leader": leader}), **options}
+            known = {"epoch": self.began.epoch, "leader": log.leaders.get(self.began.epoch)}
+            if (before := log.scan.ends.get(self.began.end)) is not None:
+                known["latest_us"] = before.latest_us
+            options = {**known, **options}
         self.replay = KraftReplay(skip=skip, **options)
         self._skip = skip
         self._piece = piece

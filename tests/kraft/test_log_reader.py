@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
@@ -586,3 +588,24 @@ def test_a_tail_that_never_committed_does_not_stand_for_a_damaged_copy(tmp_path:
     with pytest.raises(KraftError, match="CRC"):
         rdmeta.KraftLog([tmp_path / "n1", tmp_path / "n2"]).state()
     assert rdmeta.KraftLog([tmp_path / "n1", tmp_path / "n3"]).state().offset == 3
+
+
+def test_an_old_epoch_is_known_by_the_snapshot_and_by_what_the_nodes_noted(tmp_path: Path) -> None:
+    """The records of its election and of the voters are in a segment that is gone."""
+    for node in (1, 2, 3):
+        shutil.copytree(GOLDEN / f"4.3.0-dynamic/n{node}", tmp_path / f"n{node}")
+        folder = tmp_path / f"n{node}" / LOG
+        (snapshot,) = (GOLDEN / "4.3.0-dynamic/n3" / LOG).glob("*132-*.checkpoint")
+        for path in folder.glob("*.checkpoint"):
+            path.unlink()
+        shutil.copy(snapshot, folder)
+        segment = folder / f"{0:020d}.log"
+        data = segment.read_bytes()
+        behind = [each for each in batches(data) if each.base >= 132 and each.epoch == 4]
+        segment.unlink()
+        (folder / f"{132:020d}.log").write_bytes(data[behind[0].begin : behind[-1].end])
+        noted = {"leaderId": 3, "leaderEpoch": 4, "votedId": -1, "data_version": 1}
+        (folder / "quorum-state").write_text(json.dumps(noted))
+    log = rdmeta.KraftLog(tmp_path)
+    assert log.proof == (log.end, "the copies of nodes 1, 2, 3, of 3 voters")
+    assert ([each.leader for each in log.epochs], log.state().leader) == ([3], 3)
