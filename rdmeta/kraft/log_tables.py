@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from rdmeta.errors import MissingExtraError
@@ -13,65 +14,38 @@ except ImportError as error:
     raise MissingExtraError.of("to_arrow()", "arrow") from error
 
 
-_TIME = pa.timestamp("us", tz="UTC")
-_IDS, _TEXTS = pa.list_(pa.int32()), pa.list_(pa.string())
-_ORIGIN = [("offset", pa.int64()), ("time", _TIME), ("at_or_before", pa.bool_())]
+_TYPES = {
+    "text": pa.string(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "bool": pa.bool_(),
+    "time": pa.timestamp("us", tz="UTC"),
+    "ids": pa.list_(pa.int32()),
+    "texts": pa.list_(pa.string()),
+}
+_ORIGIN = " offset:long time:time at_or_before:bool"
 _SCHEMAS = {
-    "records": pa.schema(
-        [
-            ("cluster_id", pa.string()), ("offset", pa.int64()), ("epoch", pa.int32()),
-            ("time", _TIME), ("type", pa.string()), ("version", pa.int32()),
-            ("topic", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32()),
-            ("broker", pa.int32()), ("data", pa.string()),
-        ]
-    ),
-    "topics": pa.schema(
-        [("topic", pa.string()), ("topic_id", pa.string()), ("partitions", pa.int32()), *_ORIGIN]
-    ),
-    "partitions": pa.schema(
-        [
-            ("topic", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32()),
-            ("leader", pa.int32()), ("leader_epoch", pa.int32()), ("partition_epoch", pa.int32()),
-            ("recovering", pa.bool_()), ("replicas", _IDS), ("isr", _IDS), ("removing", _IDS),
-            ("adding", _IDS), ("elr", _IDS), ("last_known_elr", _IDS), ("directories", _TEXTS),
-            *_ORIGIN,
-        ]
-    ),
-    "replicas": pa.schema(
-        [
-            ("topic", pa.string()), ("topic_id", pa.string()), ("partition", pa.int32()),
-            ("broker", pa.int32()), ("position", pa.int32()), ("is_leader", pa.bool_()),
-            ("in_isr", pa.bool_()), ("directory", pa.string()),
-        ]
-    ),
-    "brokers": pa.schema(
-        [
-            ("broker", pa.int32()), ("epoch", pa.int64()), ("fenced", pa.bool_()),
-            ("shutting_down", pa.bool_()), ("rack", pa.string()), ("log_dirs", _TEXTS),
-            ("cordoned", _TEXTS), ("registration", pa.string()), *_ORIGIN,
-        ]
-    ),
-    "configs": pa.schema(
-        [
-            ("resource_type", pa.int32()), ("resource", pa.string()), ("name", pa.string()),
-            ("value", pa.string()), *_ORIGIN,
-        ]
-    ),
-}  # fmt: skip
+    "records": "cluster_id:text offset:long epoch:int time:time type:text version:int topic:text"
+    " topic_id:text partition:int broker:int data:text",
+    "topics": f"topic:text topic_id:text partitions:int{_ORIGIN}",
+    "partitions": "topic:text topic_id:text partition:int leader:int leader_epoch:int"
+    " partition_epoch:int recovering:bool replicas:ids isr:ids removing:ids adding:ids elr:ids"
+    f" last_known_elr:ids directories:texts{_ORIGIN}",
+    "replicas": "topic:text topic_id:text partition:int broker:int position:int is_leader:bool"
+    " in_isr:bool directory:text",
+    "brokers": "broker:int epoch:long fenced:bool shutting_down:bool rack:text log_dirs:texts"
+    f" cordoned:texts registration:text{_ORIGIN}",
+    "configs": f"resource_type:int resource:text name:text value:text{_ORIGIN}",
+}
 _AT_ONCE = 65_536
 
 
 def table_of(name: str, rows: Iterable[tuple[Any, ...]]) -> pa.Table:
     """Returns rows as the table of a name; few of them are Python objects at a time."""
-    schema = _SCHEMAS[name]
-    batches, waiting = [], []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) == _AT_ONCE:
-            batches.append(_batch(waiting, schema))
-            waiting = []
-    if waiting:
-        batches.append(_batch(waiting, schema))
+    fields = (each.split(":") for each in _SCHEMAS[name].split())
+    schema = pa.schema([(field, _TYPES[type]) for field, type in fields])
+    left = iter(rows)
+    batches = [_batch(part, schema) for part in iter(lambda: list(islice(left, _AT_ONCE)), [])]
     return pa.Table.from_batches(batches, schema)
 
 
