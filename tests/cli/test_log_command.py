@@ -234,10 +234,7 @@ def test_check_ends_with_1_for_a_serious_finding_alone(tmp_path: Path) -> None:
     (row,) = rows(done)
     assert row["serious"] == "false"
     assert "offsets 34 to 37 of epoch 1 never committed" in row["finding"]
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
-    cluster.append()
+    cluster = Cluster(tmp_path, 2)
     cluster.logs[2].data[-1] ^= 1
     cluster.looked_at()
     done = log("check", tmp_path, "--json")

@@ -209,9 +209,7 @@ def test_a_difference_shows_no_secret(tmp_path: Path) -> None:
 
 
 def test_a_damaged_control_batch_is_one_finding(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
+    cluster = Cluster(tmp_path, 1)
     cluster.logs[2].data[75] ^= 0xFF
     cluster.looked_at()
     texts = serious(tmp_path)

@@ -18,11 +18,7 @@ from rdmeta.kraft.proving import looked_at, proof_of
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Cluster:
-    made = Cluster(tmp_path)
-    made.lead(1, 1)
-    for _ in range(3):
-        made.append()
-    return made
+    return Cluster(tmp_path, 3)
 
 
 def said(logs: list[NodeLog]) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kraft_cluster import NOTHING, Cluster, modelled, random_node, shown
+from kraft_cluster import NOTHING, Cluster, log_of, modelled, random_node, shown
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
 from kraft_random import RandomLog
 from kraft_records import Log, batches, snapshot, snapshot_name, value_of
@@ -71,9 +71,7 @@ def test_other_copies_have_what_is_before_the_begin(tmp_path: Path) -> None:
 
 
 def test_what_is_proven_is_marked_or_all_there_is(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
+    cluster = Cluster(tmp_path, 1)
     cluster.append(1)
     cluster.looked_at()
     log = rdmeta.KraftLog(tmp_path)
@@ -327,10 +325,7 @@ def test_arrow_has_the_same_rows() -> None:
 
 
 def test_what_is_passed_over_is_said_in_each_answer(tmp_path: Path) -> None:
-    log = Log()
-    log.lead(1, 1)
-    for _ in range(3):
-        log.append(NOTHING)
+    log = log_of(3)
     log.data[log.ends[1][0] + 70] ^= 1
     (tmp_path / log.name).write_bytes(bytes(log.data))
     strict = rdmeta.KraftLog(tmp_path)
@@ -350,10 +345,7 @@ def test_what_is_passed_over_is_said_in_each_answer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("place", "value"), [(16, 1), (16, 9), (8, 1), (11, 3), (22, 1)])
 def test_a_damaged_head_is_passed_over_too(tmp_path: Path, place: int, value: int) -> None:
-    log = Log()
-    log.lead(1, 1)
-    for _ in range(4):
-        log.append(NOTHING)
+    log = log_of(4)
     log.data[log.ends[1][0] + place] = value
     (tmp_path / log.name).write_bytes(bytes(log.data))
     with pytest.raises(KraftError, match=f"byte {log.ends[1][0]}"):
@@ -370,10 +362,7 @@ def test_a_damaged_head_is_passed_over_too(tmp_path: Path, place: int, value: in
 def test_damage_that_nothing_follows_is_said_in_each_answer_that_reaches_it(
     tmp_path: Path,
 ) -> None:
-    log = Log()
-    log.lead(1, 1)
-    for _ in range(3):
-        log.append(NOTHING)
+    log = log_of(3)
     log.data[log.ends[-2][0] + 16] = 9
     (tmp_path / log.name).write_bytes(bytes(log.data))
     lax = rdmeta.KraftLog(tmp_path, skip_corrupt=True)
@@ -388,10 +377,7 @@ def test_damage_that_nothing_follows_is_said_in_each_answer_that_reaches_it(
 
 
 def test_of_equal_copies_the_one_counts_that_goes_back_farthest(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
-    cluster.append()
+    cluster = Cluster(tmp_path, 2)
     first, second = (cluster.logs[1].ends[each][0] for each in (1, 2))
     del cluster.logs[1].data[first:second]
     cluster.looked_at()
@@ -408,9 +394,7 @@ def test_a_snapshot_that_is_damaged_alone_is_no_empty_state(tmp_path: Path) -> N
 
 
 def test_a_copy_that_cannot_be_read_is_named_and_others_are_used(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
+    cluster = Cluster(tmp_path, 1)
     cluster.logs[1].data[16] = 9
     with pytest.raises(KraftError):
         cluster.looked_at()
@@ -441,9 +425,7 @@ def test_a_missing_segment_is_an_error_or_passed_over(tmp_path: Path) -> None:
 
 
 def test_a_log_that_was_cut_is_looked_at_once_more(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
+    cluster = Cluster(tmp_path, 1)
     cluster.append(1)
     cluster.looked_at(1)
     logs = [rdmeta.KraftLog(tmp_path / "n1") for _ in range(3)]
@@ -552,10 +534,7 @@ def test_a_snapshot_that_replay_contradicts_is_not_used_and_named(tmp_path: Path
 
 
 def test_a_damaged_copy_is_left_out_where_another_one_is_whole(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    for _ in range(4):
-        cluster.append()
+    cluster = Cluster(tmp_path, 4)
     cluster.append(1)
     cluster.logs[1].data[cluster.logs[1].ends[2][0] + 70] ^= 1
     cluster.looked_at()
@@ -577,9 +556,7 @@ def test_a_damaged_copy_is_left_out_where_another_one_is_whole(tmp_path: Path) -
 
 
 def test_a_tail_that_never_committed_does_not_stand_for_a_damaged_copy(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
+    cluster = Cluster(tmp_path, 1)
     cluster.append(2)
     cluster.lead(2, 3, 1, 3)
     cluster.append(1)

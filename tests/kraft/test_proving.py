@@ -17,10 +17,7 @@ from rdmeta.kraft.proving import looked_at, proof_of, restart_of
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Cluster:
-    made = Cluster(tmp_path)
-    made.lead(1, 1)
-    made.append()
-    return made
+    return Cluster(tmp_path, 1)
 
 
 # ---- majorities -----------------------------------------------------------

@@ -155,8 +155,7 @@ def test_random_logs_make_whole_recordings(tmp_path: Path, seed: int) -> None:
 
 
 def test_what_is_not_proven_is_not_recorded(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path / "nodes")
-    cluster.lead(1, 1)
+    cluster = Cluster(tmp_path / "nodes", 0)
     cluster.append(1)
     cluster.looked_at()
     (file,) = recorded(KraftLog(tmp_path / "nodes"), tmp_path / "out")

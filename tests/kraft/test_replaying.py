@@ -74,10 +74,7 @@ def test_a_time_is_before_the_first_batch_that_is_later(tmp_path: Path) -> None:
 
 
 def test_a_torn_end_is_the_end(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
-    cluster.append()
-    cluster.append()
+    cluster = Cluster(tmp_path, 2)
     for cut, end in ((0, 3), (1, 2), (100, 1)):
         data = cluster.logs[1].data
         cluster.logs[2].data = data[: len(data) - cut]
@@ -96,8 +93,7 @@ def damaged(cluster: Cluster, batch: int, place: int) -> NodeLog:
 
 
 def test_a_corrupt_batch_is_an_error_with_its_place_or_passed_over(tmp_path: Path) -> None:
-    cluster = Cluster(tmp_path)
-    cluster.lead(1, 1)
+    cluster = Cluster(tmp_path, 0)
     log = damaged(cluster, 2, 70)
     byte = cluster.logs[1].ends[1][0]
     for piece in (62, 1 << 20):

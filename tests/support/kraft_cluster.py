@@ -1,7 +1,6 @@
 """The log directories of three controllers, written by a test.
 
-cluster = Cluster(tmp_path)
-cluster.lead(1, 1)                  # node 1 leads epoch 1: a batch in all three logs
+cluster = Cluster(tmp_path, 0)      # node 1 leads epoch 1: a batch in all three logs
 cluster.append(1, 2)                # a batch in two of them
 cluster.looked_at()                 # as rdmeta.kraft looks at the directories
 """
@@ -29,13 +28,22 @@ NOTHING: Given = ("NO_OP_RECORD", 0, {})
 
 
 class Cluster:
-    """Three controllers, of which a test writes the logs."""
+    """Three controllers, of which a test writes the logs.
 
-    def __init__(self, directory: Path, voters: Sequence[int] = (1, 2, 3)) -> None:
+    With `batches` node 1 leads epoch 1, and all have so many batches behind that.
+    """
+
+    def __init__(
+        self, directory: Path, batches: int | None = None, voters: Sequence[int] = (1, 2, 3)
+    ) -> None:
         self.directory = directory
         self.voters = voters
         self.logs = {node: Log() for node in (1, 2, 3)}
         self.noted: dict[int, int | None] = {}  # the epochs of quorum-state
+        if batches is not None:
+            self.lead(1, 1)
+        for _ in range(batches or 0):
+            self.append()
 
     def lead(self, epoch: int, leader: int, *nodes: int) -> None:
         for node in nodes or self.logs:
@@ -68,6 +76,15 @@ class Cluster:
         path = directory / snapshot_name(end, epoch)
         path.write_bytes(data[: len(data) - cut])
         return path
+
+
+def log_of(batches: int) -> Log:
+    """Returns a log of a leader and of so many batches of a record."""
+    log = Log()
+    log.lead(1, 1)
+    for _ in range(batches):
+        log.append(NOTHING)
+    return log
 
 
 def replayed(log: NodeLog, at: int | None = None, **options: Any) -> LogReplay:
