@@ -35,8 +35,8 @@ def answer(request: LogRequest) -> int:
 
 def _recorded(request: LogRequest, log: KraftLog) -> int:
     """Writes recordings of what is proven, and prints their paths."""
-    given = (request.since, request.until, request.topic, request.partition, request.broker)
-    if any(each is not None for each in given) or request.show_secrets:
+    chosen = ("since", "until", "topic", "partition", "broker", "listener")
+    if any(getattr(request, each) is not None for each in chosen) or request.show_secrets:
         raise BadInputError("--recordings writes all that is proven, without secrets")
     if log.cluster_id is None:
         raise BadInputError(

@@ -57,7 +57,7 @@ def _found(log: KraftLog, state: KraftState) -> dict[str, Any]:
     ids = [voter["voter"] for voter in voters]
     return {
         "cluster_id": log.cluster_id,
-        "first": log.start if epochs else None,
+        "first": epochs[0].first if epochs else None,
         "last": epochs[-1].last if epochs else None,
         "first_time": epochs[0].began if epochs else None,
         "last_time": epochs[-1].ended if epochs else None,

@@ -16,8 +16,8 @@ from rdmeta.kraft.checking import check
 from rdmeta.kraft.comparing import Finding
 from rdmeta.kraft.explaining import Turn
 from rdmeta.kraft.log_files import KraftError, LogChangedError
-from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Turns
-from rdmeta.kraft.log_records import Record, Records
+from rdmeta.kraft.log_reader import KraftLog, LogChanges, LogEpoch, Records, Turns
+from rdmeta.kraft.log_records import Record
 from rdmeta.kraft.log_state import (
     Difference,
     Fact,

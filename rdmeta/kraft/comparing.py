@@ -78,18 +78,20 @@ def _of_one(log: NodeLog) -> Iterator[Finding]:
 
 
 def _noted_epochs(log: NodeLog) -> Iterator[Finding]:
-    """Compares `leader-epoch-checkpoint` with the log, from the log's begin on."""
-    if log.files.epochs is None or not log.scan.runs:
+    """Compares `leader-epoch-checkpoint` with the log, from where both begin.
+
+    The node deletes what is before an offset from its notes, and whole segments of the log.
+    """
+    if not log.files.epochs or not log.scan.runs:
         return
-    start = log.scan.runs[0].start
-    in_log = [(span.epoch, span.first) for span in log.scan.epochs]
+    start = max(log.scan.runs[0].start, log.files.epochs[0][1])
+    in_log = [(span.epoch, span.first) for span in log.scan.epochs if span.first > start]
     noted = [each for each in log.files.epochs if start < each[1] < log.scan.end]
-    # The epoch in which the log begins may have begun before.
-    if noted != in_log[1:]:
+    if noted != in_log:
         yield Finding(
             True,
             f"{_name(log)}: leader-epoch-checkpoint says that epochs begin at {_pairs(noted)},"
-            f" and in the log they begin at {_pairs(in_log[1:])}",
+            f" and in the log they begin at {_pairs(in_log)}",
         )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from rdmeta._moments import microseconds, nearest_moment
@@ -24,8 +24,8 @@ from rdmeta.kraft.log_files import (
     SegmentFile,
     find_nodes,
 )
-from rdmeta.kraft.log_records import Records, types_of
-from rdmeta.kraft.log_state import KraftState
+from rdmeta.kraft.log_records import Record, record_of, types_of
+from rdmeta.kraft.log_state import KraftState, as_json
 from rdmeta.kraft.proving import (
     NodeLog,
     Proof,
@@ -38,6 +38,9 @@ from rdmeta.kraft.proving import (
 )
 from rdmeta.kraft.replaying import LogReplay, offset_at
 from rdmeta.model import ChangeRecords, Changes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Path_: TypeAlias = "str | os.PathLike[str]"
 # An offset, a time in UTC, or the end.
@@ -87,6 +90,78 @@ class Turns(list[Turn]):
     def __init__(self, turns: Iterable[Turn], changes: LogChanges) -> None:
         super().__init__(turns)
         self.changes = changes
+
+
+class Records:
+    """The records of the offsets `since` to before `until` that were asked for, in their order.
+
+        for record in log.records(types=["partition_change"], topic="orders"):
+            print(record.offset, record.time, record.data)
+
+    Each walk reads the log anew. `proven` says whether all of them are committed. `partial` says,
+    behind a walk, that records were unknown or passed over; `faults` names them. `lines()` has
+    them as JSON.
+    """
+
+    def __init__(self, log: KraftLog, since: int, until: int, **wanted: Any) -> None:
+        self._log = log
+        self._wanted = wanted
+        self.since = since
+        self.until = until
+        self.proven = until <= log.proven
+        self.faults: tuple[str, ...] = ()
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.faults)
+
+    def lines(self) -> Iterator[bytes]:
+        """Yields many records at a time, each as a line of JSON. Raises KraftError."""
+        since = self.since
+        made: list[bytes] = []
+
+        def lines(data: bytes) -> int:
+            text, used = replayed.replay.lines(data, since=since, until=until, **self._wanted)
+            made.append(text)
+            return used
+
+        while True:
+            until = min(self.until, self._log.end)
+            replayed = self._log.again(lambda: self._log.replay(since, until))  # noqa: B023
+            try:
+                for _ in replayed.steps((1 << 63) - 1, apply=lines):
+                    yield from filter(None, made)
+                    made.clear()
+            except DamagedBatchError as error:
+                yield from filter(None, made)
+                made.clear()
+                if not self._log.leave_out(error):
+                    raise
+                since = max(since, replayed.next)
+            else:
+                break
+        replayed.require(until)
+        self.faults = replayed.faults
+
+    def __iter__(self) -> Iterator[Record]:
+        for text in self.lines():
+            for line in text.splitlines():
+                yield record_of(line)
+
+    def to_arrow(self) -> pa.Table:
+        """Returns the records as Arrow; `data` is JSON. MissingExtraError without pyarrow."""
+        from rdmeta.kraft.log_tables import table_of
+
+        return table_of("records", self._rows())
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        cluster_id = self._log.cluster_id
+        for offset, epoch, time, type, version, data, topic in self:
+            broker = data.get("brokerId")
+            if broker is None and type in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
+                broker = data["id"]
+            about = topic, data.get("topicId"), data.get("partitionId"), broker
+            yield (cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
 
 
 class KraftLog:
@@ -166,10 +241,16 @@ class KraftLog:
 
     @property
     def start(self) -> int:
-        """The first offset of the records that go on to the end."""
-        runs = self._main.scan.runs
-        start = runs[0].start if runs and self.skip_corrupt else self._main.start
-        return min(start, self.end)
+        """The first offset of the records that go on to the end, and before which a state is known.
+
+        A node deletes whole segments, so the first one begins before the snapshot that stands for
+        what was deleted.
+        """
+        if not self._main.scan.runs:
+            return min(self._main.start, self.end)
+        run = self._main.scan.runs[0 if self.skip_corrupt else -1]
+        known = (each.end for each in self._main.used if 0 < run.start <= each.end <= run.end)
+        return min(next(known, run.start), self.end)
 
     @property
     def end(self) -> int:
@@ -244,12 +325,10 @@ class KraftLog:
     @property
     def first_state(self) -> int:
         """The first offset from which on states can be had, up to the end. Raises KraftError."""
-        if self.start == 0:
-            return 0
-        ends = [each.end for each in self._main.used if each.end >= self.start]
-        if not ends:
+        start = self.start
+        if start and all(each.end < start for each in self._main.used):
             raise KraftError(f"no state can be made: {had(self._main)}")
-        return ends[0]
+        return start
 
     def replay(self, at: int, until: int, *, skip: bool | None = None, **options: Any) -> LogReplay:
         """Begins a replay whose first point is `at`, with a copy that goes on to `until`.

@@ -1,23 +1,16 @@
-"""The records of a metadata log, chosen and read one after the other."""
+"""A record of a metadata log, and the names of the types of records."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rdmeta._core import kraft_types
 from rdmeta._moments import nearest_moment
 from rdmeta.errors import ArgumentError
-from rdmeta.kraft.log_files import DamagedBatchError
-from rdmeta.kraft.log_state import as_json
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from rdmeta.kraft.log_reader import KraftLog
 
 
 class Record(NamedTuple):
@@ -62,78 +55,6 @@ def types_of(types: Collection[str | int]) -> tuple[set[int], set[int]]:
 @cache
 def _types() -> dict[str, tuple[bool, int]]:
     return kraft_types()
-
-
-class Records:
-    """The records of the offsets `since` to before `until` that were asked for, in their order.
-
-        for record in log.records(types=["partition_change"], topic="orders"):
-            print(record.offset, record.time, record.data)
-
-    Each walk reads the log anew. `proven` says whether all of them are committed. `partial` says,
-    behind a walk, that records were unknown or passed over; `faults` names them. `lines()` has
-    them as JSON.
-    """
-
-    def __init__(self, log: KraftLog, since: int, until: int, **wanted: Any) -> None:
-        self._log = log
-        self._wanted = wanted
-        self.since = since
-        self.until = until
-        self.proven = until <= log.proven
-        self.faults: tuple[str, ...] = ()
-
-    @property
-    def partial(self) -> bool:
-        return bool(self.faults)
-
-    def lines(self) -> Iterator[bytes]:
-        """Yields many records at a time, each as a line of JSON. Raises KraftError."""
-        since = self.since
-        made: list[bytes] = []
-
-        def lines(data: bytes) -> int:
-            text, used = replayed.replay.lines(data, since=since, until=until, **self._wanted)
-            made.append(text)
-            return used
-
-        while True:
-            until = min(self.until, self._log.end)
-            replayed = self._log.again(lambda: self._log.replay(since, until))  # noqa: B023
-            try:
-                for _ in replayed.steps((1 << 63) - 1, apply=lines):
-                    yield from filter(None, made)
-                    made.clear()
-            except DamagedBatchError as error:
-                yield from filter(None, made)
-                made.clear()
-                if not self._log.leave_out(error):
-                    raise
-                since = max(since, replayed.next)
-            else:
-                break
-        replayed.require(until)
-        self.faults = replayed.faults
-
-    def __iter__(self) -> Iterator[Record]:
-        for text in self.lines():
-            for line in text.splitlines():
-                yield record_of(line)
-
-    def to_arrow(self) -> pa.Table:
-        """Returns the records as Arrow; `data` is JSON. MissingExtraError without pyarrow."""
-        from rdmeta.kraft.log_tables import table_of
-
-        return table_of("records", self._rows())
-
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
-        cluster_id = self._log.cluster_id
-        for offset, epoch, time, type, version, data, topic in self:
-            broker = data.get("brokerId")
-            if broker is None and type in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
-                broker = data["id"]
-            about = topic, data.get("topicId"), data.get("partitionId"), broker
-            yield (cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
 
 
 def record_of(line: bytes) -> Record:

@@ -145,6 +145,8 @@ def test_epochs_begin_where_the_node_noted_it(cluster: Cluster) -> None:
         " and in the log they begin at 4 (epoch 3)"
     )
     assert len(noted(cluster, "0\n1\n1 0\n")) == 1
+    assert noted(cluster, "0\n2\n1 2\n3 4\n") == []  # deleted up to 2, with the segment to come
+    assert noted(cluster, "0\n1\n3 5\n") == []
 
 
 def test_a_log_with_a_higher_epoch_than_its_node_knew_is_serious(cluster: Cluster) -> None:

@@ -586,3 +586,18 @@ def test_an_old_epoch_is_known_by_the_snapshot_and_by_what_the_nodes_noted(tmp_p
     log = rdmeta.KraftLog(tmp_path)
     assert log.proof == (log.end, "the copies of nodes 1, 2, 3, of 3 voters")
     assert ([each.leader for each in log.epochs], log.state().leader) == ([3], 3)
+
+
+def test_a_log_begins_with_the_snapshot_for_which_older_segments_were_deleted(
+    tmp_path: Path,
+) -> None:
+    """Only whole segments go: the oldest one that is left begins before that snapshot."""
+    _, made = random_node(tmp_path, 8, cut=1)
+    min(tmp_path.glob("*.checkpoint")).unlink()
+    begin = int(min(tmp_path.glob("*.checkpoint")).name[:20])
+    for skip in (False, True):
+        log = rdmeta.KraftLog(tmp_path, skip_corrupt=skip)
+        assert log.start == log.first_state == begin > log.segments[0].base
+        assert {change.version > begin for change in log.changes()} == {True}
+        assert [record.offset for record in log.records()] == list(range(begin, made.log.end))
+        assert not log.changes().partial
