@@ -10,7 +10,7 @@ from typing import Any
 import commands
 import pytest
 from kraft_cluster import Cluster
-from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS
+from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, RETAINED
 from pyarrow import parquet
 
 STATIC = GOLDEN / "4.3.0"
@@ -181,6 +181,20 @@ def test_a_log_without_its_begin_is_explained_from_its_snapshot(tmp_path: Path) 
     assert (first["offset"], first["cause"]) == (51, "a snapshot says so: then, or before")
     first = json_of("explain", tmp_path, "--broker", "2")["turns"][0]
     assert first["value"] == "unfenced"
+
+
+def test_each_word_answers_of_a_real_log_of_which_old_segments_were_deleted() -> None:
+    retained = GOLDEN / RETAINED
+    for word, *rest in (["dump"], ["changes"], ["ls"], ["explain", "orders/0"], ["check"]):
+        done = log(word, retained, *rest)
+        assert (done.code, done.err) == (0, "")
+    turns = json_of("explain", retained, "orders/0")["turns"]
+    assert turns[0]["cause"] == "a snapshot says so: then, or before"
+    assert json_of("info", retained)["epochs"][0]["leader"] == 1
+    found = [json.loads(line) for line in log("dump", retained, "--json").out.splitlines()]
+    assert (found[0]["offset"], found[-1]["offset"]) == (509, 588)
+    refused = log("dump", retained, "--since", "500")
+    assert (refused.code, "no state at offset 500 can be made" in refused.err) == (2, True)
 
 
 # ---- diff and check -----------------------------------------------------------------------------

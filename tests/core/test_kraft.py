@@ -16,7 +16,7 @@ from rdmeta import ArgumentError, MalformedError, MetadataCache
 from rdmeta._core import KraftReplay, kraft_batch, kraft_is_sensitive, kraft_records
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden/kraft"
-LOGS = sorted(GOLDEN.glob("*/n*/__cluster_metadata-0/*.log"))
+LOGS = sorted(GOLDEN.glob(f"*/n*/__cluster_metadata-0/{0:020d}.log"))
 SNAPSHOTS = sorted(GOLDEN.glob("*/n*/__cluster_metadata-0/*.checkpoint"))
 SESSION = "00000000-0000-4000-8000-000000000000"
 ROW = ("leader", "leader_epoch", "partition_epoch", "recovery", "replicas", "isr", "removing")

@@ -74,6 +74,7 @@ LOGS = (
 )
 # Its leader's copy has a tail that never committed.
 DIVERGED = Made("4.3.0-diverged", "4.3.0", False)
+RETAINED = "4.3.0-retained"
 
 
 class _Events:
@@ -269,6 +270,25 @@ def make_diverged(target: Path) -> None:
             _copy(Path(directory, f"n{node}"), target / f"n{node}")
 
 
+def make_retained(target: Path) -> None:
+    """Makes a log of which Kafka has deleted old segments; it looks for them once a minute."""
+    settings = {
+        "metadata.log.max.record.bytes.between.snapshots": 6000,
+        "metadata.max.idle.interval.ms": 100,
+        "internal.metadata.log.segment.bytes": 9000,
+        "metadata.log.segment.ms": 5000,
+        "metadata.max.retention.ms": 10_000,
+        "metadata.max.retention.bytes": 30_000,
+    }
+    with tempfile.TemporaryDirectory() as directory:
+        with RealKafka("4.3.0", 1, Path(directory), settings=settings) as kafka:
+            kafka.create("orders", [[1]] * 4)
+            first = Path(directory, "n1", LOG, f"{0:020d}.log")
+            kafka.until(lambda: not first.exists(), "old segments are deleted", timeout=120)
+            kafka.create("later", [[1]])
+        _copy(Path(directory, "n1"), target / "n1")
+
+
 def kinds_missing(made: Made, directory: Path) -> list[str]:
     """Returns what a golden log should have and lacks."""
     log = directory / "n1" / LOG
@@ -321,6 +341,9 @@ def main() -> None:
             make_diverged(GOLDEN / made.name)
         else:
             make(made, GOLDEN / made.name)
+    if not sys.argv[1:] or RETAINED in sys.argv:
+        shutil.rmtree(GOLDEN / RETAINED, ignore_errors=True)
+        make_retained(GOLDEN / RETAINED)
 
 
 if __name__ == "__main__":
