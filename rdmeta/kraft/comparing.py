@@ -130,33 +130,24 @@ def _between(one: NodeLog, other: NodeLog) -> Iterator[Finding]:
             )
             return
     behind = -1 if common is None else common[1]
-    tails = [_tail(log, behind) for log in (one, other)]
-    if None in tails:
-        return
-    ours, theirs = (tail for tail in tails if tail is not None)
-    if ours.epoch == theirs.epoch:
-        return  # they do not overlap: one log begins behind the other's end
-    log, tail, winner = (one, ours, theirs) if ours.epoch < theirs.epoch else (other, theirs, ours)
-    is_serious = any(each.end > tail.base for each in log.used)
+    ours, theirs = (_tail(log, behind) for log in (one, other))
+    if ours is None or theirs is None or ours[0] == theirs[0]:
+        return  # one is ahead, or begins behind the other's end
+    if ours > theirs:
+        one, other, ours, theirs = other, one, theirs, ours
+    is_serious = any(each.end > ours[1] for each in one.used)
     yield Finding(
         is_serious,
-        f"{_name(log)}: offsets {tail.base} to {log.scan.end - 1} of epoch {tail.epoch} never"
-        f" committed: in {_name(other if log is one else one)} epoch {winner.epoch} has offset"
-        f" {winner.base}" + ("; but its snapshot says that they did" if is_serious else ""),
+        f"{_name(one)}: offsets {ours[1]} to {one.scan.end - 1} of epoch {ours[0]} never"
+        f" committed: in {_name(other)} epoch {theirs[0]} has offset {theirs[1]}"
+        + ("; but its snapshot says that they did" if is_serious else ""),
     )
 
 
-class _Tail(NamedTuple):
-    epoch: int
-    base: int
-
-
-def _tail(log: NodeLog, behind: int) -> _Tail | None:
+def _tail(log: NodeLog, behind: int) -> tuple[int, int] | None:
     """Returns the epoch and the offset of a log's first record behind an offset."""
-    for span in log.scan.epochs:
-        if span.last > behind:
-            return _Tail(span.epoch, max(span.first, behind + 1))
-    return None
+    spans = (each for each in log.scan.epochs if each.last > behind)
+    return next(((each.epoch, max(each.first, behind + 1)) for each in spans), None)
 
 
 def last_common(one: NodeLog, other: NodeLog) -> tuple[int, int] | None:

@@ -16,6 +16,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from rdmeta.health import MIN_ISR
 from rdmeta.kraft.log_state import KraftState
 from rdmeta.model import Change
 
@@ -167,10 +168,12 @@ class _Commit:
         return _Cause("the reassignment") if self.has("reassignment_changed", row) else None
 
     def setting(self, topic: str | None) -> str | None:
-        """Returns which configuration of a topic, or of brokers, the commit sets."""
+        """Returns which min.insync.replicas of a topic, or of brokers, the commit sets."""
         for row in self.rows:
-            if row.kind == "config_changed" and row.topic in (None, topic):
-                return f"{row.detail} was set (offset {row.offset})"
+            is_min_isr = row.kind == "config_changed" and str(row.detail).startswith(MIN_ISR)
+            if is_min_isr and row.topic in (None, topic):
+                done = "set" if "=" in str(row.detail) else "removed"
+                return f"{row.detail} was {done} (offset {row.offset})"
         return None
 
     def turn(self, row: Change, what: str, value: Any, cause: _Cause) -> Turn:

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rdmeta.errors import ArgumentError, Error
 
+_T = TypeVar("_T")
 LOG_NAME = "__cluster_metadata-0"
 _TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _SEGMENT = re.compile(r"(\d{20})\.log")
@@ -197,19 +198,24 @@ def _node(directory: Path, files: Sequence[Path] | None) -> NodeFiles:
     snapshots = [each for each in found if each.end]
     if not snapshots and not any(size_of(each.path) for each in segments):
         snapshots = found
-    notes = _Notes(directory)
-    properties = notes.properties()
+    faults: list[str] = []
+    quorum = _noted(directory / "quorum-state", _quorum, faults)
+    epochs = _noted(directory / "leader-epoch-checkpoint", _epochs, faults)
+    # Beside the log directory, or in a copy of it.
+    places = (each / "meta.properties" for each in (directory.parent, directory))
+    listed_in = (_noted(path, _properties, faults) for path in places)
+    properties: dict[str, str] = next(filter(None, listed_in), {})
     node = properties.get("node.id", "")
     return NodeFiles(
         directory,
         tuple(segments),
         tuple(snapshots),
-        notes.quorum(),
-        notes.epochs(),
+        quorum,
+        epochs,
         int(node) if node.isdecimal() else None,
         properties.get("directory.id"),
         properties.get("cluster.id"),
-        tuple(notes.faults),
+        tuple(faults),
     )
 
 
@@ -221,70 +227,37 @@ def size_of(path: Path) -> int:
         return 0
 
 
-class _Notes:
-    """The small files beside a log; one that cannot be read is a fault, and counts as missing."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-        self.faults: list[str] = []
-
-    def _text(self, path: Path) -> str | None:
-        try:
-            return path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeError) as error:
-            self.faults.append(f"{path}: {error}")
-            return None
-
-    def quorum(self) -> QuorumState | None:
-        """Returns `quorum-state`, of version 0 or 1."""
-        path = self._directory / "quorum-state"
-        text = self._text(path)
-        if text is None:
-            return None
-        try:
-            state = json.loads(text)
-            if state["data_version"] not in (0, 1):
-                raise ValueError(f"data_version {state['data_version']} is not known")
-            voters = tuple(int(each["voterId"]) for each in state.get("currentVoters") or ())
-            return QuorumState(
-                int(state["leaderEpoch"]),
-                _id(state["leaderId"]),
-                _id(state["votedId"]),
-                voters or None,
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            self.faults.append(f"{path}: no quorum state: {type(error).__name__}: {error}")
-            return None
-
-    def epochs(self) -> tuple[tuple[int, int], ...] | None:
-        """Returns the lines of `leader-epoch-checkpoint`."""
-        path = self._directory / "leader-epoch-checkpoint"
-        text = self._text(path)
-        if text is None:
-            return None
-        try:
-            version, count, *lines = text.split("\n")
-            found = [(int(epoch), int(offset)) for epoch, offset in map(str.split, lines[:-1])]
-            if (int(version), int(count)) != (0, len(found)):
-                raise ValueError(f"version {version}, {count} epochs, and {len(found)} lines")
-            return tuple(found)
-        except ValueError as error:
-            self.faults.append(f"{path}: no list of epochs: {error}")
-            return None
-
-    def properties(self) -> dict[str, str]:
-        """Returns `meta.properties`, which is beside the log directory, or in a copy of it."""
-        for directory in (self._directory.parent, self._directory):
-            text = self._text(directory / "meta.properties")
-            if text is not None:
-                lines = (line.partition("=") for line in text.splitlines() if line[:1] != "#")
-                return {key.strip(): value.strip() for key, _, value in lines}
-        return {}
+def _noted(path: Path, parse: Callable[[str], _T], faults: list[str]) -> _T | None:
+    """Returns what a small file says, None without it; a fault is named, and counts as that."""
+    try:
+        return parse(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        faults.append(f"{path} cannot be read: {type(error).__name__}: {error}")
+        return None
 
 
-def _id(value: object) -> int | None:
-    """Returns a node's id; -1 is none."""
-    number = int(str(value))
-    return None if number < 0 else number
+def _quorum(text: str) -> QuorumState:
+    """Reads `quorum-state`, of version 0 or 1."""
+    state = json.loads(text)
+    if state["data_version"] not in (0, 1):
+        raise ValueError(f"data_version {state['data_version']} is not known")
+    voters = tuple(int(each["voterId"]) for each in state.get("currentVoters") or ())
+    ids = (int(str(state[name])) for name in ("leaderId", "votedId"))
+    leader, voted = (each if each >= 0 else None for each in ids)
+    return QuorumState(int(state["leaderEpoch"]), leader, voted, voters or None)
+
+
+def _epochs(text: str) -> tuple[tuple[int, int], ...]:
+    """Reads the lines of `leader-epoch-checkpoint`."""
+    version, count, *lines = text.split("\n")
+    found = [(int(epoch), int(offset)) for epoch, offset in map(str.split, lines[:-1])]
+    if (int(version), int(count)) != (0, len(found)):
+        raise ValueError(f"version {version}, {count} epochs, and {len(found)} lines")
+    return tuple(found)
+
+
+def _properties(text: str) -> dict[str, str]:
+    lines = (line.partition("=") for line in text.splitlines() if line[:1] != "#")
+    return {key.strip(): value.strip() for key, _, value in lines}

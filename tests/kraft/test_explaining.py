@@ -148,6 +148,7 @@ def test_changes_that_stand_alone_are_inferred() -> None:
 def test_a_setting_of_the_commit_is_the_cause_of_another_elr() -> None:
     assert causes(
         of(2, "elr_changed", new_elr=(2,)),
+        change(3, "config_changed", topic="t", detail="retention.ms=5"),
         change(3, "config_changed", topic="t", detail="min.insync.replicas=1"),
         of(3, "elr_changed", new_elr=()),
     )[1:] == ["min.insync.replicas=1 was set (offset 2)"]
