@@ -14,7 +14,8 @@ ORDERS, AUDIT = uuid_text(1), uuid_text(2)
 # This node loaded a topic's creation and its removal at once, when it was started again. Kafka
 # 4.3.0 then keeps the topic's configuration, and writes it to its next snapshot.
 RESTARTED, KEPT = GOLDEN / "4.3.0-dynamic/n2", ("CONFIG_RECORD", 2, "gone", "retention.ms")
-SNAPSHOTS = sorted(GOLDEN.glob(f"*/n*/{LOG}/*.checkpoint"))
+WHOLE = [path.parent for path in sorted(GOLDEN.glob(f"*/n*/{LOG}/{0:020d}.log"))]
+SNAPSHOTS = [path for folder in WHOLE for path in sorted(folder.glob("*.checkpoint"))]
 
 
 @pytest.mark.parametrize("file", SNAPSHOTS, ids=lambda file: str(file.relative_to(GOLDEN)))
