@@ -60,7 +60,7 @@ def _python(scale: Scale) -> Iterable[Figure]:
         (series("kafka"), other), Goal(factor=1 / 12),
     )  # fmt: skip
     yield _figure(
-        f"{name}, a real log of 140 records", "s", job, series("rdmeta_real"),
+        f"{name}, a real log of 2 000 records", "s", job, series("rdmeta_real"),
         (series("kafka_real"), other), Goal(factor=1 / 4),
     )  # fmt: skip
 

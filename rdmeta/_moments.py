@@ -6,13 +6,17 @@ import re
 from datetime import datetime, timedelta, timezone
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_FIRST, _LAST = (each.replace(tzinfo=timezone.utc) for each in (datetime.min, datetime.max))
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:Z|[+-]\d\d:\d\d)?)?")
 
 
 def microseconds(when: datetime) -> int:
     """Returns a time as microseconds since 1970 in UTC."""
     return (when - _EPOCH) // timedelta(microseconds=1)
+
+
+_FIRST_US, _LAST_US = (
+    microseconds(each.replace(tzinfo=timezone.utc)) for each in (datetime.min, datetime.max)
+)
 
 
 def moment(us: int) -> datetime:
@@ -22,7 +26,7 @@ def moment(us: int) -> datetime:
 
 def nearest_moment(us: int) -> datetime:
     """Returns moment(), or the first or last time that Python has."""
-    return moment(min(max(us, microseconds(_FIRST)), microseconds(_LAST)))
+    return moment(min(max(us, _FIRST_US), _LAST_US))
 
 
 def parse_moment(text: str) -> datetime:

@@ -9,15 +9,15 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from kraft_logs import GOLDEN, LOG
-from real_kafka import JARS, missing
+from kraft_logs import LOG
+from real_kafka import JARS, RealKafka, missing
 
 from bench.build import ROOT
 from bench.cli.process import rdmeta, surroundings
 from bench.figure import Missing
 from bench.log.to_arrow import write_log
 
-PARTITIONS = 10_000
+PARTITIONS, REAL = 10_000, 2000
 MOST_ROUNDS = 3
 _JAVA = ("java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp")
 
@@ -26,16 +26,25 @@ def measure(changes: int, rounds: int) -> dict[str, Any]:
     """Returns seconds: rdmeta, kafka; and of a real log: rdmeta_real, kafka_real."""
     if reason := missing("4.3.0"):
         raise Missing(reason)
-    real = GOLDEN / "4.3.0/n1" / LOG / f"{0:020d}.log"
     out: dict[str, Any] = {}
     with TemporaryDirectory() as directory:
-        large = write_log(directory, PARTITIONS, changes)
+        large, real = write_log(directory, PARTITIONS, changes), _real_log(directory)
         for suffix, path in (("", large), ("_real", real)):
             ways = {f"rdmeta{suffix}": _ours(path), f"kafka{suffix}": _theirs(path)}
             for _ in range(min(rounds, MOST_ROUNDS)):
                 for name, words in ways.items():
                     out.setdefault(name, []).append(_seconds(words, directory))
     return out
+
+
+def _real_log(directory: str) -> Path:
+    """Makes some 2 000 records on Apache Kafka; returns their segment."""
+    node = Path(directory, "real")
+    node.mkdir()
+    with RealKafka("4.3.0", 1, node) as kafka:
+        for number in range(REAL // 200):
+            kafka.create(f"topic-{number}", [[1]] * 200)
+    return node / "n1" / LOG / f"{0:020d}.log"
 
 
 def _ours(path: Path) -> list[str]:

@@ -299,7 +299,7 @@ def _logged(where: Where, log: LogChoice, image: str | None, show: Show) -> Clus
     state = chosen_state(log, where.messages)
     least = min_isr(state) if show.min_isr else {}
     if show.min_isr and (unknown := len(state.topics) - len(least)):
-        where.messages.note(f"the log has no {health.MIN_ISR} of {unknown} topics")
+        where.messages.note(f"the log has no {health.MIN_ISR}, or no number, of {unknown} topics")
     return ClusterState(None, state.image(), min_isr=least, controller=state.leader)
 
 

@@ -14,6 +14,7 @@ from rdmeta.cli.output import Output
 from rdmeta.cli.shared_options import output_options
 from rdmeta.kraft import KraftError
 
+_ID = click.IntRange(0, (1 << 31) - 1)
 _STATE = ("at", "proven", "skip_corrupt", "show_secrets")
 _CUT = ("since", "until", "topic", "partition", "broker", "proven", "skip_corrupt", "show_secrets")
 # Each word, the module of this package that answers it, and the options that it takes.
@@ -51,10 +52,8 @@ Examples:
     help="dump: only records of this type, such as TOPIC_RECORD. May be repeated.",
 )
 @click.option("--topic", metavar="NAME", help="Only what is about this topic.")
-@click.option("--partition", metavar="N", type=click.IntRange(0), help="Only this partition.")
-@click.option(
-    "--broker", metavar="ID", type=click.IntRange(0), help="Only what is about this broker."
-)
+@click.option("--partition", metavar="N", type=_ID, help="Only this partition.")
+@click.option("--broker", metavar="ID", type=_ID, help="Only what is about this broker.")
 @click.option("--batches", is_flag=True, help="dump: a row for each batch, not for each record.")
 @click.option(
     "--recordings", metavar="DIR", help="changes: write recordings there, one for each UTC day."

@@ -8,20 +8,12 @@ from typing import Any
 from rdmeta.cli.change_rows import change_object, change_row, old_and_new
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, BadInputError
-from rdmeta.cli.output import Row, Table, TableColumn, json_text, open_stdout
+from rdmeta.cli.output import Row, Table, columns, json_text, open_stdout
 from rdmeta.errors import MissingExtraError
 from rdmeta.kraft import KraftLog
 from rdmeta.model import Change
 
-_COLUMNS = (
-    TableColumn("time", "time"),
-    TableColumn("offset", "integer"),
-    TableColumn("topic"),
-    TableColumn("partition", "integer"),
-    TableColumn("kind"),
-    TableColumn("old"),
-    TableColumn("new"),
-)
+_COLUMNS = columns("time:time offset:integer topic partition:integer kind old new")
 
 
 def answer(request: LogRequest) -> int:
@@ -59,7 +51,7 @@ def _recorded(request: LogRequest, log: KraftLog) -> int:
     if request.output.form == "json":
         request.output.json([json_text({**request.head(), "recordings": paths})])
     else:
-        request.output.tables(Table((TableColumn("recording"),), ([path] for path in paths)))
+        request.output.tables(Table(columns("recording"), ([path] for path in paths)))
     doubts(request.messages, log, 0)
     if log.end > log.proven:
         unproven = f"offsets {log.proven} to {log.end - 1} are not proven to be committed"

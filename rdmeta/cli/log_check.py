@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET
-from rdmeta.cli.output import Table, TableColumn, json_text
+from rdmeta.cli.output import Table, columns, json_text
 from rdmeta.kraft import check
 
-_COLUMNS = (TableColumn("serious", "flag"), TableColumn("finding"))
+_COLUMNS = columns("serious:flag finding")
 
 
 def answer(request: LogRequest) -> int:

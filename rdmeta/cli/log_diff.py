@@ -9,17 +9,11 @@ from typing import Any
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.log_options import Point, point
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.output import Row, Table, TableColumn, json_text
+from rdmeta.cli.output import Row, Table, columns, json_text
 from rdmeta.kraft import Difference, KraftState
 from rdmeta.kraft.log_state import fields_of
 
-_COLUMNS = (
-    TableColumn("what"),
-    TableColumn("name"),
-    TableColumn("field"),
-    TableColumn("before"),
-    TableColumn("after"),
-)
+_COLUMNS = columns("what name field before after")
 
 
 def answer(request: LogRequest) -> int:

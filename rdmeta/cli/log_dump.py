@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime
 from typing import Any
 
-from rdmeta._core import KraftReplay, kraft_types
+from rdmeta._core import KraftReplay
 from rdmeta._moments import nearest_moment
 from rdmeta.cli.log_opening import LogRequest, doubts
-from rdmeta.cli.messages import FINE, BadInputError, nearest
-from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text, open_stdout
-from rdmeta.errors import ArgumentError
-from rdmeta.kraft import KraftError, KraftLog
-from rdmeta.kraft.log_records import types_of
+from rdmeta.cli.messages import FINE, BadInputError
+from rdmeta.cli.output import Output, Row, Table, columns, json_text, open_stdout
+from rdmeta.kraft import KraftError, KraftLog, Record
+from rdmeta.kraft.log_records import record_of, types_of
+from rdmeta.kraft.log_state import as_json
 from rdmeta.kraft.scanning import batch_heads
 
-_RECORDS = (
-    TableColumn("offset", "integer"),
-    TableColumn("time", "time"),
-    TableColumn("epoch", "integer"),
-    TableColumn("type"),
-    TableColumn("version", "integer"),
-    TableColumn("topic"),
-    TableColumn("data"),
-)
-_BATCHES = (
-    TableColumn("first", "integer"),
-    TableColumn("last", "integer"),
-    TableColumn("time", "time"),
-    TableColumn("epoch", "integer"),
-    TableColumn("control", "flag"),
-    TableColumn("records", "integer"),
-    TableColumn("bytes", "integer"),
-    TableColumn("byte", "integer"),
-    TableColumn("file"),
-)
-
-# A record as rdmeta_kraft_record_json() writes it.
-_LINE = re.compile(
-    r'\{"offset":(\d+),"epoch":(-?\d+),"time":(-?\d+),"type":"?([^",]+)"?,"version":(-?\d+)'
-    r'(?:,"topic":"((?:[^"\\]|\\.)*)")?,"(?:data|raw)":(.*)\}'
+_RECORDS = columns("offset:integer time:time epoch:integer type version:integer topic data")
+_BATCHES = columns(
+    "first:integer last:integer time:time epoch:integer control:flag records:integer "
+    "bytes:integer byte:integer file"
 )
 
 
@@ -54,7 +30,6 @@ def answer(request: LogRequest) -> int:
     if request.batches:
         _print_batches(request, log, begin, end)
         return FINE
-    _check_types(request.types)
     wanted: dict[str, Any] = {
         "types": request.types or None,
         "topic": request.topic,
@@ -69,18 +44,6 @@ def answer(request: LogRequest) -> int:
     return FINE
 
 
-def _check_types(types: Iterable[str]) -> None:
-    """Raises BadInputError for a type that no record has."""
-    known = [name.removesuffix("_RECORD").lower() for name in kraft_types()]
-    for each in types:
-        try:
-            types_of([each])
-        except ArgumentError:
-            near = nearest(each.lower().replace("-", "_"), known)
-            advice = f"did you mean {near}?" if near else f"there are {', '.join(sorted(known))}"
-            raise BadInputError(f"--type {each}: no record has that type; {advice}") from None
-
-
 def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]:
     """Yields the records of snapshots that are given without a log. Raises KraftError."""
     keys, controls = types_of(wanted["types"]) if wanted["types"] else (None, None)
@@ -89,7 +52,7 @@ def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]
         data, replay = use.file.path.read_bytes(), KraftReplay()
         text, used = replay.lines(data, **options)
         yield text
-        if use.why_not is not None or used < len(data):
+        if (use.why_not is not None and use.file.end) or used < len(data):
             raise KraftError(use.why_not or replay.fault[4], use.file.path)
 
 
@@ -98,23 +61,15 @@ def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
     if output.form == "json":
         write = open_stdout().write
         for text in lines:
-            write(text.decode("utf-8", "backslashreplace"))
+            write(text.decode())
         return
-    output.tables(Table(_RECORDS, _rows(lines)))
+    records = (record_of(line) for text in lines for line in text.splitlines())
+    output.tables(Table(_RECORDS, map(_row, records)))
 
 
-def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
-    """Yields the cells of records. A line's data is not parsed: C has written it last."""
-    times: dict[str, datetime] = {}
-    for text in lines:
-        times.clear()
-        for line in text.decode("utf-8", "backslashreplace").split("\n")[:-1]:
-            found = _LINE.fullmatch(line)
-            assert found is not None, line
-            offset, epoch, ms, kind, version, topic, data = found.groups()
-            when = times.get(ms) or times.setdefault(ms, nearest_moment(1000 * int(ms)))
-            name = topic if topic is None or "\\" not in topic else json.loads(f'"{topic}"')
-            yield int(offset), when, int(epoch), kind, int(version), name, data
+def _row(record: Record) -> Row:
+    offset, epoch, time, type, version, data, topic = record
+    return offset, time, epoch, str(type), version, topic, as_json(data)
 
 
 def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> None:

@@ -8,18 +8,11 @@ from typing import Any
 from rdmeta.cli.change_rows import value_text
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.output import Row, Table, TableColumn, json_text
+from rdmeta.cli.output import Row, Table, columns, json_text
 from rdmeta.kraft import Turn
 
-_COLUMNS = (
-    TableColumn("time", "time"),
-    TableColumn("offset", "integer"),
-    TableColumn("partition", "integer"),
-    TableColumn("what"),
-    TableColumn("value"),
-    TableColumn("stood"),
-    TableColumn("partitions", "integer"),
-    TableColumn("cause"),
+_COLUMNS = columns(
+    "time:time offset:integer partition:integer what value stood partitions:integer cause"
 )
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
@@ -41,7 +34,8 @@ def answer(request: LogRequest) -> int:
         request.output.tables(Table(_COLUMNS, map(_row, turns)))
     doubts(request.messages, log, changes.until, changes.faults)
     if not turns:
-        name = f"broker {request.broker}" if topic is None else f"topic {topic}"
+        place = "topic {}" if partition is None else "partition {}/{}"
+        name = f"broker {request.broker}" if topic is None else place.format(topic, partition)
         request.messages.fault(f"the log has nothing about {name}")
     return FINE if turns else UNMET
 

@@ -8,51 +8,22 @@ from typing import Any
 from rdmeta._moments import nearest_moment
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE
-from rdmeta.cli.output import Table, TableColumn, json_text
+from rdmeta.cli.output import Table, TableColumn, columns, json_text
 from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
 
-_LOG = (
-    TableColumn("cluster_id"),
-    TableColumn("first", "integer"),
-    TableColumn("last", "integer"),
-    TableColumn("first_time", "time"),
-    TableColumn("last_time", "time"),
-    TableColumn("proven_to", "integer"),
-    TableColumn("proven_by"),
+_LOG = columns(
+    "cluster_id first:integer last:integer first_time:time last_time:time proven_to:integer "
+    "proven_by"
 )
-_NODES = (
-    TableColumn("node", "integer"),
-    TableColumn("roles", "texts"),
-    TableColumn("first", "integer"),
-    TableColumn("last", "integer"),
-    TableColumn("last_time", "time"),
-    TableColumn("epoch", "integer"),
-    TableColumn("leader", "integer"),
-    TableColumn("voted", "integer"),
-    TableColumn("directory"),
+_NODES = columns(
+    "node:integer roles:texts first:integer last:integer last_time:time epoch:integer "
+    "leader:integer voted:integer directory"
 )
-_FILES = (
-    TableColumn("node", "integer"),
-    TableColumn("file"),
-    TableColumn("kind"),
-    TableColumn("bytes", "integer"),
-    TableColumn("used", "flag"),
-    TableColumn("why_not"),
-)
-_VOTERS = (
-    TableColumn("voter", "integer"),
-    TableColumn("directory_id"),
-    TableColumn("endpoints", "texts"),
-)
-_EPOCHS = (
-    TableColumn("epoch", "integer"),
-    TableColumn("leader", "integer"),
-    TableColumn("first", "integer"),
-    TableColumn("last", "integer"),
-    TableColumn("began", "time"),
-    TableColumn("ended", "time"),
-    TableColumn("elected_by", "integers"),
-    TableColumn("none_led_s", "number"),
+_FILES = columns("node:integer file kind bytes:integer used:flag why_not")
+_VOTERS = columns("voter:integer directory_id endpoints:texts")
+_EPOCHS = columns(
+    "epoch:integer leader:integer first:integer last:integer began:time ended:time "
+    "elected_by:integers none_led_s:number"
 )
 
 

@@ -82,11 +82,21 @@ def chosen_state(choice: LogChoice, messages: Messages) -> KraftState:
 
 
 def min_isr(state: KraftState) -> dict[str, int]:
-    """Returns min.insync.replicas of the topics of which a log says it, or of all brokers."""
-    found = {
-        (fact.data["resourceType"], fact.data["resourceName"]): int(fact.data["value"])
+    """Returns min.insync.replicas of the topics of which a log says it, or of all brokers.
+
+    One that is no number is not known.
+    """
+    found: dict[tuple[int, str], int | None] = {
+        (fact.data["resourceType"], fact.data["resourceName"]): _number(fact.data["value"])
         for fact in state.facts("configs")
         if fact.data["name"] == health.MIN_ISR
     }
     known = {name: found.get((_OF_TOPIC, name), found.get(_OF_BROKERS)) for name in state.topics}
     return {name: value for name, value in known.items() if value is not None}
+
+
+def _number(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None

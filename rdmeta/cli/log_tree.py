@@ -3,7 +3,7 @@
     /image/topics/byName/orders/3       /image/cluster/brokers/1
     /image/configs/TOPIC:orders/retention.ms      /image/acls/ID
 
-A node makes its children only when a path goes through it.
+A directory makes its children only when a path goes through it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from functools import cached_property
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, TypeAlias
 
 from rdmeta._escaping import escaped
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.output import Table, TableColumn, json_text, open_stdout
-from rdmeta.kraft import Fact, KraftState, RecordMark
+from rdmeta.cli.output import Table, columns, json_text, open_stdout
+from rdmeta.kraft import Fact, KraftState
 from rdmeta.kraft.log_state import entity_name
 
 _ROOT = "image"
@@ -26,14 +26,14 @@ _RESOURCES = {2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS",
 _MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 
 
-class TreeNode(NamedTuple):
-    """A directory makes its `children`, a leaf its `value`."""
+class Leaf(NamedTuple):
+    """What is at the end of a path."""
 
-    children: Callable[[], Mapping[str, TreeNode]] | None = None
-    value: Callable[[], Any] | None = None
+    value: Mapping[str, Any]
 
 
-_Nodes = dict[str, TreeNode]
+Children: TypeAlias = "Mapping[str, TreeNode]"
+TreeNode: TypeAlias = "Leaf | Children | Callable[[], Children]"
 
 
 def answer(request: LogRequest) -> int:
@@ -43,7 +43,7 @@ def answer(request: LogRequest) -> int:
     if not outer:
         raise BadInputError(f"log {request.word} needs the PATH of a log before {paths[0]}")
     state = request.state(request.log(outer), request.at)
-    root = tree_of(state)
+    root: TreeNode = {_ROOT: tree_of(state)}
     code, found = FINE, []
     for path in paths or [f"/{_ROOT}"]:
         matching = list(_matching(root, path))
@@ -59,23 +59,22 @@ def _is_inner(path: str) -> bool:
     return path.rstrip("/") == f"/{_ROOT}" or path.startswith(f"/{_ROOT}/")
 
 
-def _matching(root: TreeNode, path: str) -> Iterator[tuple[str, TreeNode]]:
-    """Yields the nodes at a path, in which *, ? and [] stand for parts of names."""
-    found = [("", TreeNode(lambda: {_ROOT: root}))]
+def _matching(root: TreeNode, path: str) -> list[tuple[str, TreeNode]]:
+    """Returns the nodes at a path, in which *, ? and [] stand for parts of names."""
+    found = [("", root)]
     for part in path.strip("/").split("/"):
         found = [
-            (f"{place}/{name}", node)
+            (f"{place}/{name}", child)
             for place, parent in found
-            for name, node in _named(parent, part)
+            for children in [_children(parent)]
+            for name, child in children.items()
+            if name == part or (part not in children and fnmatchcase(name, part))
         ]
-    yield from found
+    return found
 
 
-def _named(parent: TreeNode, pattern: str) -> Iterable[tuple[str, TreeNode]]:
-    children = parent.children() if parent.children else {}
-    if pattern in children:
-        return [(pattern, children[pattern])]
-    return [each for each in children.items() if fnmatchcase(each[0], pattern)]
+def _children(node: TreeNode) -> Children:
+    return {} if isinstance(node, Leaf) else node() if callable(node) else node
 
 
 # ---- the words ----------------------------------------------------------------------------------
@@ -83,7 +82,7 @@ def _named(parent: TreeNode, pattern: str) -> Iterable[tuple[str, TreeNode]]:
 _Found = list[tuple[str, TreeNode]]
 # The first members of what --json prints.
 _Head = dict[str, Any]
-_NAMES = (TableColumn("path"),)
+_NAMES = columns("path")
 
 
 def _names(request: LogRequest, head: _Head, paths: Iterable[str]) -> None:
@@ -98,18 +97,14 @@ def _names(request: LogRequest, head: _Head, paths: Iterable[str]) -> None:
 
 
 def _ls(request: LogRequest, head: _Head, found: _Found) -> None:
-    def below() -> Iterator[str]:
-        for path, node in found:
-            names = [path] if node.children is None else node.children()
-            yield from names
-
-    _names(request, head, below())
+    names = ([path] if isinstance(node, Leaf) else _children(node) for path, node in found)
+    _names(request, head, (name for each in names for name in each))
 
 
 def _find(request: LogRequest, head: _Head, found: _Found) -> None:
     def below(path: str, node: TreeNode) -> Iterator[str]:
         yield path
-        for name, child in (node.children() if node.children else {}).items():
+        for name, child in _children(node).items():
             yield from below(f"{path}/{name}", child)
 
     _names(request, head, (each for path, node in found for each in below(path, node)))
@@ -117,8 +112,8 @@ def _find(request: LogRequest, head: _Head, found: _Found) -> None:
 
 def _tree(request: LogRequest, head: _Head, found: _Found) -> None:
     def below(node: TreeNode, depth: int) -> Iterator[str]:
-        for name, child in (node.children() if node.children else {}).items():
-            text = "" if child.value is None else f": {json_text(child.value())}"
+        for name, child in _children(node).items():
+            text = f": {json_text(child.value)}" if isinstance(child, Leaf) else ""
             yield f"{'  ' * depth}{escaped(name)}{text}"
             yield from below(child, depth + 1)
 
@@ -146,10 +141,9 @@ def _cat(request: LogRequest, head: _Head, found: _Found) -> None:
 
 
 def _whole(node: TreeNode) -> Any:
-    if node.value is not None:
-        return node.value()
-    children = node.children() if node.children else {}
-    return {name: _whole(child) for name, child in children.items()}
+    if isinstance(node, Leaf):
+        return node.value
+    return {name: _whole(child) for name, child in _children(node).items()}
 
 
 _WORDS: dict[str, Callable[[LogRequest, _Head, _Found], None]] = {
@@ -163,36 +157,29 @@ _WORDS: dict[str, Callable[[LogRequest, _Head, _Found], None]] = {
 # ---- the tree -----------------------------------------------------------------------------------
 
 
-def tree_of(state: KraftState) -> TreeNode:
-    """Returns the node /image of a state."""
-    facts = _Facts(state)
-    cluster = {
-        "brokers": TreeNode(lambda: _leaves(state.brokers)),
-        "controllers": TreeNode(lambda: facts.named("controllers", "controllerId")),
-    }
-    topics = {
-        "byName": TreeNode(lambda: _topics(state, "name")),
-        "byId": TreeNode(lambda: _topics(state, "topic_id")),
-    }
-    return _directory(
-        {
-            "provenance": TreeNode(value=lambda: _provenance(state)),
-            "features": TreeNode(facts.features),
-            "cluster": _directory(cluster),
-            "topics": _directory(topics),
-            "configs": TreeNode(facts.configs),
-            "clientQuotas": TreeNode(facts.quotas),
-            "producerIds": TreeNode(facts.producer_ids),
-            "acls": TreeNode(lambda: facts.named("acls", "id")),
-            "scram": TreeNode(facts.credentials),
-            "delegationToken": TreeNode(lambda: facts.named("tokens", "tokenId")),
-            "other": TreeNode(facts.others),
-        }
-    )
+def tree_of(state: KraftState) -> Children:
+    """Returns the children of /image, of a state."""
 
+    @cache
+    def facts() -> dict[str, Any]:
+        return _facts(state)
 
-def _directory(children: Mapping[str, TreeNode]) -> TreeNode:
-    return TreeNode(lambda: children)
+    def of_facts(name: str) -> Callable[[], Children]:
+        return lambda: facts().get(name, {})
+
+    return {
+        "provenance": Leaf(_provenance(state)),
+        "features": of_facts("features"),
+        "cluster": {
+            "brokers": lambda: {str(id): _row(row) for id, row in state.brokers.items()},
+            "controllers": of_facts("controllers"),
+        },
+        "topics": {
+            "byName": lambda: _topics(state, "name"),
+            "byId": lambda: _topics(state, "topic_id"),
+        },
+        **{name: of_facts(name) for name in _DIRECTORIES},
+    }
 
 
 def _provenance(state: KraftState) -> dict[str, Any]:
@@ -200,89 +187,65 @@ def _provenance(state: KraftState) -> dict[str, Any]:
     return {name: getattr(state, name) for name in names}
 
 
-def _leaves(rows: Mapping[int, Any]) -> dict[str, TreeNode]:
-    return {str(key): _leaf(row._asdict(), row.mark) for key, row in rows.items()}
+def _row(row: Any) -> Leaf:
+    value = row._asdict()
+    mark = value.pop("mark")
+    return Leaf({**value, "provenance": mark._asdict()})
 
 
-def _leaf(value: Mapping[str, Any], mark: RecordMark) -> TreeNode:
-    rest = {name: each for name, each in value.items() if name != "mark"}
-    return TreeNode(value=lambda: {**rest, "provenance": mark._asdict()})
+def _topics(state: KraftState, name: str) -> Children:
+    def partitions(topic: str) -> Callable[[], Children]:
+        return lambda: {str(row.partition): _row(row) for row in state.partitions(topic)}
+
+    return {getattr(row, name): partitions(row.name) for row in state.topics.values()}
 
 
-def _topics(state: KraftState, name: str) -> dict[str, TreeNode]:
-    def partitions(topic: str) -> Callable[[], dict[str, TreeNode]]:
-        return lambda: _leaves({row.partition: row for row in state.partitions(topic)})
-
-    return {getattr(row, name): TreeNode(partitions(row.name)) for row in state.topics.values()}
+_DIRECTORIES = (
+    "configs", "clientQuotas", "producerIds", "acls", "scram", "delegationToken", "other",
+)  # fmt: skip
 
 
-class _Facts:
-    """All that is no row, by the place in the tree."""
+def _facts(state: KraftState) -> dict[str, Any]:
+    """Returns the directories of what is no row."""
+    found: dict[str, Any] = {}
+    for fact in state.facts():
+        *outer, name = _place(fact)
+        directory = found
+        for each in outer:
+            directory = directory.setdefault(each, {})
+        # What has no name, or hides it, has a number.
+        is_name = name not in ("***", "", *directory)
+        value = {**fact.data, "provenance": fact.mark._asdict()}
+        directory[name if is_name else str(len(directory))] = Leaf(value)
+    return found
 
-    def __init__(self, state: KraftState) -> None:
-        self._state = state
 
-    @cached_property
-    def _all(self) -> dict[str, list[Fact]]:
-        found: dict[str, list[Fact]] = {}
-        for fact in self._state.facts():
-            found.setdefault(fact.kind, []).append(fact)
-        return found
+def _place(fact: Fact) -> tuple[str, ...]:
+    """Returns the path of a fact, with "" as the name of one that has none."""
+    data, kind = fact.data, fact.kind
+    if kind == "features":
+        name = data["name"]
+        return kind, "metadataVersion" if name == "metadata.version" else f"finalized_{name}"
+    if kind == "configs":
+        number, resource = data["resourceType"], data["resourceName"]
+        of = _RESOURCES.get(number, str(number))
+        return kind, f"{of}:{resource}" if resource else of, data["name"]
+    if kind == "quotas":
+        return "clientQuotas", entity_name(data["entity"]), data["key"]
+    if kind == "credentials":
+        return "scram", _MECHANISMS.get(data["mechanism"], str(data["mechanism"])), data["name"]
+    if kind in _NAMED:
+        directory, field = _NAMED[kind]
+        return directory, str(data.get(field, ""))
+    return _ALONE.get(kind, ("other", kind, ""))
 
-    def _of(self, kind: str) -> list[Fact]:
-        return self._all.get(kind, [])
 
-    def named(self, kind: str, key: str) -> dict[str, TreeNode]:
-        """Returns a leaf for each fact of a kind, by one of its fields, or by a number."""
-        found: _Nodes = {}
-        for number, each in enumerate(self._of(kind)):
-            name = str(each.data.get(key))
-            is_name = name not in ("***", *found)
-            found[name if is_name else str(number)] = _leaf(each.data, each.mark)
-        return found
-
-    def _grouped(self, kind: str, place: Callable[[Mapping[str, Any]], tuple[str, str]]) -> _Nodes:
-        found: dict[str, dict[str, TreeNode]] = {}
-        for fact in self._of(kind):
-            outer, inner = place(fact.data)
-            found.setdefault(outer, {})[inner] = _leaf(fact.data, fact.mark)
-        return {name: _directory(leaves) for name, leaves in found.items()}
-
-    def features(self) -> _Nodes:
-        found = {}
-        for name, leaf in self.named("features", "name").items():
-            is_version = name == "metadata.version"
-            found["metadataVersion" if is_version else f"finalized_{name}"] = leaf
-        for fact in self._of("migration"):
-            found["zkMigrationState"] = _leaf(fact.data, fact.mark)
-        return found
-
-    def configs(self) -> _Nodes:
-        def place(data: Mapping[str, Any]) -> tuple[str, str]:
-            kind = _RESOURCES.get(data["resourceType"], str(data["resourceType"]))
-            resource = data["resourceName"]
-            return f"{kind}:{resource}" if resource else kind, data["name"]
-
-        return self._grouped("configs", place)
-
-    def quotas(self) -> _Nodes:
-        return self._grouped("quotas", lambda data: (entity_name(data["entity"]), data["key"]))
-
-    def credentials(self) -> _Nodes:
-        def place(data: Mapping[str, Any]) -> tuple[str, str]:
-            return _MECHANISMS.get(data["mechanism"], str(data["mechanism"])), data["name"]
-
-        return self._grouped("credentials", place)
-
-    def producer_ids(self) -> _Nodes:
-        found = self._of("producer_ids")
-        return {"nextProducerId": _leaf(found[0].data, found[0].mark)} if found else {}
-
-    def others(self) -> _Nodes:
-        """The quorum's voters, which Kafka's shell does not show."""
-        found = ((kind, enumerate(self._of(kind))) for kind in ("kraft_version", "voters"))
-        return {
-            kind: _directory({str(number): _leaf(each.data, each.mark) for number, each in facts})
-            for kind, facts in found
-            if self._of(kind)
-        }
+_NAMED = {
+    "acls": ("acls", "id"),
+    "controllers": ("controllers", "controllerId"),
+    "tokens": ("delegationToken", "tokenId"),
+}
+_ALONE = {
+    "migration": ("features", "zkMigrationState"),
+    "producer_ids": ("producerIds", "nextProducerId"),
+}

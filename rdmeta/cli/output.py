@@ -36,6 +36,11 @@ class TableColumn(NamedTuple):
     kind: str = "text"
 
 
+def columns(text: str) -> tuple[TableColumn, ...]:
+    """Returns columns by their names and kinds: "offset:integer topic" are a number and a text."""
+    return tuple(TableColumn(*each.split(":")) for each in text.split())
+
+
 class Share(float):
     """A part of a whole; text shows it in percent, with its sign."""
 

@@ -1,4 +1,4 @@
-"""Checks the files of metadata logs: every CRC, each snapshot against replay, and the copies.
+"""Checks the files of metadata logs: every CRC, each snapshot against a replay, and the copies.
 
     for finding in check(["/var/kafka/metadata"]):
         print(finding.is_serious, finding.text)
@@ -10,7 +10,7 @@ that was removed, and each snapshot has -1 as the broker of its producer ids.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from rdmeta._core import KraftReplay, kraft_batch
@@ -19,8 +19,8 @@ from rdmeta.kraft.comparing import Finding, findings_of
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SnapshotFile, find_nodes
 from rdmeta.kraft.log_state import Difference, KraftState, fields_of
 from rdmeta.kraft.proving import NodeLog, looked_at
-from rdmeta.kraft.replaying import replayed
-from rdmeta.kraft.scanning import BatchHead, whole_batches
+from rdmeta.kraft.replaying import LogReplay
+from rdmeta.kraft.scanning import whole_batches
 
 _SHOWN = 3
 _OF_TOPIC = 2
@@ -41,16 +41,14 @@ def check(paths: str | Path | Iterable[str | Path]) -> list[Finding]:
             logs.append(looked_at(files))
         except KraftError as error:
             found.append(_of_error(error))
+    comparer = Comparer(logs)
+    for log in logs:
+        for snapshot in log.used:
+            comparer.is_sound(log, snapshot)
     found += findings_of(logs)
-    walks = list(map(_Walk, logs))
-    for walk in walks:
-        found += walk.findings()
-    for walk in walks:
-        found += walk.by_copies(logs)
-    if own := sum(walk.own_faults for walk in walks):
-        text = f"{own} snapshots have -1 as the broker of the producer ids: so Kafka writes them"
-        found.append(Finding(False, text))
-    return found
+    for log in logs:
+        found += _damage(log)
+    return found + [Finding(False, note) for note in comparer.notes]
 
 
 def _of_error(error: KraftError) -> Finding:
@@ -58,127 +56,117 @@ def _of_error(error: KraftError) -> Finding:
     return Finding(not isinstance(error, LogChangedError), str(error))
 
 
-class _Walk:
-    """Replays a log from its begin, batch by batch, and compares each snapshot on the way.
+def _damage(log: NodeLog) -> Iterator[Finding]:
+    """Yields the batches of a log that are bad, and records that contradict the state.
 
-    Behind damage it goes on from the next snapshot. `own_faults` counts those of Kafka.
+    Behind such a record the check goes on from the next snapshot.
     """
-
-    def __init__(self, log: NodeLog) -> None:
-        self.own_faults = 0
-        self._log = log
-        self._start = log.scan.runs[0].start if log.scan.runs else 0
-        self._replay = KraftReplay() if self._start == 0 else None
-        self._snapshots = {each.end: each for each in log.used}
-        self._removed: set[str | None] = set()
-        self._begins: list[SnapshotFile] = []
-
-    def findings(self) -> Iterator[Finding]:
-        """Yields what is bad. Call it once."""
-        try:
-            yield from self._at(self._start)
-            for segment, head, data in whole_batches(self._log.files):
-                yield from self._batch(segment.path, head, data)
-                yield from self._at(head.last + 1)
-        except FileNotFoundError as error:
-            yield Finding(False, f"{error.filename}: it went while it was checked")
-        except KraftError as error:
-            yield _of_error(error)
-        for file in self._snapshots.values():  # behind the log's end
-            self._begins.append(file)
-            if isinstance(loaded := _loaded(file), Finding):
-                yield loaded
-
-    def by_copies(self, logs: Sequence[NodeLog]) -> Iterator[Finding]:
-        """Compares snapshots before which this log has no records with what other copies say."""
-        for file in self._begins:
-            loaded = _loaded(file)
-            if isinstance(loaded, Finding):
-                continue  # findings() has said it
-            states = (_state_of(log, file) for log in logs if log is not self._log)
-            for state in filter(None, states):
-                yield from self._compared(file, loaded, state, None)
-                break
-
-    def _batch(self, path: Path, head: BatchHead, data: bytes) -> Iterator[Finding]:
-        if self._replay is None:
+    bad = set()
+    try:
+        for segment, head, data in whole_batches(log.files):
             fault = kraft_batch(data)[0]
             if fault is not None:
+                bad.add((segment.path, head.at))
                 text = "its CRC is wrong" if fault == "bad_crc" else f"it is damaged ({fault})"
                 text = f"batch of offset {head.base}: {text}"
-                yield Finding(True, str(KraftError(text, path, head.at, head.base)))
-            return
-        removals, used = self._replay.lines(data, types=_REMOVALS)
-        self._removed |= {json.loads(line).get("topic") for line in removals.splitlines()}
-        if used < len(data):
-            code, offset, byte, _, text = self._replay.fault
-            self._replay = None
-            if code != "gap":  # findings_of() names it
-                yield Finding(True, str(KraftError(text, path, head.at + byte, offset)))
+                yield Finding(True, str(KraftError(text, segment.path, head.at, head.base)))
+        begins = sorted({*(run.start for run in log.scan.runs), *(each.end for each in log.used)})
+        reached = -1
+        for begin in (each for each in begins if each > reached):
+            try:
+                replayed = LogReplay(log, begin)
+                end = next((run.end for run in log.scan.runs if run.end >= begin), begin)
+                replayed.advance(end)
+                reached = replayed.next
+            except KraftError as error:
+                reached = max(begin, error.offset or 0)
+                if error.file is not None and (error.file, error.byte) not in bad:
+                    yield _of_error(error)
+    except FileNotFoundError as error:
+        yield Finding(False, f"{error.filename}: it went while it was checked")
 
-    def _at(self, end: int) -> Iterator[Finding]:
-        """Compares the snapshot that ends here, if there is one."""
-        file = self._snapshots.pop(end, None)
-        if file is None:
-            return
-        loaded = _loaded(file)
-        if isinstance(loaded, Finding):
-            yield loaded
-        elif self._replay is None:
-            self._begins.append(file)
-            self._replay = loaded
-        else:
-            yield from self._compared(file, loaded, self._replay, self._removed)
 
-    def _compared(
-        self,
-        file: SnapshotFile,
-        loaded: KraftReplay,
-        replay: KraftReplay,
-        removed: Set[str | None] | None,
-    ) -> Iterator[Finding]:
-        """Compares a snapshot with a log's state.
+class Comparer:
+    """Compares snapshots with replays to their ends, each once.
 
-        `removed` are the topics that were removed before, None if they are not known.
+    A replay begins with the newest snapshot before, of those that were found equal; else where the
+    log begins, or another copy. `notes` are faults of Kafka's own.
+    """
+
+    def __init__(self, logs: Sequence[NodeLog]) -> None:
+        self.notes: list[str] = []
+        self._logs = logs
+        self._known: dict[Path, bool] = {}
+        self._equal: set[SnapshotFile] = set()
+
+    def is_sound(self, log: NodeLog, file: SnapshotFile) -> bool:
+        """Returns whether no replay contradicts a snapshot; one that is contradicted is not used.
+
+        A snapshot before which no copy has records, or only damaged ones, is sound.
         """
-        differing = []
-        ours, theirs = KraftState(replay), KraftState(loaded)
-        self.own_faults += any(each.data["brokerId"] < 0 for each in theirs.facts("producer_ids"))
-        for each in ours.diff(theirs):
-            is_left = each.kind == "configs" and each.key[0] == _OF_TOPIC
-            if is_left and removed is not None:
-                is_left = each.before is None and each.key[1] in removed
-            if is_left:
-                yield Finding(False, f"{file.path}: {_said(each)}: a fault of Kafka's own")
-            else:
-                differing.append(_said(each))
-        if differing:
-            more = len(differing) - _SHOWN
-            shown = "; ".join(differing[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
-            yield Finding(True, f"{file.path} differs from a replay to its end: {shown}")
+        if file.path not in self._known:
+            why = self._why_not(log, file)
+            self._known[file.path] = why is None
+            if why is not None:
+                log.reject(file, why)
+        return self._known[file.path]
 
-
-def _loaded(file: SnapshotFile) -> KraftReplay | Finding:
-    """Returns the state of a snapshot, or a finding if it is damaged."""
-    replay = KraftReplay()
-    try:
-        replay.snapshot(file.path.read_bytes(), file.end, file.epoch)
-    except FileNotFoundError:
-        return Finding(False, f"{file.path}: it went while it was checked")
-    except MalformedError:
-        _, _, byte, _, text = replay.fault
-        return Finding(True, str(KraftError(text, file.path, byte)))
-    return replay
-
-
-def _state_of(log: NodeLog, file: SnapshotFile) -> KraftReplay | None:
-    """Returns the state of a copy at the end of a snapshot; None if it has none there."""
-    try:
-        replay = replayed(log, file.end).replay
-    except (KraftError, FileNotFoundError):
+    def _why_not(self, log: NodeLog, file: SnapshotFile) -> str | None:
+        loaded = KraftReplay()
+        try:
+            loaded.snapshot(file.path.read_bytes(), file.end, file.epoch)
+        except FileNotFoundError:
+            return "it went while the log was read"
+        except MalformedError:
+            _, _, byte, _, text = loaded.fault
+            return str(KraftError(text, None, byte))
+        for replay, removed in self._replays(log, file):
+            found = KraftState(replay).diff(KraftState(loaded))
+            left = [each for each in found if _is_left(each, removed)]
+            self.notes += (f"{file.path}: {_said(each)}: a fault of Kafka's own" for each in left)
+            if not found:
+                self._equal.add(file)
+            said = [_said(each) for each in found if each not in left]
+            more = f"; and {len(said) - _SHOWN} more" if len(said) > _SHOWN else ""
+            if said:
+                return f"it differs from a replay to its end: {'; '.join(said[:_SHOWN])}{more}"
+            return None
         return None
-    info = replay.info()
-    return replay if (info["next"], info["epoch"]) == (file.end, file.epoch) else None
+
+    def _replays(
+        self, log: NodeLog, file: SnapshotFile
+    ) -> Iterator[tuple[KraftReplay, set[str | None]]]:
+        """Yields replays to the end of a snapshot, each with the topics removed on its way."""
+        for copy in (log, *(each for each in self._logs if each is not log)):
+            before = [use for use in copy.snapshots if use.file.end < file.end]
+            for begins in ([use for use in before if use.file in self._equal], before[:1], before):
+                removed: set[str | None] = set()
+                try:
+                    replayed = LogReplay(copy._replace(snapshots=begins), file.end)
+                    _to_end(replayed, file.end, removed)
+                except (KraftError, FileNotFoundError):
+                    continue
+                info = replayed.replay.info()
+                if (info["next"], info["epoch"]) == (file.end, file.epoch):
+                    yield replayed.replay, removed
+
+
+def _to_end(replayed: LogReplay, end: int, removed: set[str | None]) -> None:
+    """Goes on to an offset; adds the names of the topics that are removed on the way."""
+
+    def apply(data: bytes) -> int:
+        removals, used = replayed.replay.lines(data, types=_REMOVALS)
+        removed.update(json.loads(line).get("topic") for line in removals.splitlines())
+        return used
+
+    for _ in replayed.steps(end, apply=apply):
+        pass
+
+
+def _is_left(found: Difference, removed: set[str | None]) -> bool:
+    """Returns whether a snapshot alone has a configuration, of a topic that was removed."""
+    is_of_topic = found.kind == "configs" and found.key[0] == _OF_TOPIC
+    return is_of_topic and found.before is None and found.key[1] in removed
 
 
 def _said(found: Difference) -> str:

@@ -59,7 +59,8 @@ def _of_one(log: NodeLog) -> Iterator[Finding]:
         yield Finding(False, fault)
     for use in log.snapshots:
         if use.why_not is not None:
-            yield Finding(True, f"{use.file.path} is not used: {use.why_not}")
+            is_state = use.file.end > 0
+            yield Finding(is_state, f"{use.file.path} is not used: {use.why_not}")
     for before, after in zip(log.scan.runs, log.scan.runs[1:], strict=False):
         yield Finding(True, f"{name}: offsets {before.end} to {after.start - 1} are missing")
     if log.scan.clocks_back:

@@ -58,6 +58,10 @@ class LogChangedError(KraftError):
     """
 
 
+class DamagedBatchError(KraftError):
+    """The bytes of a batch are not those that were written. Another copy may have them."""
+
+
 class SegmentFile(NamedTuple):
     """A segment, which begins with the offset `base` or, if it lacks records there, behind it."""
 
@@ -184,11 +188,15 @@ def _node(directory: Path, files: Sequence[Path] | None) -> NodeFiles:
         for path in listed
         if (match := _SEGMENT.fullmatch(path.name))
     ]
-    snapshots = [
+    found = [
         SnapshotFile(int(match[1]), int(match[2]), path)
         for path in listed
-        if (match := _SNAPSHOT.fullmatch(path.name)) and int(match[1])
+        if (match := _SNAPSHOT.fullmatch(path.name))
     ]
+    # A dynamic quorum begins with a snapshot that ends at 0. A log, or a snapshot, has all of it.
+    snapshots = [each for each in found if each.end]
+    if not snapshots and not any(each.path.stat().st_size for each in segments):
+        snapshots = found
     notes = _Notes(directory)
     properties = notes.properties()
     node = properties.get("node.id", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 from datetime import datetime
 from functools import cached_property
 from itertools import chain
@@ -13,12 +14,28 @@ from uuid import NAMESPACE_OID, uuid5
 
 from rdmeta._moments import microseconds, nearest_moment
 from rdmeta.errors import ArgumentError
+from rdmeta.kraft.checking import Comparer
 from rdmeta.kraft.comparing import findings_of, last_common
 from rdmeta.kraft.explaining import Turn, explained, known_at_begin
-from rdmeta.kraft.log_files import KraftError, LogChangedError, SegmentFile, find_nodes
+from rdmeta.kraft.log_files import (
+    DamagedBatchError,
+    KraftError,
+    LogChangedError,
+    SegmentFile,
+    find_nodes,
+)
 from rdmeta.kraft.log_records import Records, types_of
 from rdmeta.kraft.log_state import KraftState
-from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, had, is_covered, looked_at, proof_of
+from rdmeta.kraft.proving import (
+    NodeLog,
+    Proof,
+    SnapshotUse,
+    had,
+    is_covered,
+    looked_at,
+    proof_of,
+    restart_of,
+)
 from rdmeta.kraft.replaying import LogReplay, offset_at
 from rdmeta.model import ChangeRecords, Changes
 
@@ -81,7 +98,12 @@ class KraftLog:
         log.changes(since=datetime(2026, 11, 26, 9, tzinfo=timezone.utc))
 
     If there are several copies, the one with the latest record of the highest epoch counts. Others
-    are used for what comes before its begin, as far as they are equal.
+    are used for what comes before its begin, as far as they are equal, and in its place if one of
+    its batches is damaged: `unread` names that.
+
+    A snapshot is compared before its first use: by `proven` if no majority proves more, and by
+    what begins with it. It is replayed to from the log's begin, or from the newest snapshot before
+    it that was compared. One that differs says so in `snapshots`, and the next older one is used.
 
     `start` and `end` are the log's offsets, and `proven` is the end of what is committed, as far as
     the files prove it.
@@ -128,14 +150,19 @@ class KraftLog:
         self.unread = tuple(map(str, errors))
         """Why other copies cannot be read."""
         self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
-        self._main = self._by_rank[0]
-        self.proof: Proof = proof_of(self.nodes)
+        self._comparer = Comparer(self.nodes)
+        self.proof: Proof = proof_of(self.nodes, self._comparer.is_sound)
         """The end of what is proven, and by what."""
         ids = (node.files.cluster_id for node in self.nodes)
         self.cluster_id = self._given_id or next(filter(None, ids), None)
 
     def __repr__(self) -> str:
         return f"<KraftLog of {self.cluster_id}: {self.start} to {self.end}, proven {self.proven}>"
+
+    @property
+    def _main(self) -> NodeLog:
+        """The copy that counts."""
+        return self._by_rank[0]
 
     @property
     def start(self) -> int:
@@ -162,7 +189,7 @@ class KraftLog:
     @property
     def snapshots(self) -> tuple[SnapshotUse, ...]:
         """Its snapshots; each says why it is not used, if it is not."""
-        return self._main.snapshots
+        return tuple(self._main.snapshots)
 
     @property
     def epochs(self) -> tuple[LogEpoch, ...]:
@@ -238,6 +265,9 @@ class KraftLog:
                     raise KraftError(had(node))
             if not (skips or is_covered(node, at, until)):
                 raise KraftError(f"offsets from {at} to {until - 1} are not all there: {had(node)}")
+            with suppress(KraftError):  # LogReplay raises it, or passes over it
+                while (file := restart_of(node, at)) and not self._comparer.is_sound(node, file):
+                    pass
             made = LogReplay(node, at, skip=skips, cluster_id=self.cluster_id, **options)
             if until == node.end:
                 made.skipped += node.scan.lost
@@ -245,13 +275,38 @@ class KraftLog:
 
         return self._first(begun)
 
-    def _again(self, make: Callable[[], _T]) -> _T:
-        """Returns what `make` does; a log that changed meanwhile is looked at once more."""
-        try:
-            return make()
-        except LogChangedError:
-            self._look()
-        return make()
+    def again(self, make: Callable[[], _T]) -> _T:
+        """Returns what `make` does, which may be called more than once.
+
+        A log that changed meanwhile is looked at once more. A copy that is damaged is left out if
+        another one can stand for it.
+        """
+        has_changed = False
+        while True:
+            try:
+                return make()
+            except LogChangedError:
+                if has_changed:
+                    raise
+                has_changed = True
+                self._look()
+            except DamagedBatchError as error:
+                if not self.leave_out(error):
+                    raise
+
+    def leave_out(self, error: DamagedBatchError) -> bool:
+        """Reads no more from a copy with a damaged batch; returns False if no other one can do.
+
+        Another one can that has no record which the copy that counts lacks.
+        """
+        others = [node for node in self._by_rank if error.file not in node.paths]
+        for node in others:
+            common = last_common(self._main, node)
+            if common is not None and common[1] + 1 == node.end:
+                self._by_rank = [node, *(each for each in others if each is not node)]
+                self.unread += (str(error),)
+                return True
+        return False
 
     # ---- answers --------------------------------------------------------------
 
@@ -269,7 +324,7 @@ class KraftLog:
             known = self.cluster_id, self.proven, self.show_secrets
             return KraftState(replayed.replay, *known, replayed.faults)
 
-        return self._again(made)
+        return self.again(made)
 
     def changes(
         self, since: Point = None, until: Point = None, *, listener: str | None = None
@@ -301,7 +356,7 @@ class KraftLog:
             rows = replayed.replay.changes()
             return LogChanges(rows, reached, end <= self.proven, replayed.faults)
 
-        return self._again(made)
+        return self.again(made)
 
     def explain(
         self, topic: str | None = None, partition: int | None = None, *, broker: int | None = None
@@ -337,12 +392,9 @@ class KraftLog:
         begin = self.start if since is None else self.offset(since)
         end = self.offset(until)
 
-        def begun() -> LogReplay:
-            return self._again(lambda: self.replay(begin, end))
-
         return Records(
-            begun, begin, end, end <= self.proven, self.cluster_id, types=keys, controls=controls,
-            topic=topic, partition=partition, broker=broker, show_secrets=self.show_secrets,
+            self, begin, end, types=keys, controls=controls, topic=topic, partition=partition,
+            broker=broker, show_secrets=self.show_secrets,
         )  # fmt: skip
 
 

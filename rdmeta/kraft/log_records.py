@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rdmeta._core import kraft_types
 from rdmeta._moments import nearest_moment
 from rdmeta.errors import ArgumentError
+from rdmeta.kraft.log_files import DamagedBatchError
 from rdmeta.kraft.log_state import as_json
-from rdmeta.kraft.replaying import LogReplay
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from rdmeta.kraft.log_reader import KraftLog
 
 
 class Record(NamedTuple):
@@ -44,13 +46,15 @@ def types_of(types: Collection[str | int]) -> tuple[set[int], set[int]]:
     controls: set[int] = set()
     for each in types:
         if isinstance(each, int) or each.isdecimal():
+            if not 0 <= int(each) < 64:
+                raise ArgumentError(f"types of records are 0 to 63, not {each}")
             keys.add(int(each))
             continue
         name = each.upper().replace("-", "_")
         found = _types().get(name) or _types().get(f"{name}_RECORD")
         if found is None:
-            known = ", ".join(sorted(_types()))
-            raise ArgumentError(f"no type of records is called {each!r}; there are {known}")
+            known = "names are those of kafka-dump-log, such as PARTITION_RECORD"
+            raise ArgumentError(f"no type of records is called {each!r}; {known}")
         (controls if found[0] else keys).add(found[1])
     return keys, controls
 
@@ -71,21 +75,12 @@ class Records:
     them as JSON.
     """
 
-    def __init__(
-        self,
-        begin: Callable[[], LogReplay],
-        since: int,
-        until: int,
-        proven: bool,
-        cluster_id: str | None,
-        **wanted: Any,
-    ) -> None:
-        self._begin = begin
+    def __init__(self, log: KraftLog, since: int, until: int, **wanted: Any) -> None:
+        self._log = log
         self._wanted = wanted
         self.since = since
         self.until = until
-        self.proven = proven
-        self.cluster_id = cluster_id
+        self.proven = until <= log.proven
         self.faults: tuple[str, ...] = ()
 
     @property
@@ -94,26 +89,36 @@ class Records:
 
     def lines(self) -> Iterator[bytes]:
         """Yields many records at a time, each as a line of JSON. Raises KraftError."""
-        replayed = self._begin()
+        since = self.since
         made: list[bytes] = []
 
         def lines(data: bytes) -> int:
-            text, used = replayed.replay.lines(
-                data, since=self.since, until=self.until, **self._wanted
-            )
+            text, used = replayed.replay.lines(data, since=since, until=until, **self._wanted)
             made.append(text)
             return used
 
-        for _ in replayed.steps((1 << 63) - 1, apply=lines):
-            yield from filter(None, made)
-            made.clear()
-        replayed.require(self.until)
+        while True:
+            until = min(self.until, self._log.end)
+            replayed = self._log.again(lambda: self._log.replay(since, until))  # noqa: B023
+            try:
+                for _ in replayed.steps((1 << 63) - 1, apply=lines):
+                    yield from filter(None, made)
+                    made.clear()
+            except DamagedBatchError as error:
+                yield from filter(None, made)
+                made.clear()
+                if not self._log.leave_out(error):
+                    raise
+                since = max(since, replayed.next)
+            else:
+                break
+        replayed.require(until)
         self.faults = replayed.faults
 
     def __iter__(self) -> Iterator[Record]:
         for text in self.lines():
             for line in text.splitlines():
-                yield _record(json.loads(line))
+                yield record_of(line)
 
     def to_arrow(self) -> pa.Table:
         """Returns the records as Arrow; `data` is JSON. MissingExtraError without pyarrow."""
@@ -122,15 +127,18 @@ class Records:
         return table_of("records", self._rows())
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
+        cluster_id = self._log.cluster_id
         for offset, epoch, time, type, version, data, topic in self:
             broker = data.get("brokerId")
             if broker is None and type in ("FENCE_BROKER_RECORD", "UNFENCE_BROKER_RECORD"):
                 broker = data["id"]
             about = topic, data.get("topicId"), data.get("partitionId"), broker
-            yield (self.cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
+            yield (cluster_id, offset, epoch, time, str(type), version, *about, as_json(data))
 
 
-def _record(found: dict[str, Any]) -> Record:
+def record_of(line: bytes) -> Record:
+    """Returns the record of a line of JSON."""
+    found = json.loads(line)
     data = found["data"] if "data" in found else {"raw": found["raw"]}
     time = nearest_moment(1000 * found["time"])
     type, version = found["type"], found["version"]

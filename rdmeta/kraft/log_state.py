@@ -225,10 +225,11 @@ class KraftState:
     def image(self, listener: str | None = None) -> Image:
         """Returns what a broker that has caught up would answer to Metadata, as an image.
 
-        Brokers are those that are not fenced, at the endpoint of `listener`, by default at their
-        first one. KraftError if there are topics, and no such broker.
+        It is taken at the state's time, in 1970 without one. Brokers are those that are not fenced,
+        at the endpoint of `listener`, by default at their first one. KraftError if there are
+        topics, and no such broker.
         """
-        cache = MetadataCache()
+        cache = MetadataCache(clock=_StandingClock(self.time))
         try:
             cache.apply(self._replay.answer(listener), 12)
         except NoBrokersError:
@@ -245,31 +246,32 @@ class KraftState:
         The records that made things so do not count, nor what a snapshot says in another form.
         Topics are compared by name, then brokers and facts.
         """
-        found = []
-        ours, theirs = self._by_key(other), other._by_key(self)
-        nothing: tuple[Any, dict[str, Any]] = (None, {})
-        for at in dict.fromkeys((*ours, *theirs)):
-            (before, ones), (after, others) = (each.get(at, nothing) for each in (ours, theirs))
-            fields = _differing(ones, others) if ones and others else ()
-            if fields or not (ones and others):
-                found.append(Difference(*at, before, after, fields))
-        return found
+        return [found for pair in self._pairs(other) for found in _compared(*pair)]
 
-    def _by_key(self, other: KraftState) -> dict[tuple[str, tuple[Any, ...]], Any]:
-        """Returns all by kind and key, with its fields, but partitions that `other` has alike."""
-        found: dict[tuple[str, tuple[Any, ...]], Any] = {}
-        for name, topic in self.topics.items():
-            found["topic", (name,)] = topic, fields_of(topic)
-            theirs = {row[0]: row[:-1] for row in other._replay.partitions(name)}
-            for row in self._replay.partitions(name):
-                if row[:-1] != theirs.get(row[0]):
-                    partition = _partition(topic, row)
-                    found["partition", (name, row[0])] = partition, fields_of(partition)
-        for id, broker in self.brokers.items():
-            found["broker", (id,)] = broker, fields_of(broker)
-        for whole, fact in zip(self._facts(True), self.facts(), strict=True):
-            found[fact.kind, _key(whole)] = fact, fields_of(whole)
-        return found
+    def _pairs(self, other: KraftState) -> Iterator[tuple[str, tuple[Any, ...], Any, Any]]:
+        """Yields the kind and the key of all that may differ, and what both states have there."""
+        for name in dict.fromkeys((*self.topics, *other.topics)):
+            before, after = self.topics.get(name), other.topics.get(name)
+            yield "topic", (name,), before, after
+            ours, theirs = (
+                {row[0]: row[:-1] for row in state._replay.partitions(name)}
+                for state in (self, other)
+            )
+            if ours != theirs:
+                for id in dict.fromkeys((*ours, *theirs)):
+                    if ours.get(id) != theirs.get(id):
+                        pair = self.partition(name, id), other.partition(name, id)
+                        yield ("partition", (name, id), *pair)
+        for id in dict.fromkeys((*self.brokers, *other.brokers)):
+            yield "broker", (id,), self.brokers.get(id), other.brokers.get(id)
+        ones, others = self._by_key(), other._by_key()
+        for key in dict.fromkeys((*ones, *others)):
+            yield (*key, ones.get(key), others.get(key))
+
+    def _by_key(self) -> dict[tuple[str, tuple[Any, ...]], tuple[Fact, Fact]]:
+        """Returns each fact as it is and as it is shown, by its kind and its key."""
+        pairs = zip(self._facts(True), self.facts(), strict=True)
+        return {(whole.kind, _key(whole)): (whole, fact) for whole, fact in pairs}
 
     def to_arrow(self, table: Table) -> pa.Table:
         """Returns one of the tables brokers, topics, partitions, replicas, configs as Arrow.
@@ -281,6 +283,18 @@ class KraftState:
         from rdmeta.kraft.log_tables import table_of
 
         return table_of(table, _ROWS[table](self))
+
+
+class _StandingClock:
+    """A clock that stands at the time of a state."""
+
+    def __init__(self, time: datetime | None) -> None:
+        self._seconds = 0.0 if time is None else time.timestamp()
+
+    def time(self) -> float:
+        return self._seconds
+
+    monotonic = time
 
 
 def _partition(topic: LoggedTopic, row: tuple[Any, ...]) -> LoggedPartition:
@@ -300,6 +314,17 @@ def fields_of(row: Any) -> dict[str, Any]:
     found.pop("mark", None)
     registration = found.pop("registration", {})
     return {**found, **{key: registration[key] for key in registration if key not in _OF_ROW}}
+
+
+def _compared(kind: str, key: tuple[Any, ...], before: Any, after: Any) -> Iterator[Difference]:
+    """Yields a difference, unless two rows are alike; of facts, each is given whole and shown."""
+    ours, theirs = before, after
+    if tuple in (type(before), type(after)):
+        (ours, before), (theirs, after) = (each or (None, None) for each in (before, after))
+    if ours is None or theirs is None:
+        yield Difference(kind, key, before, after, ())
+    elif ours[:-1] != theirs[:-1] and (fields := _differing(fields_of(ours), fields_of(theirs))):
+        yield Difference(kind, key, before, after, fields)
 
 
 def _differing(ones: dict[str, Any], others: dict[str, Any]) -> tuple[str, ...]:

@@ -34,14 +34,17 @@ def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
     """
     if log.cluster_id is None:
         raise HistoryError("no meta.properties names the cluster: name it with cluster_id=")
-    made = _Days(log, log.cluster_id)
-    return [_written(each, Path(directory)) for each in made.recordings()]
+    cluster_id = log.cluster_id
 
+    def written() -> list[Path]:
+        paths = []
+        for recording in _Days(log, cluster_id).recordings():
+            path, table = recording.file(Path(directory))
+            write_whole(path, table)
+            paths.append(path)
+        return paths
 
-def _written(recording: OpenRecording, directory: Path) -> Path:
-    path, table = recording.file(directory)
-    write_whole(path, table)
-    return path
+    return log.again(written)
 
 
 class _Days:

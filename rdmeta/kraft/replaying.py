@@ -14,7 +14,7 @@ from typing import Any
 from rdmeta._core import KraftReplay, kraft_batch
 from rdmeta._moments import nearest_moment
 from rdmeta.errors import MalformedError
-from rdmeta.kraft.log_files import KraftError, LogChangedError, SnapshotFile
+from rdmeta.kraft.log_files import DamagedBatchError, KraftError, LogChangedError, SnapshotFile
 from rdmeta.kraft.proving import NodeLog, had, restart_of
 from rdmeta.kraft.scanning import LONGEST, PIECE, first_later, next_batch, pieces
 
@@ -47,21 +47,6 @@ def _is_known(log: NodeLog, begin: int, time_us: int) -> bool:
         for use in log.snapshots
         if use.why_not is None
     )
-
-
-def replayed(
-    log: NodeLog, at: int | None = None, *, skip: bool = False, piece: int = PIECE, **options: Any
-) -> LogReplay:
-    """Replays a log up to the offset `at`, or to its end.
-
-    `at` is a commit's end: batches that reach beyond it are left out. `options` are those of
-    KraftReplay. With `skip`, what is bad is passed over, and the state is then partial. Raises
-    KraftError.
-    """
-    end = log.end if at is None else at
-    made = LogReplay(log, end, skip=skip, piece=piece, **options)
-    made.advance(end)
-    return made
 
 
 class LogReplay:
@@ -215,8 +200,10 @@ class LogReplay:
                 return used
             if code == "bad_record":
                 text += "; is it the log of another topic?"
-            error = KraftError(text, path, self._byte + used, offset)
-            if not self._skip or code not in (*_PASSABLE, *_DAMAGED):
+            is_damaged = code in (*_PASSABLE, *_DAMAGED)
+            kind = DamagedBatchError if is_damaged and code != "bad_record" else KraftError
+            error = kind(text, path, self._byte + used, offset)
+            if not (self._skip and is_damaged):
                 raise error
             if code in _PASSABLE:
                 behind: int | None = used + kraft_batch(held, used)[1]

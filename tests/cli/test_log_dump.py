@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import commands
 import pytest
-from kraft_logs import GOLDEN, LOG, LOGS, Made
+from kraft_frames import FRAMES
+from kraft_logs import GOLDEN, LOG, LOGS
 from pyarrow import parquet
 
 STATIC = GOLDEN / "4.3.0"
@@ -25,19 +27,22 @@ def lines(*words: Any) -> list[Any]:
     return [json.loads(line) for line in done.out.splitlines()]
 
 
-@pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
-def test_a_line_is_a_record_as_kafkas_own_tool_prints_it(made: Made) -> None:
-    folder = GOLDEN / made.name
-    printed = gzip.decompress((folder / "dump.txt.gz").read_bytes()).decode()
-    of_log = printed.partition("Dumping")[2].partition(f"{0:020d}.log\n")[2].partition("Dumping")[0]
-    types = [
-        json.loads(line.partition("payload: ")[2])["type"]
+@pytest.mark.parametrize("name", [*(made.name for made in LOGS), FRAMES])
+def test_a_line_is_a_record_as_kafkas_own_tool_prints_it(name: str) -> None:
+    printed = gzip.decompress((GOLDEN / name / "dump.txt.gz").read_bytes()).decode()
+    of_log = printed.partition(f"{0:020d}.log\n")[2].partition("Dumping")[0]
+    wanted = [
+        json.loads(line.partition("payload: ")[2])
         for line in of_log.splitlines()
         if '"type"' in line
     ]
-    found = lines(folder)
+    done = dump(GOLDEN / name, "--show-secrets", "--json")
+    found = list(map(json.loads, done.out.splitlines()))
     assert [each["offset"] for each in found] == list(range(len(found)))
-    assert types == [each["type"] for each in found if each["type"].endswith("_RECORD")]
+    names = ("type", "version", "data")
+    assert wanted == [
+        {name: each[name] for name in names} for each in found if each["type"].endswith("_RECORD")
+    ]
 
 
 def test_records_are_chosen_by_type_topic_partition_broker_and_time() -> None:
@@ -114,6 +119,18 @@ def test_a_snapshot_alone_is_dumped() -> None:
     for name in ("topic", "2"):
         topics = lines(path, "--type", name, "--topic", "orders")
         assert [each["type"] for each in topics] == ["TOPIC_RECORD"]
+
+
+def test_what_a_quorum_begins_with_is_dumped_if_there_is_nothing_else(tmp_path: Path) -> None:
+    name = f"{0:020d}-{0:010d}.checkpoint"
+    shutil.copy(GOLDEN / "4.3.0-dynamic/n1" / LOG / name, tmp_path)
+    wanted = ["SNAPSHOT_HEADER", "KRAFT_VERSION", "KRAFT_VOTERS", "SNAPSHOT_FOOTER"]
+    for _ in range(2):
+        assert [each["type"] for each in lines(tmp_path)] == wanted
+        info = commands.checked_json(commands.run("log", "info", str(tmp_path), "--json").out)
+        assert info["files"][-1]["why_not"] == "it has the first voters of a quorum, and no state"
+        assert commands.run("log", "check", str(tmp_path)).code == 0
+        (tmp_path / f"{0:020d}.log").touch()
 
 
 @pytest.mark.parametrize(("cut", "said"), [(9, "cut short"), (None, "its CRC is wrong")])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import commands
 import pytest
+from kraft_frames import FRAMES
 from kraft_logs import GOLDEN, LOGS, SECRETS, credential_keys
 from kraft_records import Log, batch_of, value_of
 from marked_secrets import Secrets
@@ -28,7 +29,7 @@ def secrets() -> Secrets:
     return found
 
 
-@pytest.mark.parametrize("name", [made.name for made in LOGS])
+@pytest.mark.parametrize("name", [*(made.name for made in LOGS), FRAMES])
 def test_no_word_prints_a_secret(name: str, tmp_path: Path) -> None:
     hidden = secrets()
     for word, *rest in WORDS:

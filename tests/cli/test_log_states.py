@@ -7,9 +7,17 @@ from pathlib import Path
 import commands
 import pytest
 from kraft_logs import DIVERGED, GOLDEN, LOGS, Made
+from kraft_records import Given, Log, uuid_text
 
 import rdmeta
 
+BROKER: Given = (
+    "REGISTER_BROKER_RECORD",
+    0,
+    {"brokerId": 1, "incarnationId": uuid_text(1), "brokerEpoch": 0, "fenced": False}
+    | {"features": [], "rack": None}
+    | {"endPoints": [{"name": "A", "host": "h", "port": 1, "securityProtocol": 0}]},
+)
 STATIC = ("--log", str(GOLDEN / "4.3.0"))
 
 
@@ -51,15 +59,27 @@ def test_the_controller_is_the_leader_of_that_moment() -> None:
         assert found["clusters"][0]["controller"] == controller
 
 
-def test_a_min_isr_that_the_log_does_not_say_is_unknown() -> None:
+def test_a_min_isr_that_the_log_does_not_say_is_unknown(tmp_path: Path) -> None:
+    said = "rdmeta: the log has no min.insync.replicas, or no number, of {} topics\n"
     done = commands.run("list", "--log", str(GOLDEN / "3.9.1"), "--under-min-isr")
-    assert (done.code, done.err) == (0, "rdmeta: the log has no min.insync.replicas of 3 topics\n")
+    assert (done.code, done.err) == (0, said.format(3))
+    log = Log()
+    setting = {"resourceType": 2, "resourceName": "t", "name": "min.insync.replicas"}
+    log.append(
+        BROKER,
+        ("TOPIC_RECORD", 0, {"name": "t", "topicId": uuid_text(7)}),
+        ("CONFIG_RECORD", 0, {**setting, "value": "two"}),
+    )
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    done = commands.run("list", "--log", str(tmp_path), "--under-min-isr")
+    assert (done.code, done.err.endswith(said.format(1))) == (0, True)
 
 
 def test_an_image_is_compared_with_a_moment(tmp_path: Path) -> None:
     path = str(tmp_path / "state")
     saved = commands.run("image", "save", path, *STATIC, "--at", "70", "--json")
-    assert commands.checked_json(saved.out)["topics"] == 3
+    found = commands.checked_json(saved.out)
+    assert (found["topics"], found["taken"]) == (3, "2026-11-26T06:09:21.939Z")
     assert commands.run("image", "diff", path, *STATIC, "--at", "70").code == 0
     done = commands.run("image", "diff", path, *STATIC)
     assert (done.code, done.err) == (1, "")

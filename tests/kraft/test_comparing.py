@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from kraft_cluster import NOTHING, Cluster
+from kraft_cluster import NOTHING, Cluster, replayed
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
 from kraft_records import Log
 
-from rdmeta.kraft import NodeLog, find_nodes, findings_of, looked_at, proof_of, replayed
+from rdmeta.kraft import NodeLog
+from rdmeta.kraft.comparing import findings_of
+from rdmeta.kraft.log_files import find_nodes
+from rdmeta.kraft.proving import looked_at, proof_of
 
 
 @pytest.fixture

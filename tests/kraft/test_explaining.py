@@ -9,7 +9,8 @@ import pytest
 from kraft_logs import GOLDEN, LOG
 
 from rdmeta._core import KraftReplay
-from rdmeta.kraft import Turn, explained
+from rdmeta.kraft import Turn
+from rdmeta.kraft.explaining import explained
 from rdmeta.model import Change
 
 BEGIN = datetime(2026, 11, 26, tzinfo=timezone.utc)

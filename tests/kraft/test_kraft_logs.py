@@ -11,12 +11,24 @@ import pytest
 from kraft_logs import GOLDEN, LOG, LOGS, PASSWORD, SECRETS, Made, credential_keys, kinds_missing
 from kraft_records import batches
 
+from rdmeta._core import kraft_types
+
 each_log = pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
 
 
 @each_log
 def test_a_golden_log_has_all_kinds_of_events(made: Made) -> None:
     assert kinds_missing(made, GOLDEN / made.name) == []
+
+
+def test_the_golden_logs_have_a_record_of_each_type() -> None:
+    found = {
+        record.name
+        for path in GOLDEN.glob(f"*/n1/{LOG}/*.[lc]*")
+        for batch in batches(path.read_bytes())
+        for record in batch.records
+    }
+    assert set(kraft_types()) - found == {"ACCESS_CONTROL_RECORD"}  # of Kafka 3.3 alone
 
 
 def test_golden_logs_are_small() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kraft_frames import FRAMES
 from kraft_logs import GOLDEN, LOG, LOGS
 from kraft_records import (
     SCHEMAS,
@@ -58,23 +59,25 @@ def dumped(text: str) -> Iterator[tuple[str, int, dict[str, Any]]]:
             yield file, int(match[1]), json.loads(match[2])
 
 
-@pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
-def test_each_field_is_as_dump_log_segments_prints_it(made: Any) -> None:
-    dump = gzip.decompress((GOLDEN / made.name / "dump.txt.gz").read_bytes()).decode()
+@pytest.mark.parametrize("name", [*(made.name for made in LOGS), FRAMES])
+def test_each_field_is_as_dump_log_segments_prints_it(name: str) -> None:
+    folder = GOLDEN / name
+    dump = gzip.decompress((folder / "dump.txt.gz").read_bytes()).decode()
     found = {
         (file.name, record.offset): record
-        for file in (GOLDEN / made.name / "n1" / LOG).glob("*-*.checkpoint")
+        for file in (folder / "n1" / LOG).glob("*-*.checkpoint")
         for batch in batches(file.read_bytes())
         for record in batch.records
     }
-    name = f"{0:020d}.log"
-    log = (GOLDEN / made.name / "n1" / LOG / name).read_bytes()
-    found |= {(name, record.offset): record for batch in batches(log) for record in batch.records}
+    segment = f"{0:020d}.log"
+    log = (folder / "n1" / LOG / segment).read_bytes()
+    of_log = (record for batch in batches(log) for record in batch.records)
+    found |= {(segment, record.offset): record for record in of_log}
     printed = list(dumped(dump))
     for file, offset, payload in printed:
         record = found[file, offset]
         assert payload == {"type": record.name, "version": record.version, "data": record.data}
-    assert len(printed) > 100
+    assert len(printed) > (15 if name == FRAMES else 100)
 
 
 @pytest.mark.parametrize(

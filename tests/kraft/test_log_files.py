@@ -11,7 +11,8 @@ import pytest
 from kraft_logs import GOLDEN, LOG
 
 from rdmeta.errors import ArgumentError
-from rdmeta.kraft import KraftError, QuorumState, find_nodes
+from rdmeta.kraft import KraftError
+from rdmeta.kraft.log_files import QuorumState, find_nodes
 
 CLUSTER = GOLDEN / "4.3.0"
 

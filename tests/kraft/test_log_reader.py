@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import random
+import re
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kraft_cluster import NOTHING, Cluster, modelled, random_node, shown
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
+from kraft_random import RandomLog
 from kraft_records import Log, batches, snapshot, snapshot_name, value_of
 
 import rdmeta
-from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChangedError, LogChanges, Records
+from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChangedError, LogChanges
 
 each_log = pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
 
@@ -483,13 +487,15 @@ def test_a_partition_and_a_broker_are_explained_from_the_begin_of_the_log(tmp_pa
     )
 
 
-def test_records_are_the_same_whatever_the_pieces(tmp_path: Path) -> None:
+def test_records_are_the_same_whatever_the_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     random_node(tmp_path, 11)
     log = rdmeta.KraftLog(tmp_path)
     wanted = list(log.records(20, 90))
     for size in (62, 500, 5000):
-        begin = partial(log.replay, 20, 90, piece=size)
-        assert list(Records(begin, 20, 90, True, None)) == wanted
+        monkeypatch.setattr(log, "replay", partial(log.replay, piece=size))
+        assert list(log.records(20, 90)) == wanted
     assert [record.offset for record in wanted] == list(range(20, 90))
 
 
@@ -513,3 +519,70 @@ def test_damage_is_passed_over_or_named_whatever_it_is(tmp_path: Path, seed: int
             found = [(record.offset, record.data) for record in strict.records()]
             wanted = whole.records(0, strict.end)
             assert found == [(record.offset, record.data) for record in wanted]
+
+
+# ---- what one copy has wrong -----------------------------------------------------------------
+
+
+def contradicted(directory: Path, *ends: int) -> RandomLog:
+    """Writes a random log with whole snapshots, of which those at some places are of nothing."""
+    _, made = random_node(directory, 5)
+    for place, path in enumerate(sorted(directory.glob("*.checkpoint"))):
+        if place in ends:
+            end = int(path.name[:20])
+            (header, *_) = (batch for batch in batches(path.read_bytes()))
+            last_ms = header.records[0].data["lastContainedLogTimestamp"]
+            path.write_bytes(snapshot([NOTHING], int(path.name[21:31]), last_ms))
+            assert end in made.states
+    return made
+
+
+def test_a_snapshot_that_replay_contradicts_is_not_used_and_named(tmp_path: Path) -> None:
+    made = contradicted(tmp_path, 1, 2)
+    log = rdmeta.KraftLog(tmp_path)
+    ends = [each.file.end for each in log.snapshots]
+    assert log.proven == ends[0]
+    for end in (ends[2], made.log.end):
+        assert shown(log.state(end)._replay) == modelled(made.states[end])
+    whys = [each.why_not or "" for each in log.snapshots]
+    assert [why[:40] for why in whys] == ["", *["it differs from a replay to its end: top"] * 2]
+    assert sum("it differs from a replay" in fault for fault in log.faults) == 2
+
+
+def test_a_damaged_copy_is_left_out_where_another_one_is_whole(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    for _ in range(4):
+        cluster.append()
+    cluster.append(1)
+    cluster.logs[1].data[cluster.logs[1].ends[2][0] + 70] ^= 1
+    cluster.looked_at()
+    asks: list[Callable[[KraftLog], Any]] = [
+        lambda log: log.state().offset,
+        lambda log: log.changes().until,
+        lambda log: [record.offset for record in log.records()][-1] + 1,
+        lambda log: log.state(4).offset + 1,
+    ]
+    for ask in asks:
+        log = rdmeta.KraftLog(tmp_path)
+        assert (ask(log), log.proven) == (5, 5)
+        (fault,) = log.unread
+        assert re.search(r"n1/.*0\.log, byte \d+, offset 3: .*CRC", fault)
+        assert fault in log.faults
+        assert [record.offset for record in log.records()] == list(range(5))
+    with pytest.raises(KraftError, match="CRC"):
+        rdmeta.KraftLog(tmp_path / "n1").state()
+
+
+def test_a_tail_that_never_committed_does_not_stand_for_a_damaged_copy(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path)
+    cluster.lead(1, 1)
+    cluster.append()
+    cluster.append(2)
+    cluster.lead(2, 3, 1, 3)
+    cluster.append(1)
+    cluster.logs[1].data[-1] ^= 1
+    cluster.looked_at()
+    with pytest.raises(KraftError, match="CRC"):
+        rdmeta.KraftLog([tmp_path / "n1", tmp_path / "n2"]).state()
+    assert rdmeta.KraftLog([tmp_path / "n1", tmp_path / "n3"]).state().offset == 3

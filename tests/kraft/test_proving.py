@@ -10,7 +10,9 @@ from kraft_cluster import NOTHING, Cluster
 from kraft_logs import GOLDEN, LOG, LOGS, Made
 from kraft_records import Log, uuid_text
 
-from rdmeta.kraft import KraftError, find_nodes, looked_at, proof_of, restart_of
+from rdmeta.kraft import KraftError
+from rdmeta.kraft.log_files import find_nodes
+from rdmeta.kraft.proving import looked_at, proof_of, restart_of
 
 
 @pytest.fixture
@@ -124,7 +126,8 @@ def test_each_real_snapshot_belongs_to_its_log_and_to_no_other(tmp_path: Path) -
     [
         (3, 1, 0, 0, "it ends at 3, where no batch of the log ends"),
         (2, 2, 0, 0, "it is of another log: its last batch has epoch 2"),
-        (2, 1, 1, 0, "it is of another log"),
+        (2, 1, -1, 0, "it is of another log"),
+        (2, 1, 10_000, 0, "it is of another log"),
         (2, 1, 0, 1, "it is cut short"),
         (2, 1, 0, 90, "it is cut short"),
         (2, 1, 0, 10_000, "it is cut short"),
@@ -139,6 +142,11 @@ def test_a_snapshot_that_does_not_belong_is_named_and_not_used(
     assert log.used == []
     assert why in (log.snapshots[0].why_not or "")
     assert proof_of([log]).end == 0
+
+
+def test_a_leader_notes_in_a_snapshot_when_it_appended_the_batch(cluster: Cluster) -> None:
+    cluster.snapshot(1, 2, 1, cluster.logs[1].ends[1][2] + 47)
+    assert proof_of(cluster.looked_at(1)).end == 2
 
 
 def test_a_snapshot_that_ends_with_another_control_record_is_cut_short(cluster: Cluster) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from commands import run
-from kraft_cluster import NOTHING, Cluster, random_node
+from kraft_cluster import Cluster, random_node, snapshot_of
 from kraft_logs import GOLDEN, LOGS, Made
-from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
+from kraft_records import Given, Log, uuid_text
 
 import rdmeta
 from rdmeta.history import HistoryError, HistoryFile, look, recordings, verify
@@ -46,15 +46,13 @@ class Written:
     def add(self, time: datetime, *records: Given) -> None:
         self.log.time_ms = ms(time)
         self.log.append(*records)
-        self._last_ms = ms(time)
 
     def opened(self) -> KraftLog:
         self.directory.mkdir(exist_ok=True)
         for file in self.directory.glob("*"):
             file.unlink()
         (self.directory / self.log.name).write_bytes(bytes(self.log.data))
-        name = snapshot_name(self.log.end, self.log.epoch)
-        data = snapshot([NOTHING], self.log.epoch, self._last_ms)
+        name, data = snapshot_of(self.log)
         (self.directory / name).write_bytes(data)
         return KraftLog(self.directory, cluster_id="a/b")
 
@@ -180,22 +178,29 @@ def test_a_log_without_a_name_or_a_begin_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_pipeline_makes_intervals_with_exact_times_and_offsets(tmp_path: Path) -> None:
-    log = KraftLog(GOLDEN / "4.3.0")
-    rdmeta.kraft.record(log, tmp_path / "in")
+@pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
+def test_the_pipeline_makes_intervals_with_exact_times_and_offsets(
+    made: Made, tmp_path: Path
+) -> None:
+    source = GOLDEN / made.name
+    done = run("log", "changes", str(source), "--recordings", str(tmp_path / "in"))
+    assert (done.code, done.err) == (0, "")
     assert run("pipeline", "all", str(tmp_path / "in"), str(tmp_path / "out")).code == 0
     (part,) = (tmp_path / "out/silver").glob("v*/partition_interval/**/*.parquet")
     rows = pq.read_table(part).to_pylist()
-    wanted = {
-        (change.topic, change.partition, change.offset): change.observed_at
-        for change in log.changes()
-        if change.partition is not None
-    }
+    log = KraftLog(source)
+    changes = [change for change in log.changes() if change.partition is not None]
+    versions = {change.offset: change.version for change in changes}
+    times = {change.offset: change.observed_at for change in changes}
+    moments = {record.time for record in log.records()}
     assert len(rows) > 40
+    assert {row["offset"] for row in rows} == {
+        change.offset for change in changes if change.kind != "elr_changed"
+    } - {None}
     for row in rows:
-        assert row["began_at"] == wanted[row["topic"], row["partition"], row["offset"]]
-    last = {(row["topic"], row["partition"]): row for row in rows if row["ended_by"] == "open"}
-    for (topic, id), row in last.items():
-        found = log.state().partition(topic, id)
+        assert row["began_at"] == times[row["offset"]]
+        assert row["ended_by"] == "open" or row["ended_at"] in moments
+        found = log.state(versions[row["offset"]]).partition(row["topic"], row["partition"])
         assert found is not None
-        assert (row["leader"], row["isr"]) == (found.leader, [*found.isr])
+        assert (row["leader"], row["leader_epoch"]) == (found.leader, found.leader_epoch)
+        assert (row["isr"], row["replicas"]) == (sorted(found.isr), [*found.replicas])

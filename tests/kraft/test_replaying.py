@@ -6,12 +6,15 @@ import random
 from pathlib import Path
 
 import pytest
-from kraft_cluster import NOTHING, Cluster, modelled, random_node, shown
+from kraft_cluster import NOTHING, Cluster, modelled, random_node, replayed, shown
 from kraft_logs import GOLDEN, LOGS, Made
 from kraft_model import Model
 from kraft_records import Log, batches, snapshot_name
 
-from rdmeta.kraft import KraftError, NodeLog, find_nodes, looked_at, offset_at, replayed
+from rdmeta.kraft import KraftError, NodeLog
+from rdmeta.kraft.log_files import find_nodes
+from rdmeta.kraft.proving import looked_at
+from rdmeta.kraft.replaying import offset_at
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -10,7 +10,8 @@ import pytest
 from kraft_logs import GOLDEN, LOG
 from kraft_records import Given, Log, batches
 
-from rdmeta.kraft import KraftError, NodeFiles, find_nodes
+from rdmeta.kraft import KraftError
+from rdmeta.kraft.log_files import NodeFiles, find_nodes
 from rdmeta.kraft.scanning import LogScan, batch_heads, pieces, scan_log
 
 NOTHING: Given = ("NO_OP_RECORD", 0, {})

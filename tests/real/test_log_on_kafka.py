@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from commanded import Commanded
+from kraft_frames import by_kafka, rare
 from kraft_logs import DIVERGED, LOGS, Made, kinds_missing, make, make_diverged
-from real_kafka import RealKafka, missing
+from kraft_random import RandomLog
+from real_kafka import JARS, RealKafka, missing
 
 import rdmeta
 from rdmeta.history import Recorder
-from rdmeta.kraft import KraftLog, find_nodes, findings_of, looked_at, proof_of
+from rdmeta.kraft import KraftLog
+from rdmeta.kraft.comparing import findings_of
+from rdmeta.kraft.log_files import find_nodes
+from rdmeta.kraft.proving import looked_at, proof_of
 
 
 def log_of(kafka: RealKafka) -> KraftLog:
@@ -94,3 +100,14 @@ def test_the_tail_that_never_was_is_made_anew(tmp_path: Path) -> None:
     assert "never committed" in finding.text
     assert not finding.is_serious
     assert proof_of(logs).end > min(log.scan.end for log in logs)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_kafkas_own_classes_write_records_as_the_tests_do(seed: int) -> None:
+    if reason := missing("4.3.0"):
+        pytest.skip(reason)
+    made = RandomLog(random.Random(seed))
+    made.grow(200)
+    for data in (bytes(made.log.data), bytes(rare().data)):
+        assert by_kafka(data, f"{JARS / '4.3.0'}/*") == data

@@ -17,10 +17,13 @@ from typing import Any
 from kraft_logs import LOG
 from kraft_model import Model
 from kraft_random import RandomLog
-from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
+from kraft_records import Given, Log, batches, snapshot, snapshot_name, uuid_text
 
 from rdmeta._core import KraftReplay
-from rdmeta.kraft import NodeLog, find_nodes, looked_at
+from rdmeta.kraft import NodeLog
+from rdmeta.kraft.log_files import find_nodes
+from rdmeta.kraft.proving import looked_at
+from rdmeta.kraft.replaying import LogReplay
 
 NOTHING: Given = ("NO_OP_RECORD", 0, {})
 
@@ -65,6 +68,23 @@ class Cluster:
         path = directory / snapshot_name(end, epoch)
         path.write_bytes(data[: len(data) - cut])
         return path
+
+
+def replayed(log: NodeLog, at: int | None = None, **options: Any) -> LogReplay:
+    """Replays a log up to the offset `at`, or to its end."""
+    end = log.end if at is None else at
+    made = LogReplay(log, end, **options)
+    made.advance(end)
+    return made
+
+
+def snapshot_of(log: Log) -> tuple[str, bytes]:
+    """Returns the name and the bytes of a snapshot behind the last batch of a log."""
+    model = Model()
+    for batch in batches(bytes(log.data)):
+        model.apply(batch)
+    last_ms = log.ends[-1][2]
+    return snapshot_name(log.end, log.epoch), snapshot(model.records(), log.epoch, last_ms)
 
 
 def shown(replay: KraftReplay) -> dict[Any, Any]:

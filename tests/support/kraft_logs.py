@@ -41,7 +41,11 @@ LOG = "__cluster_metadata-0"
 
 PASSWORD, SALT = b"m4rked-pass-word", b"m4rked-salt-bytes"
 ITERATIONS = 4096
-SECRETS = {"a salt": SALT.decode(), "a key's password": "m4rked-key-of-a-store"}
+SECRETS = {
+    "a salt": SALT.decode(),
+    "a key's password": "m4rked-key-of-a-store",
+    "a token's id": "m4rked-token",
+}
 
 
 def credential_keys() -> dict[str, bytes]:
@@ -199,6 +203,12 @@ def dump(kafka: RealKafka, files: Sequence[Path]) -> str:
     return run(kafka, f"{package}.tools.DumpLogSegments", *words)
 
 
+def write_dump(target: Path, text: str) -> None:
+    """Writes what DumpLogSegments prints of the log of node 1."""
+    with gzip.GzipFile(target / "dump.txt.gz", "wb", mtime=0) as out:
+        out.write(text.replace(str(target / "n1" / LOG), LOG).encode())
+
+
 def make(made: Made, target: Path) -> None:
     """Makes one of the logs in a new directory."""
     settings = {
@@ -226,10 +236,7 @@ def make(made: Made, target: Path) -> None:
         for node in kafka.nodes:
             _copy(Path(directory, f"n{node}"), target / f"n{node}")
         log = target / "n1" / LOG
-        text = dump(kafka, sorted([*log.glob("*.log"), *log.glob("*.checkpoint")]))
-        text = text.replace(str(log), LOG)
-        with gzip.GzipFile(target / "dump.txt.gz", "wb", mtime=0) as out:
-            out.write(text.encode())
+        write_dump(target, dump(kafka, sorted([*log.glob("*.log"), *log.glob("*.checkpoint")])))
 
 
 def make_diverged(target: Path) -> None:
