@@ -143,12 +143,9 @@ class _Walk:
         """
         differing = []
         ours, theirs = KraftState(replay), KraftState(loaded)
-        self.own_faults += any(each.data["brokerId"] < 0 for each in theirs.facts("producer_ids"))
+        self.own_faults += _has_kafkas_own_ids(theirs)
         for each in ours.diff(theirs):
-            is_left = each.kind == "configs" and each.key[0] == _OF_TOPIC
-            if is_left and removed is not None:
-                is_left = each.before is None and each.key[1] in removed
-            if is_left:
+            if _is_kafkas_own(each, removed):
                 yield Finding(False, f"{file.path}: {_said(each)}: a fault of Kafka's own")
             else:
                 differing.append(_said(each))
@@ -156,6 +153,18 @@ class _Walk:
             more = len(differing) - _SHOWN
             shown = "; ".join(differing[:_SHOWN]) + (f"; and {more} more" if more > 0 else "")
             yield Finding(True, f"{file.path} differs from a replay to its end: {shown}")
+
+
+def _is_kafkas_own(found: Difference, removed: Set[str | None] | None) -> bool:
+    """Returns whether a snapshot only kept configurations of a removed topic, which is harmless."""
+    if found.kind != "configs" or found.key[0] != _OF_TOPIC:
+        return False
+    return removed is None or (found.before is None and found.key[1] in removed)
+
+
+def _has_kafkas_own_ids(state: KraftState) -> bool:
+    """Returns whether -1 is the broker of the producer ids, which is harmless."""
+    return any(each.data["brokerId"] < 0 for each in state.facts("producer_ids"))
 
 
 def _loaded(file: SnapshotFile) -> KraftReplay | Finding:
