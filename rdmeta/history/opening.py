@@ -1,5 +1,5 @@
-"""Opens one history file: its footer, checked against its name, its rows in full, and a check of
-every row with the file's digest.
+"""Opens one history file: its footer, checked against its name and for times that are too
+long, its rows in full, and a check of every row with the file's digest.
 """
 
 from __future__ import annotations
@@ -195,13 +195,18 @@ def _footer(metadata: dict[bytes, bytes], name: FileName) -> Footer:
     footer = Footer.parse(metadata)
     if footer.file != name:
         raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
+    _check_times(footer)
+    return footer
+
+
+def _check_times(footer: Footer) -> None:
+    """Raises HistoryError for an observation that no recorder makes, such as one of 33 days."""
     if footer.observed_from > footer.observed_to:
         raise HistoryError("its observation ends before it begins")
     if microseconds(footer.observed_from) < 0:
         raise HistoryError("its observation begins before 1970")
     if footer.observed_to - footer.observed_from > LONGEST:
         raise HistoryError(f"its observation lasts more than {LONGEST.days} days")
-    return footer
 
 
 def _unknown_columns(schema: pa.Schema) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""One metadata log, of one node or of several: its records, its changes, and its states."""
+"""One metadata log, of one or several nodes: its records, changes and states, and who led when."""
 
 from __future__ import annotations
 
@@ -199,11 +199,11 @@ class KraftLog:
         before_ms: int | None = None
         for epoch, first, last, first_ms, last_ms in self._main.scan.epochs:
             of = elections.get(epoch)
-            waited = None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
             times = nearest_moment(1000 * first_ms), nearest_moment(1000 * last_ms)
             who = ((), ()) if of is None else (of.voters, of.granted)
             leader = None if of is None else of.leader
-            found.append(LogEpoch(epoch, leader, first, last, *times, *who, waited))
+            without = _leaderless_us(before_ms, first_ms)
+            found.append(LogEpoch(epoch, leader, first, last, *times, *who, without))
             before_ms = last_ms
         return tuple(found)
 
@@ -396,6 +396,11 @@ class KraftLog:
             self, begin, end, types=keys, controls=controls, topic=topic, partition=partition,
             broker=broker, show_secrets=self.show_secrets,
         )  # fmt: skip
+
+
+def _leaderless_us(before_ms: int | None, first_ms: int) -> int | None:
+    """Returns the time from the last record of the epoch before to the first of an epoch."""
+    return None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
 
 
 def _rank(log: NodeLog) -> tuple[int, int, int]:
