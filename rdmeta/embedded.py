@@ -123,7 +123,8 @@ def _library() -> tuple[Any, Any]:
         raise Error("this confluent-kafka contains no librdkafka: install it from a wheel")
     ffi = cffi.FFI()
     ffi.cdef(_DECLARATIONS)
-    return ffi, ffi.dlopen(str(bundled[0].locate()))
+    # Its threads may outlive rd_kafka_destroy_flags(): the library stays until the process ends.
+    return ffi, ffi.dlopen(str(bundled[0].locate()), ffi.RTLD_NOW | os.RTLD_NODELETE)
 
 
 def _function(name: str) -> Any:

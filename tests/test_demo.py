@@ -31,7 +31,6 @@ def demo(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.Co
         [sys.executable, "-m", "rdmeta.demo", *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=170,
         check=False,
         cwd=cwd,
         env={**plain, "PYTHONPATH": root, "COLUMNS": "120", **environment},
@@ -40,7 +39,7 @@ def demo(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.Co
 
 @pytest.mark.proof
 @pytest.mark.spark
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:
     done = demo("--out", tmp_path / "out", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

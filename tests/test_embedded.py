@@ -422,6 +422,19 @@ def test_an_interpreter_exits_although_a_cluster_is_open() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "made\n", "")
 
 
+def test_librdkafka_stays_loaded_as_its_threads_may_outlive_a_cluster() -> None:
+    done = run_python(
+        "import gc\n"
+        "from pathlib import Path\n"
+        "from rdmeta import embedded\n"
+        "embedded.EmbeddedCluster(brokers=1).close()\n"
+        "embedded._library.cache_clear()\n"
+        "gc.collect()\n"
+        "print('librdkafka' in Path('/proc/self/maps').read_text())"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
 def test_ctrl_c_ends_the_cluster_and_the_program() -> None:
     program = (
         "import sys, time\n"

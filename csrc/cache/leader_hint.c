@@ -61,9 +61,17 @@ static rdmeta_topic_t *leader_hint_block(rdmeta_cache_t *c,
         return t;
 }
 
+/* Gives a node without a rack the known one, as long as host and port are the
+ * same: a hint without a rack says nothing of the rack. */
+static void leader_hint_keep_rack(rdmeta_broker_t *node,
+                                  const rdmeta_broker_t *known) {
+        if (!node->rack.data && known->port == node->port &&
+            rdmeta_str_same(known->host, node->host))
+                node->rack = known->rack;
+}
+
 /* Writes the broker table with the hint's endpoint to *next; NULL: the table
- * has it already. A hint without a rack says nothing of the rack: the known
- * one stays as long as host and port do. NO_MEMORY. */
+ * has it already. NO_MEMORY. */
 static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
                                         const rdmeta_leader_hint_t *h,
                                         uint64_t version,
@@ -76,9 +84,7 @@ static rdmeta_err_t leader_hint_brokers(const rdmeta_cache_t *c,
         if (!h->host.data)
                 return RDMETA_OK;
         if (!rdmeta_brokers_find(old, h->leader, &known)) {
-                if (!node.rack.data && known.port == node.port &&
-                    rdmeta_str_same(known.host, node.host))
-                        node.rack = known.rack;
+                leader_hint_keep_rack(&node, &known);
                 if (rdmeta_broker_same(&known, &node))
                         return RDMETA_OK;
         }

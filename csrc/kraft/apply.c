@@ -146,13 +146,13 @@ typedef union new_row {
 } new_row_t;
 
 /* Writes directories as numbers; returns 0: no memory. */
-static int directories_write(rdmeta_kraft_state_t *s, rdmeta_wire_ids_t from,
-                             uint8_t *to) {
+static int directories_write(rdmeta_kraft_state_t *s, const uint8_t *from,
+                             uint32_t n, uint8_t *to) {
         uint32_t i, word;
         int64_t number;
 
-        for (i = 0; i < from.count; i++) {
-                number = rdmeta_kraft_directory(s, from.be + 16 * (size_t)i);
+        for (i = 0; i < n; i++) {
+                number = rdmeta_kraft_directory(s, from + 16 * (size_t)i);
                 if (number < 0)
                         return 0;
                 word = __builtin_bswap32((uint32_t)number);
@@ -161,38 +161,55 @@ static int directories_write(rdmeta_kraft_state_t *s, rdmeta_wire_ids_t from,
         return 1;
 }
 
-/* Fills a row from the record, and from the old row where the record says
- * nothing. Returns 0: no memory. */
-static int row_fill(rdmeta_kraft_state_t *s, new_row_t *out,
-                    const rdmeta_kraft_partition_record_t *p,
-                    const rdmeta_kraft_row_t *old,
-                    const rdmeta_kraft_record_t *record) {
-        rdmeta_kraft_row_t *row = &out->row;
-        uint8_t *to             = row->lists;
-        const uint8_t *from     = old ? old->lists : NULL;
+static const rdmeta_kraft_value_t same_list;
+
+/* Fills a row with the lists; one without bytes is that of the old row, which
+ * may be NULL. Returns 0: no memory. */
+static int row_fill(rdmeta_kraft_state_t *s, rdmeta_kraft_row_t *row,
+                    const rdmeta_kraft_value_t *const *lists,
+                    const rdmeta_kraft_row_t *old) {
+        uint8_t *to         = row->lists;
+        const uint8_t *from = old ? old->lists : NULL;
         int i;
 
-        row->offset  = record->offset;
-        row->time_us = record->time_us;
-        row->id      = p->id;
         for (i = 0; i < RDMETA_KRAFT_LISTS; i++) {
-                rdmeta_wire_ids_t l = p->lists[i];
+                const uint8_t *p = lists[i]->p;
+                uint32_t n       = lists[i]->count;
 
-                if (i == RDMETA_KRAFT_DIRECTORIES && l.be) {
-                        if (!directories_write(s, l, to))
+                if (i == RDMETA_KRAFT_DIRECTORIES && p) {
+                        if (!directories_write(s, p, n, to))
                                 return 0;
                 } else {
-                        if (!l.be) {
-                                l.be    = from;
-                                l.count = old->counts[i];
+                        if (!p && old) {
+                                p = from;
+                                n = old->counts[i];
                         }
-                        if (l.count)
-                                memcpy(to, l.be, 4 * (size_t)l.count);
+                        if (n) /* memcpy() would be "rep movs" here */
+                                memmove(to, p, 4 * (size_t)n);
                 }
-                if (from)
+                if (old)
                         from += 4 * (size_t)old->counts[i];
-                to += 4 * (size_t)l.count;
-                row->counts[i] = (uint8_t)l.count;
+                to += 4 * (size_t)n;
+                row->counts[i] = (uint8_t)n;
+        }
+        return 1;
+}
+
+/* Writes the lists into a row if none gets another length; returns whether it
+ * did. Most changes are so. */
+static int lists_replace(rdmeta_kraft_row_t *row,
+                         const rdmeta_kraft_value_t *const *lists) {
+        uint8_t *to = row->lists;
+        int i;
+
+        for (i = 0; i < RDMETA_KRAFT_LISTS; i++)
+                if (lists[i]->p && (i == RDMETA_KRAFT_DIRECTORIES ||
+                                    lists[i]->count != row->counts[i]))
+                        return 0;
+        for (i = 0; i < RDMETA_KRAFT_LISTS; i++) {
+                if (lists[i]->p)
+                        memmove(to, lists[i]->p, lists[i]->size);
+                to += 4 * (size_t)row->counts[i];
         }
         return 1;
 }
@@ -217,52 +234,68 @@ static int32_t next_epoch(int32_t epoch) {
         return (int32_t)((uint32_t)epoch + 1);
 }
 
+/* Applies a PartitionRecord, or a change of it. */
 static rdmeta_err_t partition_apply(rdmeta_kraft_replay_t *r,
-                                    const rdmeta_kraft_record_t *record) {
+                                    const rdmeta_kraft_record_t *record,
+                                    const rdmeta_kraft_schema_t *schema,
+                                    const rdmeta_kraft_value_t *values) {
+        /* Where the values have the lists of a row. */
+        static const uint8_t places[2][RDMETA_KRAFT_LISTS] = {
+                {2, 3, 4, 5, 11, 12, 10}, {4, 2, 5, 6, 9, 10, 8}};
         const int change = record->type == RDMETA_KRAFT_PARTITION_CHANGE;
-        rdmeta_kraft_partition_record_t p;
+        const int32_t id = (int32_t)values[0].number;
+        const rdmeta_kraft_value_t *leader = &values[change ? 3 : 6];
+        const rdmeta_kraft_value_t *lists[RDMETA_KRAFT_LISTS];
         rdmeta_kraft_topic_entry_t *t;
-        rdmeta_kraft_row_t *old;
+        rdmeta_kraft_row_t *old, *row;
         new_row_t new_;
         int i;
 
-        if (!rdmeta_kraft_partition_read(record, &p))
-                return bad_record(r, record);
-        t = rdmeta_kraft_topic_by_id(r->state, p.topic_id);
+        t = rdmeta_kraft_topic_by_id(r->state, values[1].p);
         if (!t)
                 return CONTRADICTS("is of topic %s, which is unknown",
-                                   text_of(p.topic_id).text);
-        if (p.id < 0)
-                return CONTRADICTS("is of partition %d", p.id);
-        for (i = 0; i < RDMETA_KRAFT_LISTS; i++)
-                if (p.lists[i].count > RDMETA_KRAFT_LIST_MAX)
+                                   text_of(values[1].p).text);
+        if (id < 0)
+                return CONTRADICTS("is of partition %d", id);
+        for (i = 0; i < RDMETA_KRAFT_LISTS; i++) {
+                const int k = places[change][i];
+
+                lists[i] = k < schema->count ? &values[k] : &same_list;
+                if (lists[i]->count > RDMETA_KRAFT_LIST_MAX)
                         return CONTRADICTS("has a list of %u replicas",
-                                           p.lists[i].count);
-        old = rdmeta_kraft_row_of(t, p.id);
+                                           lists[i]->count);
+        }
+        old = rdmeta_kraft_row_of(t, id);
         if (change && !old)
                 return CONTRADICTS("is of partition %d of topic %s, which is "
                                    "unknown",
-                                   p.id, text_of(p.topic_id).text);
-        if (!row_fill(r->state, &new_, &p, old, record))
+                                   id, text_of(values[1].p).text);
+        row = &new_.row;
+        if (change && !r->changes.visit && lists_replace(old, lists))
+                row = old;
+        else if (!row_fill(r->state, row, lists, change ? old : NULL))
                 return RDMETA_ERR_NO_MEMORY;
+        row->id      = id;
+        row->offset  = record->offset;
+        row->time_us = record->time_us;
         if (!change) {
-                new_.row.leader          = p.leader;
-                new_.row.leader_epoch    = p.leader_epoch;
-                new_.row.partition_epoch = p.partition_epoch;
-                new_.row.recovery        = (int8_t)p.recovery;
-                return row_put(r, t, old, &new_.row);
+                row->leader          = (int32_t)leader->number;
+                row->leader_epoch    = (int32_t)values[8].number;
+                row->partition_epoch = (int32_t)values[9].number;
+                row->recovery        = (int8_t)values[7].number;
+                return row_put(r, t, old, row);
         }
-        new_.row.leader       = old->leader;
-        new_.row.leader_epoch = old->leader_epoch;
-        new_.row.recovery     = old->recovery;
-        if (p.leader != RDMETA_KRAFT_SAME_LEADER) {
-                new_.row.leader       = p.leader;
-                new_.row.leader_epoch = next_epoch(old->leader_epoch);
+        row->leader          = old->leader;
+        row->leader_epoch    = old->leader_epoch;
+        row->partition_epoch = next_epoch(old->partition_epoch);
+        row->recovery        = old->recovery;
+        if (leader->number != RDMETA_KRAFT_SAME_LEADER) {
+                row->leader       = (int32_t)leader->number;
+                row->leader_epoch = next_epoch(old->leader_epoch);
         }
-        if (p.recovery >= 0)
-                new_.row.recovery = (int8_t)p.recovery;
-        new_.row.partition_epoch = next_epoch(old->partition_epoch);
-        return row_put(r, t, old, &new_.row);
+        if (values[7].number >= 0)
+                row->recovery = (int8_t)values[7].number;
+        return row == old ? RDMETA_OK : row_put(r, t, old, row);
 }
 
 /* Empties the ELR and the last known ELR of a topic's partitions that have
@@ -270,23 +303,25 @@ static rdmeta_err_t partition_apply(rdmeta_kraft_replay_t *r,
 static rdmeta_err_t topic_clear_elr(rdmeta_kraft_replay_t *r,
                                     rdmeta_kraft_topic_entry_t *t,
                                     const rdmeta_kraft_record_t *record) {
-        static const uint8_t none[1];
-        rdmeta_kraft_partition_record_t p = {0};
-        rdmeta_err_t err                  = RDMETA_OK;
+        static const rdmeta_kraft_value_t empty = {.p = (const uint8_t *)""};
+        const rdmeta_kraft_value_t *const lists[RDMETA_KRAFT_LISTS] = {
+                &same_list, &same_list, &same_list, &same_list,
+                &empty,     &empty,     &same_list};
+        rdmeta_err_t err = RDMETA_OK;
         new_row_t new_;
         uint32_t i;
 
-        p.lists[RDMETA_KRAFT_ELR].be      = none;
-        p.lists[RDMETA_KRAFT_LAST_ELR].be = none;
         for (i = 0; i < t->count && !err; i++) {
                 rdmeta_kraft_row_t *old = t->rows[i];
 
                 if (!old->counts[RDMETA_KRAFT_ELR] &&
                     !old->counts[RDMETA_KRAFT_LAST_ELR])
                         continue;
-                p.id = old->id;
-                if (!row_fill(r->state, &new_, &p, old, record))
+                if (!row_fill(r->state, &new_.row, lists, old))
                         return RDMETA_ERR_NO_MEMORY;
+                new_.row.offset          = record->offset;
+                new_.row.time_us         = record->time_us;
+                new_.row.id              = old->id;
                 new_.row.leader          = old->leader;
                 new_.row.leader_epoch    = old->leader_epoch;
                 new_.row.recovery        = old->recovery;
@@ -524,6 +559,9 @@ static rdmeta_err_t row_apply(rdmeta_kraft_replay_t *r,
                 return broker_register(r, record, schema, values);
         case RDMETA_KRAFT_UNREGISTER_BROKER:
                 return broker_unregister(r, record, values);
+        case RDMETA_KRAFT_PARTITION:
+        case RDMETA_KRAFT_PARTITION_CHANGE:
+                return partition_apply(r, record, schema, values);
         case RDMETA_KRAFT_TOPIC: return topic_apply(r, record, values);
         case RDMETA_KRAFT_REMOVE_TOPIC: return topic_remove(r, record, values);
         case RDMETA_KRAFT_FENCE_BROKER:
@@ -550,10 +588,6 @@ rdmeta_err_t rdmeta_kraft_apply(rdmeta_kraft_replay_t *r,
         if (r->changes.visit)
                 rdmeta_kraft_changes_at(&r->changes, r->state, record,
                                         r->version, latest);
-        if (!record->control && (record->type == RDMETA_KRAFT_PARTITION ||
-                                 record->type ==
-                                         RDMETA_KRAFT_PARTITION_CHANGE))
-                return partition_apply(r, record);
         if (!rdmeta_kraft_record_read(record, values, &bad))
                 return bad_record(r, record);
         type = rdmeta_kraft_type_of(record);

@@ -78,6 +78,17 @@ int32_t rdmeta_kraft_batch(const void *bytes, size_t len,
                                        : RDMETA_KRAFT_NO_BATCH;
 }
 
+int rdmeta_kraft_batch_head(const uint8_t *p, size_t len,
+                            rdmeta_kraft_batch_t *out) {
+        if (len < RDMETA_KRAFT_HEADER)
+                return 0;
+        out->bytes       = p;
+        out->base_offset = (int64_t)rdmeta_be64(p);
+        out->size        = (size_t)rdmeta_be32(p + 8) + 12;
+        header_read(out, p);
+        return out->size >= RDMETA_KRAFT_HEADER && out->size <= len;
+}
+
 /* ---- records ----------------------------------------------------------- */
 
 static RDMETA_NOINLINE int64_t zigzag_long(rdmeta_buf_t *b) {
@@ -270,15 +281,16 @@ int32_t rdmeta_kraft_record_next(const rdmeta_kraft_batch_t *batch,
 }
 
 rdmeta_buf_t rdmeta_kraft_record_body(const rdmeta_kraft_record_t *record) {
-        rdmeta_buf_t b;
+        /* Its members are stored once: a CPU waits where a copy of them follows
+         * a change of one. */
+        const uint8_t *end = record->value + record->len;
+        rdmeta_buf_t b     = {record->value, end, record->value, NULL};
+        int i;
 
-        rdmeta_buf_init(&b, record->value, record->len);
-        if (RDMETA_LIKELY(has_short_frame(record))) {
-                b.p += 3;
-        } else if (!record->control) {
+        if (RDMETA_LIKELY(has_short_frame(record)))
+                return (rdmeta_buf_t){record->value + 3, end, record->value,
+                                      NULL};
+        for (i = 0; i < 3 && !record->control; i++)
                 rdmeta_buf_uvar(&b);
-                rdmeta_buf_uvar(&b);
-                rdmeta_buf_uvar(&b);
-        }
         return b;
 }

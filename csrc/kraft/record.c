@@ -22,16 +22,17 @@ rdmeta_kraft_schema_of(const rdmeta_kraft_record_t *r) {
 }
 
 /* Returns the bytes of one element of a fixed width; 0: of another type. */
-static size_t width_of(uint8_t type) {
+RDMETA_INLINE size_t width_of(uint8_t type) {
         static const uint8_t widths[] = {1, 1, 2, 2, 4, 8, 8, 16, 0, 0, 0};
 
         return widths[type];
 }
 
-static void number_read(rdmeta_buf_t *b, uint8_t type,
-                        rdmeta_kraft_value_t *out) {
+RDMETA_INLINE void number_read(rdmeta_buf_t *b, uint8_t type,
+                               rdmeta_kraft_value_t *out) {
         const uint8_t *p = rdmeta_buf_bytes(b, width_of(type));
 
+        *out = nothing;
         if (!p)
                 return;
         switch (type) {
@@ -53,11 +54,11 @@ static void number_read(rdmeta_buf_t *b, uint8_t type,
 }
 
 /* Reads a text, or bytes. Kafka's strings have at most 32 767 bytes. */
-static void text_read(rdmeta_buf_t *b, const rdmeta_kraft_field_t *field,
-                      int nullable, rdmeta_kraft_value_t *out) {
+static void text_read(rdmeta_buf_t *b, uint8_t type, int nullable,
+                      rdmeta_kraft_value_t *out) {
         const int64_t n = (int64_t)rdmeta_buf_uvar(b) - 1;
 
-        if (n < 0 || (field->type == RDMETA_KRAFT_STRING && n > INT16_MAX)) {
+        if (n < 0 || (type == RDMETA_KRAFT_STRING && n > INT16_MAX)) {
                 if (n != -1 || !nullable)
                         rdmeta_buf_fail(b);
                 return;
@@ -66,53 +67,64 @@ static void text_read(rdmeta_buf_t *b, const rdmeta_kraft_field_t *field,
         out->count = out->size = out->p ? (uint32_t)n : 0;
 }
 
-static void element_read(rdmeta_buf_t *b, const rdmeta_kraft_field_t *field,
-                         int nullable, rdmeta_kraft_value_t *out) {
+static void one_read(rdmeta_buf_t *b, const rdmeta_kraft_field_t *field,
+                     int nullable, rdmeta_kraft_value_t *out) {
         rdmeta_kraft_value_t inner[RDMETA_KRAFT_FIELDS];
 
         if (width_of(field->type)) {
                 number_read(b, field->type, out);
-        } else if (field->type == RDMETA_KRAFT_STRUCT) {
+                return;
+        }
+        *out = nothing;
+        if (field->type == RDMETA_KRAFT_STRUCT) {
                 out->p = b->p;
                 rdmeta_kraft_read(b, field->of, inner);
                 out->size = (uint32_t)(b->p - out->p);
         } else {
-                text_read(b, field, nullable, out);
+                text_read(b, field->type, nullable, out);
         }
+}
+
+/* Reads the count of an array whose elements take so many bytes at least, and
+ * passes over those of a fixed width. Returns 0 for a null one, or bad
+ * bytes. */
+RDMETA_INLINE int count_read(rdmeta_buf_t *b, size_t least, size_t width,
+                             int nullable, rdmeta_kraft_value_t *out) {
+        int null = 0;
+
+        *out       = nothing;
+        out->count = rdmeta_buf_count(b, 1, least, nullable ? &null : NULL);
+        if (null || b->bad)
+                return 0;
+        out->p = b->p;
+        b->p += out->size = (uint32_t)(width * out->count);
+        return 1;
 }
 
 static void array_read(rdmeta_buf_t *b, const rdmeta_kraft_field_t *field,
                        rdmeta_kraft_value_t *out) {
         const size_t width = width_of(field->type);
+        const size_t least = width       ? width
+                             : field->of ? field->of->least
+                                         : 1;
         rdmeta_kraft_value_t element;
         uint32_t i;
-        int null = 0;
-        size_t least = width ? width : 1;
 
-        if (field->type == RDMETA_KRAFT_STRUCT)
-                least = field->of->least;
-        out->count = rdmeta_buf_count(
-                b, 1, least,
-                field->flags & RDMETA_KRAFT_NULLABLE ? &null : NULL);
-        if (null || b->bad)
+        if (!count_read(b, least, width, field->flags & RDMETA_KRAFT_NULLABLE,
+                        out) ||
+            width)
                 return;
-        out->p = b->p;
-        if (width)
-                rdmeta_buf_bytes(b, width * out->count);
-        else
-                for (i = 0; i < out->count && !b->bad; i++)
-                        rdmeta_kraft_element(b, field, &element);
+        for (i = 0; i < out->count && !b->bad; i++)
+                rdmeta_kraft_element(b, field, &element);
         out->size = (uint32_t)(b->p - out->p);
 }
 
 static void field_read(rdmeta_buf_t *b, const rdmeta_kraft_field_t *field,
                        rdmeta_kraft_value_t *out) {
-        *out = nothing;
         if (field->flags & RDMETA_KRAFT_ARRAY)
                 array_read(b, field, out);
         else
-                element_read(b, field, field->flags & RDMETA_KRAFT_NULLABLE,
-                             out);
+                one_read(b, field, field->flags & RDMETA_KRAFT_NULLABLE, out);
 }
 
 /* Sets the value of a tagged field that is not there. */
@@ -123,10 +135,23 @@ static void default_set(const rdmeta_kraft_field_t *field,
         *out            = nothing;
         out->number     = field->number;
         out->is_default = 1;
-        if (!(field->flags & RDMETA_KRAFT_DEFAULT_NULL))
+        if (field->flags & RDMETA_KRAFT_DEFAULT_NULL)
+                return;
+        if (field->flags & RDMETA_KRAFT_ARRAY ||
+            field->type >= RDMETA_KRAFT_UUID)
                 out->p = zeros;
-        if (field->type == RDMETA_KRAFT_UUID)
-                out->size = 16;
+        if (!(field->flags & RDMETA_KRAFT_ARRAY))
+                out->size = (uint32_t)width_of(field->type) & 16;
+}
+
+/* Returns the place of a tagged field; -1: the schema lacks the tag. */
+static int place_of(const rdmeta_kraft_schema_t *schema, uint32_t tag) {
+        int i = schema->count;
+
+        while (--i >= 0 && (schema->fields[i].tag < 0 ||
+                            (uint32_t)schema->fields[i].tag != tag))
+                ;
+        return i;
 }
 
 /* Reads the tagged fields; it passes over those that the table lacks. */
@@ -138,16 +163,10 @@ static void tags_read(rdmeta_buf_t *b, const rdmeta_kraft_schema_t *schema,
                 const uint32_t tag = rdmeta_buf_uvar(b);
                 const uint32_t n   = rdmeta_buf_uvar(b);
                 const uint8_t *p   = rdmeta_buf_bytes(b, n);
+                const int i        = p ? place_of(schema, tag) : -1;
                 rdmeta_buf_t inner;
-                int i;
 
-                if (!p)
-                        return;
-                for (i = 0; i < schema->count; i++)
-                        if (schema->fields[i].tag >= 0 &&
-                            (uint32_t)schema->fields[i].tag == tag)
-                                break;
-                if (i == schema->count)
+                if (i < 0)
                         continue;
                 rdmeta_buf_init(&inner, p, n);
                 field_read(&inner, &schema->fields[i], &out[i]);
@@ -171,8 +190,72 @@ void rdmeta_kraft_read(rdmeta_buf_t *b, const rdmeta_kraft_schema_t *schema,
 
 void rdmeta_kraft_element(rdmeta_buf_t *b, const rdmeta_kraft_field_t *field,
                           rdmeta_kraft_value_t *out) {
-        *out = nothing;
-        element_read(b, field, 0, out);
+        one_read(b, field, 0, out);
+}
+
+/* ---- the hot records, by hand ------------------------------------------- */
+
+/* Sets `n` values to tagged fields that are not there, and null. */
+RDMETA_INLINE void absent_set(rdmeta_kraft_value_t *out, int n) {
+        static const rdmeta_kraft_value_t absent = {.is_default = 1};
+
+        while (n-- > 0)
+                *out++ = absent;
+}
+
+static void partition_read(rdmeta_buf_t *b,
+                           const rdmeta_kraft_schema_t *schema,
+                           rdmeta_kraft_value_t *out) {
+        int i;
+
+        number_read(b, RDMETA_KRAFT_INT32, &out[0]);
+        number_read(b, RDMETA_KRAFT_UUID, &out[1]);
+        for (i = 2; i < 6; i++) /* replicas, ISR, removing, adding */
+                count_read(b, 4, 4, 0, &out[i]);
+        number_read(b, RDMETA_KRAFT_INT32, &out[6]); /* leader */
+        absent_set(&out[7], 1);                      /* recovery: 0 */
+        number_read(b, RDMETA_KRAFT_INT32, &out[8]);
+        number_read(b, RDMETA_KRAFT_INT32, &out[9]);
+        if (schema->count > 10)
+                count_read(b, 16, 16, 0, &out[10]); /* directories */
+        absent_set(&out[11], schema->count - 11);
+        if (RDMETA_LIKELY(b->p < b->end && !*b->p))
+                b->p++; /* no tags */
+        else
+                tags_read(b, schema, out);
+}
+
+static void change_read(rdmeta_buf_t *b, const rdmeta_kraft_schema_t *schema,
+                        rdmeta_kraft_value_t *out) {
+        /* By tag. The directories come with version 1, ELR with version 2. */
+        static const uint8_t places[] = {2, 3, 4, 5, 6, 7, 9, 10, 8};
+        uint32_t left;
+
+        number_read(b, RDMETA_KRAFT_INT32, &out[0]);
+        number_read(b, RDMETA_KRAFT_UUID, &out[1]);
+        absent_set(&out[2], schema->count - 2);
+        out[3].number = -2; /* leader: that before */
+        out[7].number = -1; /* recovery: as before */
+        for (left = rdmeta_buf_uvar(b); left && !b->bad; left--) {
+                const uint32_t tag = rdmeta_buf_uvar(b);
+                const uint32_t n   = rdmeta_buf_uvar(b);
+                const uint8_t *p   = rdmeta_buf_bytes(b, n);
+                rdmeta_buf_t inner;
+
+                if (!p || tag > 8 || places[tag] >= schema->count)
+                        continue;
+                rdmeta_buf_init(&inner, p, n);
+                if (tag == 1)
+                        number_read(&inner, RDMETA_KRAFT_INT32, &out[3]);
+                else if (tag == 5)
+                        number_read(&inner, RDMETA_KRAFT_INT8, &out[7]);
+                else if (tag == 8)
+                        count_read(&inner, 16, 16, 1, &out[8]);
+                else
+                        count_read(&inner, 4, 4, 1, &out[places[tag]]);
+                if (inner.bad || inner.p != inner.end)
+                        rdmeta_buf_fail(b);
+        }
 }
 
 const rdmeta_kraft_schema_t *
@@ -184,7 +267,14 @@ rdmeta_kraft_record_read(const rdmeta_kraft_record_t *record,
         *bad = 0;
         if (!schema)
                 return NULL;
-        rdmeta_kraft_read(&b, schema, out);
+        if (record->control)
+                rdmeta_kraft_read(&b, schema, out);
+        else if (record->type == RDMETA_KRAFT_PARTITION_CHANGE)
+                change_read(&b, schema, out);
+        else if (record->type == RDMETA_KRAFT_PARTITION)
+                partition_read(&b, schema, out);
+        else
+                rdmeta_kraft_read(&b, schema, out);
         *bad = b.bad || b.p != b.end;
         return *bad ? NULL : schema;
 }

@@ -209,20 +209,17 @@ static rdmeta_err_t transaction_step(rdmeta_kraft_replay_t *r,
 
 /* ---- batches ------------------------------------------------------------ */
 
-/* Returns the offset behind the commit that the first of `n` records belongs
- * to: that of the next begin of a transaction, in them or in what `it` has
- * behind them, or the one behind the batch. */
-static int64_t commit_end(const rdmeta_kraft_record_t *records, int n,
+/* Returns the offset behind the commit that a record belongs to: that of the
+ * next begin of a transaction, from it on, or the one behind the batch. `it` is
+ * behind the record. */
+static int64_t commit_end(const rdmeta_kraft_record_t *record,
                           rdmeta_kraft_records_t it) {
-        rdmeta_kraft_record_t next;
-        int i;
+        rdmeta_kraft_record_t next = *record;
 
-        for (i = 0; i < n || rdmeta_kraft_records_next(&it, &next) > 0; i++) {
-                const rdmeta_kraft_record_t *r = i < n ? &records[i] : &next;
-
-                if (!r->control && r->type == RDMETA_KRAFT_BEGIN)
-                        return r->offset;
-        }
+        do {
+                if (!next.control && next.type == RDMETA_KRAFT_BEGIN)
+                        return next.offset;
+        } while (rdmeta_kraft_records_next(&it, &next) > 0);
         return it.batch->last_offset + 1;
 }
 
@@ -284,58 +281,35 @@ static rdmeta_err_t batch_begin(rdmeta_kraft_replay_t *r,
         return RDMETA_OK;
 }
 
-/* Applies `n` records of a batch; `it` is behind them, and *end is the end of
- * the current commit. */
-static rdmeta_err_t window_apply(rdmeta_kraft_replay_t *r,
-                                 const rdmeta_kraft_record_t *records, int n,
-                                 const rdmeta_kraft_records_t *it,
-                                 int64_t *end) {
-        rdmeta_kraft_state_t *s = r->state;
-        rdmeta_err_t err;
-        int i;
-
-        rdmeta_kraft_prefetch(s, records, n);
-        for (i = 0; i < n; i++) {
-                const rdmeta_kraft_record_t *record = &records[i];
-
-                if (r->changes.visit && *end <= record->offset)
-                        *end = commit_end(record, n - i, *it);
-                r->version = *end;
-                err        = record_step(r, record, s->time_us);
-                if (err)
-                        return err;
-                if (is_transaction_step(record))
-                        *end = -1;
-                s->next = record->offset + 1;
-                if (record->time_us > s->time_us)
-                        s->time_us = record->time_us;
-        }
-        return RDMETA_OK;
-}
-
 /* Applies the records of a batch from the state's offset on. */
 static rdmeta_err_t batch_apply(rdmeta_kraft_replay_t *r,
-                                const rdmeta_kraft_batch_t *batch) {
-        rdmeta_kraft_record_t window[RDMETA_KRAFT_WINDOW];
+                                const rdmeta_kraft_batch_t *batch,
+                                rdmeta_kraft_ahead_t *ahead) {
         rdmeta_kraft_state_t *s = r->state;
+        rdmeta_kraft_record_t record;
         rdmeta_kraft_records_t it;
         rdmeta_err_t err;
         int64_t end = -1;
-        int got, n;
+        int got;
 
         rdmeta_kraft_records_init(&it, batch);
-        do {
-                for (n = 0; n < RDMETA_KRAFT_WINDOW; n++) {
-                        got = rdmeta_kraft_records_next(&it, &window[n]);
-                        if (got <= 0)
-                                break;
-                        if (window[n].offset < s->next)
-                                n--;
-                }
-                err = window_apply(r, window, n, &it, &end);
+        while ((got = rdmeta_kraft_records_next(&it, &record)) > 0) {
+                if (record.offset < s->next)
+                        continue;
+                if (record.offset >= ahead->offset)
+                        rdmeta_kraft_prefetch(s, ahead);
+                if (r->changes.visit && end <= record.offset)
+                        end = commit_end(&record, it);
+                r->version = end;
+                err        = record_step(r, &record, s->time_us);
                 if (err)
                         return err;
-        } while (got > 0);
+                if (is_transaction_step(&record))
+                        end = -1;
+                s->next = record.offset + 1;
+                if (record.time_us > s->time_us)
+                        s->time_us = record.time_us;
+        }
         if (got < 0 && !r->conf.skip)
                 return fail(r, RDMETA_KRAFT_BAD_RECORD, batch,
                             "a record has bytes that contradict each other");
@@ -391,10 +365,12 @@ static int is_beyond(rdmeta_kraft_replay_t *r, int64_t from, int64_t offset,
 rdmeta_err_t rdmeta_kraft_replay(rdmeta_kraft_replay_t *r, const void *bytes,
                                  size_t len, size_t *used) {
         const uint8_t *p = (const uint8_t *)bytes;
+        rdmeta_kraft_ahead_t ahead = {p, len, {0}, {0}, 0};
         rdmeta_kraft_batch_t batch;
         rdmeta_err_t err = RDMETA_OK;
         int got;
 
+        ahead.records.batch = &ahead.batch;
         fault_clear(r);
         *used = 0;
         if (r->in_snapshot)
@@ -415,7 +391,7 @@ rdmeta_err_t rdmeta_kraft_replay(rdmeta_kraft_replay_t *r, const void *bytes,
                     batch.base_offset != r->begun)
                         err = batch_begin(r, &batch);
                 if (!err)
-                        err = batch_apply(r, &batch);
+                        err = batch_apply(r, &batch, &ahead);
                 if (err)
                         return err;
                 fault_clear(r); /* of a record that was passed over */

@@ -1,8 +1,10 @@
 #include "kraft/state.h"
 
+#include "base/alloc.h"
 #include "base/tailq.h"
 
-enum { FIRST_SLOTS = 16 };
+/* WINDOW: the records that are fetched at a time. */
+enum { FIRST_SLOTS = 16, WINDOW = 32 };
 
 #define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
 #define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
@@ -51,6 +53,7 @@ rdmeta_kraft_state_t *rdmeta_kraft_state_new(const rdmeta_allocator_t *a,
         memset(s, 0, sizeof(*s));
         if (a)
                 s->allocator = *a;
+        rdmeta_slab_init(&s->slab, &s->allocator, 8, 0);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 s->key[i] = rdmeta_seed_next(&seed);
         s->time_us = INT64_MIN;
@@ -71,6 +74,7 @@ void rdmeta_kraft_state_destroy(rdmeta_kraft_state_t *s) {
                 rdmeta_kraft_topic_remove(s, BY_NAME(node));
         while ((node = rdmeta_avl_first(&s->brokers)))
                 rdmeta_kraft_broker_remove(s, BY_ID(node));
+        rdmeta_slab_destroy(&s->slab);
         rdmeta_kraft_facts_free(&s->facts);
         if (s->slots)
                 rdmeta_free(&a, s->slots,
@@ -112,19 +116,35 @@ rdmeta_kraft_topic_by_name(const rdmeta_kraft_state_t *s, rdmeta_str_t name) {
         return node ? BY_NAME(node) : NULL;
 }
 
+/* Reads the next record, of this batch or of one behind it. */
+static int ahead_next(rdmeta_kraft_ahead_t *a, rdmeta_kraft_record_t *out) {
+        while (rdmeta_kraft_records_next(&a->records, out) <= 0) {
+                if (!rdmeta_kraft_batch_head(a->p, a->len, &a->batch)) {
+                        a->offset = INT64_MAX;
+                        return 0;
+                }
+                a->p += a->batch.size;
+                a->len -= a->batch.size;
+                rdmeta_kraft_records_init(&a->records, &a->batch);
+        }
+        a->offset = out->offset + 1;
+        return 1;
+}
+
 void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
-                           const rdmeta_kraft_record_t *records, int n) {
-        const void *at[RDMETA_KRAFT_WINDOW];
-        int32_t ids[RDMETA_KRAFT_WINDOW];
+                           rdmeta_kraft_ahead_t *ahead) {
+        const void *at[WINDOW];
+        int32_t ids[WINDOW];
         const rdmeta_kraft_topic_entry_t *t;
-        int i, m = 0;
+        rdmeta_kraft_record_t record;
+        int i, n, m = 0;
 
-        for (i = 0; s->slots && i < n; i++) {
-                const rdmeta_buf_t b = rdmeta_kraft_record_body(&records[i]);
+        for (n = 0; n < WINDOW && ahead_next(ahead, &record); n++) {
+                const rdmeta_buf_t b = rdmeta_kraft_record_body(&record);
 
-                if (records[i].control || rdmeta_buf_left(&b) < 20 ||
-                    (records[i].type != RDMETA_KRAFT_PARTITION &&
-                     records[i].type != RDMETA_KRAFT_PARTITION_CHANGE))
+                if (!s->slots || record.control || rdmeta_buf_left(&b) < 20 ||
+                    (record.type != RDMETA_KRAFT_PARTITION &&
+                     record.type != RDMETA_KRAFT_PARTITION_CHANGE))
                         continue;
                 ids[m] = (int32_t)rdmeta_be32(b.p);
                 at[m]  = &s->slots[slot_of(s, b.p + 4, s->mask)];
@@ -144,8 +164,10 @@ void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
                 if (!at[i])
                         continue;
                 at[i] = *(rdmeta_kraft_row_t *const *)at[i];
-                __builtin_prefetch(at[i]);
-                __builtin_prefetch((const char *)at[i] + 64);
+                /* Read, as a CPU may drop a prefetch whose page it must look
+                 * up. */
+                (void)*(const volatile char *)at[i];
+                (void)*((const volatile char *)at[i] + 64);
         }
 }
 
@@ -168,7 +190,7 @@ static int slots_grow(rdmeta_kraft_state_t *s) {
 
         if (s->topics + (size_t)1 <= n / 2)
                 return 1;
-        slots = rdmeta_alloc(&s->allocator, m * sizeof(*slots));
+        slots = rdmeta_alloc_large(&s->allocator, m * sizeof(*slots));
         if (!slots)
                 return 0;
         memset(slots, 0, m * sizeof(*slots));
@@ -189,7 +211,7 @@ rdmeta_kraft_topic_entry_t *rdmeta_kraft_topic_add(rdmeta_kraft_state_t *s,
 
         if (!slots_grow(s))
                 return NULL;
-        t = rdmeta_alloc(&s->allocator, sizeof(*t) + name.len);
+        t = rdmeta_slab_alloc(&s->slab, sizeof(*t) + name.len);
         if (!t)
                 return NULL;
         memset(t, 0, sizeof(*t));
@@ -233,11 +255,13 @@ void rdmeta_kraft_topic_remove(rdmeta_kraft_state_t *s,
         slot_clear(s, k);
         rdmeta_avl_remove(&s->names, &t->by_name);
         for (i = 0; i < t->count; i++)
-                rdmeta_free(&s->allocator, t->rows[i], row_size(t->rows[i]));
+                rdmeta_slab_free(&s->slab, t->rows[i], row_size(t->rows[i]));
         s->topics--;
         s->partitions -= t->count;
-        rdmeta_free(&s->allocator, t->rows, t->capacity * sizeof(*t->rows));
-        rdmeta_free(&s->allocator, t, sizeof(*t) + t->name_len);
+        if (t->capacity)
+                rdmeta_slab_free(&s->slab, t->rows,
+                                 t->capacity * sizeof(*t->rows));
+        rdmeta_slab_free(&s->slab, t, sizeof(*t) + t->name_len);
 }
 
 /* ---- partitions -------------------------------------------------------- */
@@ -274,12 +298,14 @@ static int rows_grow(rdmeta_kraft_state_t *s, rdmeta_kraft_topic_entry_t *t) {
 
         if (t->count < t->capacity)
                 return 1;
-        rows = rdmeta_alloc(&s->allocator, n * sizeof(*rows));
+        rows = rdmeta_slab_alloc(&s->slab, n * sizeof(*rows));
         if (!rows)
                 return 0;
-        if (t->count)
+        if (t->capacity) {
                 memcpy(rows, t->rows, t->count * sizeof(*rows));
-        rdmeta_free(&s->allocator, t->rows, t->capacity * sizeof(*rows));
+                rdmeta_slab_free(&s->slab, t->rows,
+                                 t->capacity * sizeof(*rows));
+        }
         t->rows     = rows;
         t->capacity = n;
         return 1;
@@ -296,11 +322,11 @@ static rdmeta_kraft_row_t *row_new(rdmeta_kraft_state_t *s,
 
         if (!old && !rows_grow(s, t))
                 return NULL;
-        now = rdmeta_alloc(&s->allocator, RDMETA_KRAFT_ROW_FIXED + 4 * units);
+        now = rdmeta_slab_alloc(&s->slab, RDMETA_KRAFT_ROW_FIXED + 4 * units);
         if (!now)
                 return NULL;
         if (old) {
-                rdmeta_free(&s->allocator, old, row_size(old));
+                rdmeta_slab_free(&s->slab, old, row_size(old));
         } else {
                 memmove(t->rows + k + 1, t->rows + k,
                         (t->count - k) * sizeof(*t->rows));

@@ -21,8 +21,68 @@
 #pragma once
 
 #include "base/hash.h"
+#include "base/slab.h"
 #include "kraft/facts.h"
-#include "kraft/partition.h"
+
+enum {
+        RDMETA_KRAFT_REPLICAS = 0,
+        RDMETA_KRAFT_ISR,
+        RDMETA_KRAFT_REMOVING,
+        RDMETA_KRAFT_ADDING,
+        RDMETA_KRAFT_ELR,
+        RDMETA_KRAFT_LAST_ELR,
+        RDMETA_KRAFT_DIRECTORIES,
+        RDMETA_KRAFT_LISTS
+};
+
+/* The leader of a PartitionChange that names none. */
+enum { RDMETA_KRAFT_SAME_LEADER = -2 };
+
+/* The longest list of a row. No partition has as many replicas. */
+enum { RDMETA_KRAFT_LIST_MAX = 255 };
+
+/*
+ * A partition. Its lists follow each other as big-endian int32, as the log has
+ * them; directories are numbers of the state's table.
+ *
+ *     | offset time | id leader epochs | recovery counts[7] capacity |
+ *     | replicas ... isr ... removing ... adding ... elr ... last ... dirs ...
+ */
+typedef struct rdmeta_kraft_row {
+        int64_t offset, time_us;
+        int32_t id, leader, leader_epoch, partition_epoch;
+        int8_t recovery;
+        uint8_t counts[RDMETA_KRAFT_LISTS];
+        uint16_t capacity; /* of the lists, in int32 */
+        uint8_t lists[];
+} rdmeta_kraft_row_t;
+
+#define RDMETA_KRAFT_ROW_FIXED offsetof(rdmeta_kraft_row_t, lists)
+enum {
+        RDMETA_KRAFT_ROW_MAX = sizeof(rdmeta_kraft_row_t) +
+                               4 * RDMETA_KRAFT_LISTS * RDMETA_KRAFT_LIST_MAX
+};
+
+/* Returns how many int32 the lists have. */
+static inline size_t rdmeta_kraft_row_units(const rdmeta_kraft_row_t *row) {
+        size_t sum = 0;
+        int i;
+
+        for (i = 0; i < RDMETA_KRAFT_LISTS; i++)
+                sum += row->counts[i];
+        return sum;
+}
+
+/* Returns a list of the row. */
+static inline rdmeta_wire_ids_t
+rdmeta_kraft_row_list(const rdmeta_kraft_row_t *row, int which) {
+        rdmeta_wire_ids_t l = {row->lists, row->counts[which]};
+        int i;
+
+        for (i = 0; i < which; i++)
+                l.be += 4 * (size_t)row->counts[i];
+        return l;
+}
 
 /* What a replay reads for each record is first, in one cache line. */
 typedef struct rdmeta_kraft_topic_entry {
@@ -57,11 +117,9 @@ typedef struct rdmeta_kraft_epoch {
         int32_t leader; /* RDMETA_NONE: not known; -1: none */
 } rdmeta_kraft_epoch_t;
 
-/* The most records that rdmeta_kraft_prefetch() takes. */
-enum { RDMETA_KRAFT_WINDOW = 64 };
-
 struct rdmeta_kraft_state {
         rdmeta_allocator_t allocator;
+        rdmeta_slab_t slab; /* of topics and rows */
         uint64_t key[RDMETA_HASH_KEYS];
         rdmeta_kraft_topic_entry_t **slots;
         uint32_t mask; /* slots - 1; at most half are used */
@@ -93,10 +151,19 @@ rdmeta_kraft_topic_entry_t *
 rdmeta_kraft_topic_by_id(const rdmeta_kraft_state_t *s, const uint8_t id[16]);
 rdmeta_kraft_topic_entry_t *
 rdmeta_kraft_topic_by_name(const rdmeta_kraft_state_t *s, rdmeta_str_t name);
-/* Fetches into the CPU's cache what the replay of these records will read, step
- * by step for all of them: slot, topic, place, row. */
+/* Where the prefetch is in the bytes of a log, which need not be good. */
+typedef struct rdmeta_kraft_ahead {
+        const uint8_t *p; /* of the next batch */
+        size_t len;
+        rdmeta_kraft_batch_t batch;
+        rdmeta_kraft_records_t records;
+        int64_t offset; /* behind the last record that was looked at */
+} rdmeta_kraft_ahead_t;
+
+/* Fetches into the CPU's cache what the replay of the next records will read,
+ * step by step for all of them: slot, topic, place, row. */
 void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
-                           const rdmeta_kraft_record_t *records, int n);
+                           rdmeta_kraft_ahead_t *ahead);
 /* Adds a topic that the state lacks. NULL: no memory. */
 rdmeta_kraft_topic_entry_t *rdmeta_kraft_topic_add(rdmeta_kraft_state_t *s,
                                                    rdmeta_str_t name,

@@ -1,8 +1,7 @@
 #include "wire/answer.h"
 
+#include "base/alloc.h"
 #include "base/buf.h"
-
-#include <stdlib.h>
 
 enum { UVAR_MAX = 5 };
 
@@ -100,6 +99,20 @@ void rdmeta_answer_begin(rdmeta_answer_t *a, uint32_t brokers) {
         if (!answer_room(a, 4 + UVAR_MAX))
                 return;
         a->len = (size_t)(put_count(put_32(a->data, 0), brokers) - a->data);
+}
+
+void rdmeta_answer_expect(rdmeta_answer_t *a, size_t bytes) {
+        uint8_t *p;
+
+        if (a->err || bytes <= a->capacity)
+                return;
+        p = (uint8_t *)rdmeta_alloc_again(bytes);
+        if (!p)
+                return;
+        memcpy(p, a->data, a->len);
+        free(a->data);
+        a->data     = p;
+        a->capacity = bytes;
 }
 
 void rdmeta_answer_broker(rdmeta_answer_t *a, const rdmeta_broker_t *broker) {

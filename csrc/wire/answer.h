@@ -29,6 +29,8 @@ typedef struct rdmeta_answer {
 
 /* Begins an answer with so many brokers; frees nothing that was in `a`. */
 void rdmeta_answer_begin(rdmeta_answer_t *a, uint32_t brokers);
+/* Makes room for so many bytes at once; a longer answer grows. */
+void rdmeta_answer_expect(rdmeta_answer_t *a, size_t bytes);
 void rdmeta_answer_broker(rdmeta_answer_t *a, const rdmeta_broker_t *broker);
 /* Writes head->cluster_id, controller and topics; version 12 has no more. */
 void rdmeta_answer_head(rdmeta_answer_t *a, const rdmeta_wire_head_t *head);

@@ -20,6 +20,9 @@ import math
 from random import Random
 
 JITTER = 0.2
+# The budget: so many requests at once, then one per share of retry.backoff.max.ms.
+_BURST = 8
+_BUDGET_SHARE = 0.8
 _DOUBLINGS = 62  # beyond any number of doublings that a longest wait allows
 
 
@@ -90,11 +93,11 @@ class Gate:
 
 
 class Budget:
-    """At most `burst` requests at once, and one more per `interval` seconds."""
+    """At most 8 requests at once, and one more per 0.8 x `longest`, the longest backoff."""
 
-    def __init__(self, burst: int, interval: float) -> None:
-        self._slack = (burst - 1) * interval
-        self._interval = interval
+    def __init__(self, longest: float) -> None:
+        self._interval = _BUDGET_SHARE * longest
+        self._slack = (_BURST - 1) * self._interval
         self._whole_at = -math.inf
 
     @property

@@ -172,10 +172,7 @@ class Identity:
             or not self._connecting.has_succeeded
         ):
             return
-        if self._ends_at is None:
-            self._ends_at = now + ASKS_FOR
-        if now >= self._ends_at:
-            self._unasked.clear()
+        self._give_up_silent(now)
         busy = {link.server.address for link in self._asked.values()}
         brokers = {Address(each.host, each.port) for each in self._cache.brokers}
         self._unasked = [each for each in self._unasked if each not in brokers]
@@ -195,6 +192,13 @@ class Identity:
                 elif probes < MOST_PROBES and len(connecting) < MOST_ATTEMPTS:
                     link = self._nodes.open(self._output.number(), server, now, probe=True)
                     self._output.do(Connect(link.number, link.node, self._config.setup_timeout))
+
+    def _give_up_silent(self, now: float) -> None:
+        """Ends the asking of servers that have not answered for 30 s after the first answer."""
+        if self._ends_at is None:
+            self._ends_at = now + ASKS_FOR
+        if now >= self._ends_at:
+            self._unasked.clear()
 
     def _ask(self, now: float, link: Link) -> None:
         number = self._output.number()

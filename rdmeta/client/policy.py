@@ -1,4 +1,5 @@
-"""Decides when to ask which node for what: a state machine without sockets, clock or thread.
+"""Decides when to ask which node for what, and which failures end waits at once: a state machine
+without sockets, clock or thread.
 
 The driver reports what happens, and calls poll() after it, and at the time that the last poll gave:
 
@@ -227,15 +228,11 @@ class Policy:
 
     def _lose(self, link: Link, now: float, error: Error) -> None:
         """Removes a link that failed, fails its requests, and suspects its brokers."""
-        is_login = error.code in REFUSED_LOGIN or isinstance(error, AuthenticationError)
         was_ready = link.is_ready
-        is_refused = not error.retriable and (
-            is_login or isinstance(error, UnsupportedVersionError)
-        )
         # A broker that wants SASL accepts each connection, and ends it at the first request.
         is_unserved = was_ready and not error.retriable and isinstance(error, TransportError)
         ids = {link.node.id, *link.server.ids}
-        longest = self._config.reconnect_backoff_max if is_refused or is_unserved else None
+        longest = self._config.reconnect_backoff_max if _is_refused(error) or is_unserved else None
         is_news = self._nodes.lost(link, now, error, longest)
         self._end_requests(link, now, error)
         self._output.report(Problem(error, link.node, _failed_how(link)))
@@ -246,16 +243,20 @@ class Policy:
             self._requests.want_full("connection")
         if not self._nodes.is_any_ready:
             self._is_down = self._is_down or was_ready
-            if is_login or is_refused or self._is_wrong(error):
+            if self._ends_waits(error):
                 self._waiters.fail_all(self._nodes.refused(error))
             else:
                 self._waiters.forget_failure()
 
-    def _is_wrong(self, error: Error) -> bool:
-        """Returns whether a setting seems wrong, so that it is in vain to wait.
+    def _ends_waits(self, error: Error) -> bool:
+        """Returns whether an error ends the waits at once, as it is in vain to wait.
 
-        An error of a server says so before the first answer, once no server is left to try.
+        A refused login or version does, and so does a setting that seems wrong, such as that of a
+        certificate. An error of a server says that before the first answer, once no server is left
+        to try.
         """
+        if _refuses_login(error) or _is_refused(error):
+            return True
         if isinstance(error, (ConfigError, MissingExtraError)):
             return True
         if error.retriable or self._connecting.has_succeeded:
@@ -810,6 +811,17 @@ class Policy:
             "late_answers": self._late_answers,
             "wrong_clusters": self._identity.others(),
         }
+
+
+def _refuses_login(error: Error) -> bool:
+    return error.code in REFUSED_LOGIN or isinstance(error, AuthenticationError)
+
+
+def _is_refused(error: Error) -> bool:
+    """Returns whether a server refuses the client, which it will do again."""
+    return not error.retriable and (
+        _refuses_login(error) or isinstance(error, UnsupportedVersionError)
+    )
 
 
 def _closed() -> Error:

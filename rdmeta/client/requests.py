@@ -53,9 +53,6 @@ from rdmeta.model import ALL, All, Applied
 # A FULL of up to so many topics goes before NAMES, and covers them.
 SMALL = 1000
 BROKERS_INTERVAL = 10.0
-# The budget: so many requests at once, then one per share of retry.backoff.max.ms.
-BURST = 8
-BUDGET_SHARE = 0.8
 # The shortest time between two requests for elections, in fast intervals.
 HURRIED_SHARE = (1 - JITTER) / (1 + JITTER)
 FIRST_WITHOUT_CREATION = 4
@@ -99,7 +96,7 @@ class Requests:
         self._nodes, self._subscriptions, self._schedule = nodes, subscriptions, schedule
         self._waiters, self._wants, self._suspects = waiters, wants, suspects
         self._gate, self._flights, self._connecting, self._scan = gate, flights, connecting, scan
-        self._budget = Budget(BURST, BUDGET_SHARE * config.retry_backoff_max)
+        self._budget = Budget(config.retry_backoff_max)
         # The requests by reason and result (sent, hedged, answered, failed), and the last one's
         # time, for stats().
         self.counts: Counter[tuple[str, str]] = Counter()

@@ -1,4 +1,4 @@
-"""The topics that are needed: which of them, which are new, and which nothing has used for long.
+"""The topics that are needed: which of them, which new ones share a request, which are forgotten.
 
 A topic is needed if it was subscribed by name, if a subscribed pattern matches it, or if everything
 is subscribed (`ALL`). It is also needed if the application uses it: need(), a wait, a lookup. A
@@ -172,10 +172,14 @@ class Subscriptions:
         if is_lent:
             again = [name for name in fresh if self._taken.get(name, -math.inf) + AGAIN > now]
             fresh = {name: kept for name, kept in fresh.items() if name not in again}
+        self._share_request(fresh, now)
+        return list(fresh)
+
+    def _share_request(self, fresh: dict[str, bool], now: float) -> None:
+        """Makes names new; those of the 10 ms after the first one share its request."""
         if fresh and not self.new:
             self.new_at = now + TOGETHER
         self.new.update(fresh)
-        return list(fresh)
 
     def keep(self, name: str) -> None:
         """Notes that a wait for a topic has ended well: the topic stays needed."""

@@ -1,5 +1,5 @@
-"""Opens one history file: its footer, checked against its name, its rows in full, and a check of
-every row with the file's digest.
+"""Opens one history file: its footer, checked against its name and for times that are too
+long, its rows in full, and a check of every row with the file's digest.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def rows_of_file(file: HistoryFile) -> pa.Table:
         raise HistoryError(f"{file.path}: {error}") from error
 
 
-def require_size(file: pq.ParquetFile, size: int) -> None:
+def refuse_excessive_lists(file: pq.ParquetFile, size: int) -> None:
     """Raises HistoryError if the lists of a file of `size` bytes claim far more than that.
 
     A few bytes can hold many equal numbers, and no footer tells it. So this reads them, in parts
@@ -98,7 +98,7 @@ def require_size(file: pq.ParquetFile, size: int) -> None:
     for name in filter(_LISTS.__contains__, file.schema_arrow.names):
         for batch in file.iter_batches(part, columns=[name], use_threads=False):
             claimed += batch.nbytes
-            require_claim(claimed, size)
+            refuse_excessive_claim(claimed, size)
 
 
 def with_texts_coded(source: Any) -> pq.ParquetFile:
@@ -125,7 +125,7 @@ def claimed_by_texts(columns: Iterable[pa.Array]) -> int:
     return claimed
 
 
-def require_claim(claimed: int, size: int) -> None:
+def refuse_excessive_claim(claimed: int, size: int) -> None:
     """Raises HistoryError if rows claim far more than the size of their file."""
     if claimed > _MOST_CLAIMED * size:
         raise HistoryError(
@@ -139,10 +139,12 @@ def rows_in(source: Any, size: int) -> pa.Table:
     Raises pa.ArrowException, OSError, ValueError, and HistoryError for what claims too much.
     """
     with with_texts_coded(source) as file:
-        require_size(file, size)
+        refuse_excessive_lists(file, size)
         names = set(file.schema_arrow.names)
         table = file.read(columns=[name for name in CHANGE_SCHEMA.names if name in names])
-    require_claim(claimed_by_texts(chunk for each in table.columns for chunk in each.chunks), size)
+    refuse_excessive_claim(
+        claimed_by_texts(chunk for each in table.columns for chunk in each.chunks), size
+    )
     columns = [
         table[field.name].cast(field.type)
         if field.name in names
@@ -161,7 +163,7 @@ def _opened(path: Path, source: Any, size: int) -> tuple[HistoryFile, dict[bytes
                 claimed = _claimed(file.metadata)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise HistoryError(f"not a whole Parquet file: {error}") from error
-        require_claim(claimed, size)
+        refuse_excessive_claim(claimed, size)
         metadata = schema.metadata or {}
         footer = _footer(metadata, name)
         unknown = _unknown_columns(schema)
@@ -193,13 +195,18 @@ def _footer(metadata: dict[bytes, bytes], name: FileName) -> Footer:
     footer = Footer.parse(metadata)
     if footer.file != name:
         raise HistoryError(f"its metadata says that it is {footer.file}: rename it back")
+    _check_times(footer)
+    return footer
+
+
+def _check_times(footer: Footer) -> None:
+    """Raises HistoryError for an observation that no recorder makes, such as one of 33 days."""
     if footer.observed_from > footer.observed_to:
         raise HistoryError("its observation ends before it begins")
     if microseconds(footer.observed_from) < 0:
         raise HistoryError("its observation begins before 1970")
     if footer.observed_to - footer.observed_from > LONGEST:
         raise HistoryError(f"its observation lasts more than {LONGEST.days} days")
-    return footer
 
 
 def _unknown_columns(schema: pa.Schema) -> tuple[str, ...]:

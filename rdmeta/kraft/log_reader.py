@@ -1,4 +1,4 @@
-"""One metadata log, of one node or of several: its records, its changes, and its states."""
+"""One metadata log, of one or several nodes: its records, changes and states, and who led when."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -281,17 +280,17 @@ class KraftLog:
         before_ms: int | None = None
         for epoch, first, last, first_ms, last_ms in self._main.scan.epochs:
             of = elections.get(epoch)
-            waited = None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
             times = nearest_moment(1000 * first_ms), nearest_moment(1000 * last_ms)
             who = ((), ()) if of is None else (of.voters, of.granted)
             leader = self._main.leaders.get(epoch)
-            found.append(LogEpoch(epoch, leader, first, last, *times, *who, waited))
+            without = _leaderless_us(before_ms, first_ms)
+            found.append(LogEpoch(epoch, leader, first, last, *times, *who, without))
             before_ms = last_ms
         return tuple(found)
 
-    @cached_property
+    @property
     def faults(self) -> tuple[str, ...]:
-        """What is odd about the files, and between the copies."""
+        """What is odd about the files, and between the copies, as far as it was found by now."""
         return (*self.unread, *(finding.text for finding in findings_of(self.nodes)))
 
     # ---- points -------------------------------------------------------------
@@ -476,6 +475,11 @@ class KraftLog:
             self, begin, end, types=keys, controls=controls, topic=topic, partition=partition,
             broker=broker, show_secrets=self.show_secrets,
         )  # fmt: skip
+
+
+def _leaderless_us(before_ms: int | None, first_ms: int) -> int | None:
+    """Returns the time from the last record of the epoch before to the first of an epoch."""
+    return None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
 
 
 def _rank(log: NodeLog) -> tuple[int, int, int]:

@@ -113,7 +113,7 @@ def digest_of(value: object) -> str:
 def days_of(recordings: Sequence[InputRecording], versions: object) -> list[Day]:
     """Returns the days of one cluster; `versions` are a part of each digest."""
     found: dict[str, list[Stretch]] = {}
-    for recording, counts in _counting(recordings):
+    for recording, counts in _first_begun_counts(recordings):
         for day, stretch in _by_day(recording, counts):
             found.setdefault(day, []).append(stretch)
     return [_day(day, found, versions) for day in sorted(found)]
@@ -143,10 +143,13 @@ def _essence(stretch: Stretch) -> dict[str, Any]:
     return values
 
 
-def _counting(
+def _first_begun_counts(
     recordings: Iterable[InputRecording],
 ) -> Iterator[tuple[InputRecording, tuple[int, int] | None]]:
-    """Yields each recording with the time in which it counts, None if there is none."""
+    """Yields each recording with the time in which it counts, None if there is none.
+
+    Of recordings of the same time, the one that began first counts.
+    """
     covered = None
     for each in sorted(recordings, key=lambda r: (r.from_us, r.origin)):
         end = _end(each)

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rdmeta.pipeline.chains import Row, SeenChange, State, Thing, row_of, rows_of
+from rdmeta.pipeline.epoch_chains import Row, SeenChange, State, Thing, row_of, rows_of
 from rdmeta.pipeline.tables import SCHEMAS
 
 _SPREAD = "spread_us"

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from rdmeta.history.opening import (
     claimed_by_texts,
-    require_claim,
-    require_size,
+    refuse_excessive_claim,
+    refuse_excessive_lists,
     with_texts_coded,
 )
 from rdmeta.pipeline.days import File
@@ -39,7 +39,7 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
         if parquet.metadata.num_rows != file.rows:
             raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
         size = stream.size()
-        require_size(parquet, size)
+        refuse_excessive_lists(parquet, size)
         for name, wanted in zip(_KNOWN, (cluster_id, origin), strict=True):
             _require_same(parquet, name, wanted)
         names = [name for name in parquet.schema_arrow.names if name not in _KNOWN]
@@ -52,7 +52,7 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
             if rows == 0:
                 _require_begin(file, batch)
             claimed += claimed_by_texts(batch.columns)
-            require_claim(claimed, size)
+            refuse_excessive_claim(claimed, size)
             versions.check(batch)
             times.check(batch)
             rows += batch.num_rows

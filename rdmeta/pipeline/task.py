@@ -19,8 +19,9 @@ import pyarrow as pa
 from rdmeta._atomic import commit
 from rdmeta._core import Fold
 from rdmeta.errors import Error
-from rdmeta.pipeline import chains, elections, lock
+from rdmeta.pipeline import elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
+from rdmeta.pipeline.epoch_chains import State, Thing
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.layout import state_file, stored_name, table_file
 from rdmeta.pipeline.reading import batches, of_time
@@ -413,7 +414,7 @@ class _DayMaker:
             elif is_counted:
                 yield table, rows
 
-    def _note_past(self, stretch: Stretch, past: Mapping[chains.Thing, chains.State]) -> None:
+    def _note_past(self, stretch: Stretch, past: Mapping[Thing, State]) -> None:
         if len(self._day.stretches) > 1:
             self._past.setdefault(stretch.origin, {}).update(past)
 

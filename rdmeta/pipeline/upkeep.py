@@ -90,6 +90,11 @@ def vacuum(
         return _vacuumed(contacted(out, timeout), seconds, dry_run)
 
 
+def _spared_for(store: Store, seconds: int) -> int:
+    """Returns the age in seconds up to which a file that no version has is spared."""
+    return seconds if store.is_local else max(seconds, _OF_A_RUN)
+
+
 def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
     kind = read_kind(store)
     logs = None if kind is None else logs_of(store, kind)
@@ -98,7 +103,7 @@ def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
             f"{store.where}: its tables have no logs, so no file is of an older version"
         )
     now = time.time()
-    unnamed_ns = (now - (seconds if store.is_local else max(seconds, _OF_A_RUN))) * 1e9
+    spared_ns = (now - _spared_for(store, seconds)) * 1e9
     files, size = [], 0
     with Lock(store) if store.is_local else NoLock() as held:
         if held.was_marked:
@@ -109,7 +114,7 @@ def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
             there = {each.name: each for each in store.files(table.folder)}
             unneeded = logs.unneeded(table, int((now - seconds) * 1000), there, dry_run=dry_run)
             for name in sorted(unneeded.old | unneeded.unnamed):
-                if name in unneeded.old or there[name].mtime_ns < unnamed_ns:
+                if name in unneeded.old or there[name].mtime_ns < spared_ns:
                     files.append(name)
                     size += there[name].size
                     if not dry_run:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import commands
 import pyarrow as pa
 import pytest
 from logged_tables import (
@@ -196,21 +200,57 @@ def test_a_catalog_is_for_iceberg_and_a_store_needs_one(tmp_path: Path) -> None:
         IcebergLogs(Store("s3://bucket/out?region=us-east-1"), "")
 
 
+@contextmanager
+def locked(catalog: Path) -> Iterator[None]:
+    with closing(sqlite3.connect(catalog)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+@contextmanager
+def taken_away(catalog: Path) -> Iterator[None]:
+    away = catalog.rename(catalog.with_name("away"))
+    try:
+        yield
+    finally:
+        away.replace(catalog)
+
+
+@contextmanager
+def overwritten(catalog: Path) -> Iterator[None]:
+    content = catalog.read_bytes()
+    catalog.write_bytes(b"no catalog\n" * 1000)
+    try:
+        yield
+    finally:
+        catalog.write_bytes(content)
+
+
 @pytest.mark.slow
-def test_a_commit_that_fails_leaves_its_table_as_it_was(
-    before: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("down", [locked, taken_away, overwritten])
+def test_a_catalog_that_goes_down_before_the_commit_leaves_its_table_as_it_was(
+    before: tuple[Path, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    down: Callable[[Path], AbstractContextManager[None]],
 ) -> None:
+    from rdmeta.pipeline.iceberg import IcebergLogs
+
     source, out = before
     wanted = rows_by_reader(out, INTERVALS)
     cluster_day(source, "one", 2)
+    words = ("pipeline", "silver", str(source), str(out), "--engine", "local", "--json")
+    commit = IcebergLogs.commit
 
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+    def late(self: IcebergLogs, *arguments: Any) -> None:
+        with down(out / "catalog.db"):
+            commit(self, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sql.SqlCatalog, "commit_table", full)
-        with pytest.raises(pipeline.PipelineError, match="partition_interval: .*No space left"):
-            made(source, out)
+        patch.setattr(IcebergLogs, "commit", late)
+        done = commands.run(*words)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    assert done.err.startswith(f"rdmeta: {out}/silver/v1/partition_interval: "), done.err
     assert rows_by_reader(out, INTERVALS) == wanted
     assert made(source, out).made == []  # only committed
     assert len(rows_by_reader(out, INTERVALS)["polars"]) > len(wanted["polars"])
+    assert pipeline.check(out) == []

@@ -51,7 +51,13 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
 
 # 1 is before the first commit, 2 behind it, and 9 before the fifth of seven.
 STOPS = [("delta", "1"), ("delta", "2"), ("delta", "9"), ("delta", "manifest"), ("iceberg", "1")]
-STOPS += [("iceberg", "in"), ("iceberg", "9"), ("iceberg", "manifest")]
+STOPS += [
+    ("delta", "log"),
+    ("delta", "logged"),
+    ("iceberg", "in"),
+    ("iceberg", "9"),
+    ("iceberg", "manifest"),
+]
 MARKED = [
     pytest.param(*each, marks=pytest.mark.proof if each == ("delta", "9") else pytest.mark.slow)
     for each in STOPS
@@ -69,7 +75,7 @@ def test_a_run_killed_around_a_commit_goes_on(
     made(root / "1", out, tables=kind)
     killed(root / "2", out, kind, stop)
     # config_interval and change have no rows.
-    count = {"1": 0, "in": 0, "2": 1, "9": 3, "manifest": 5}[stop]
+    count = {"1": 0, "in": 0, "log": 0, "logged": 1, "2": 1, "9": 3, "manifest": 5}[stop]
     assert sum(are_new(out, old, new)) == count
     seen = tables(out)
     assert made(root / "2", out).made == []  # only committed

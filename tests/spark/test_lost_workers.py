@@ -21,7 +21,7 @@ import pytest
 from logged_tables import SILVER, assert_same_rows, rows_by_reader, rows_of_folder
 from processes import environment, executor_of
 from readers import assert_each_row_is_seen_once, lasting
-from recorded import cluster_day
+from recorded import cluster_day, tree
 from spark_cluster import spark_cluster
 
 from rdmeta import pipeline
@@ -32,7 +32,7 @@ from rdmeta.pipeline.store import Store
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
 HOOK = Path(__file__).parents[1] / "support/renames"
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(3600 if EVERY else 300)]
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(3600 if EVERY else 600)]
 
 
 class Folders:
@@ -77,6 +77,26 @@ class Folders:
         assert lasting(self.out) == lasting(self.root / "whole")
         assert pipeline.check(self.out) == []
 
+    def begin_with_logs(self, kind: str) -> None:
+        """Lets the tables of the output folder have logs, of this kind."""
+        self.out = self.root / kind
+        write_layout(Store(self.out), {"one": Parts("day", 1)}, TableKind(kind))
+
+    def assert_before_or_after(self) -> None:
+        """Each reader sees a table with a log without rows, or each row once."""
+        for table in SILVER:
+            wanted = rows_of_folder(self.root / "whole", table)
+            for reader, rows in rows_by_reader(self.out, table).items():
+                assert rows in ([], wanted), reader
+
+    def assert_committed(self) -> None:
+        """Each row is there once, and another run changes nothing."""
+        assert_same_rows(self.out, self.root / "whole", SILVER)
+        assert pipeline.check(self.out) == []
+        there = tree(self.out)
+        pipeline.run(self.plan(self.out), workers=1)
+        assert tree(self.out) == there
+
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
@@ -90,7 +110,7 @@ def random() -> Random:
     return Random(seed)
 
 
-def wait_for(happens: Callable[[], object], seconds: float = 120) -> None:
+def wait_for(happens: Callable[[], object], seconds: float = 300) -> None:
     until = time.monotonic() + seconds
     while not happens():
         assert time.monotonic() < until
@@ -159,25 +179,35 @@ def kill_an_executor(folders: Folders) -> bool:
 
 
 @pytest.mark.nightly
-def test_executors_that_are_killed_are_replaced(folders: Folders, random: Random) -> None:
+@pytest.mark.parametrize("kind", [None, "delta", "iceberg"])
+def test_executors_that_are_killed_are_replaced(
+    folders: Folders, random: Random, kind: str | None
+) -> None:
+    if kind is not None:
+        folders.begin_with_logs(kind)
     env = folders.surroundings("spark.task.maxFailures=100", slow=0.05)
     with commands.started(*folders.words("local-cluster[2,1,1024]"), env=env) as process:
         for kill in range(4 if EVERY else 1):
             count = 10 + 45 * kill + random.randrange(40)
             wait_for(lambda n=count: len(folders.lines("renames")) >= n)  # type: ignore[misc]
             wait_for(lambda: kill_an_executor(folders))
-            assert_each_row_is_seen_once(folders.out, is_still=False)
+            if kind is None:
+                assert_each_row_is_seen_once(folders.out, is_still=False)
+            else:
+                folders.assert_before_or_after()
         assert process.wait(200) == 0
-    folders.assert_whole()
+    if kind is None:
+        folders.assert_whole()
+    else:
+        folders.assert_committed()
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_tables_with_logs_become_whole_after_kills(folders: Folders, kind: str) -> None:
     """A worker is killed among its files, and the driver among them, or in the commits."""
-    out, whole, looks = folders.root / "logged", folders.root / "whole", 0
-    write_layout(Store(out), {"one": Parts("day", 1)}, TableKind(kind))
-    folders.out = out
+    folders.begin_with_logs(kind)
+    looks = 0
     env = folders.surroundings(stops=12)
     killed: list[str] = []
     while True:
@@ -185,9 +215,7 @@ def test_tables_with_logs_become_whole_after_kills(folders: Folders, kind: str) 
             while process.poll() is None:
                 time.sleep(0.01)
                 for _, pid, _ in folders.lines("stops")[looks:]:
-                    for table in SILVER:
-                        for reader, rows in rows_by_reader(out, table).items():
-                            assert rows in ([], rows_of_folder(whole, table)), reader
+                    folders.assert_before_or_after()
                     looks += 1
                     is_driver = pid == process.pid or looks == 2
                     killed.append("driver" if is_driver else "worker")
@@ -195,8 +223,7 @@ def test_tables_with_logs_become_whole_after_kills(folders: Folders, kind: str) 
         if process.returncode == 0:
             break
     assert {*killed} == {"driver", "worker"}
-    assert_same_rows(out, whole, SILVER)
-    assert pipeline.check(out) == []
+    folders.assert_committed()
 
 
 @pytest.mark.nightly

@@ -23,7 +23,7 @@ from spark_releases import since
 
 from rdmeta.spark import functions as F
 from rdmeta.spark.functions import worker_state
-from rdmeta.spark.functions.routes import routes
+from rdmeta.spark.functions.row_routes import routes
 from rdmeta.spark.functions.sharing import pinned
 from rdmeta.spark.functions.worker_state import NoStateError
 

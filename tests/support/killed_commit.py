@@ -1,8 +1,9 @@
 """A run that another process kills: python killed_commit.py IN OUT KIND COUNT [gold].
 
 The process writes a line before and after each commit to a table, and waits for its end at line
-`COUNT`. With "in" it waits in a commit to Iceberg, before the catalog has it; with "manifest"
-before the manifest, with 0 nowhere.
+`COUNT`. With "in" it waits in a commit to Iceberg, before the catalog has it; with "log" in one to
+Delta, whose log file is written and has no name yet, with "logged" when it has just got it; with
+"manifest" before the manifest, with 0 nowhere.
 """
 
 from __future__ import annotations
@@ -18,9 +19,15 @@ from typing import Any
 from processes import environment
 
 
-def started(source: Path, out: Path, kind: str, *more: str) -> subprocess.Popen[str]:
-    words = [sys.executable, __file__, str(source), str(out), kind, *more]
-    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment())
+def started(source: Path, out: Path, kind: str, stop: str, *more: str) -> subprocess.Popen[str]:
+    words = [sys.executable, __file__, str(source), str(out), kind, stop, *more]
+    env = environment()
+    if stop in ("log", "logged"):
+        hook = out.with_name("named_log.so")
+        code = Path(__file__).with_name("named_log.c")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", hook, code], check=True)
+        env |= {"LD_PRELOAD": str(hook), "TEST_LOG": stop}
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=env)
 
 
 def killed(

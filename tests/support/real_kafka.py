@@ -29,7 +29,7 @@ from rdmeta import MetadataCache, fetch
 from rdmeta.errors import Error
 
 JARS = Path(__file__).resolve().parents[2] / ".cache" / "kafka"
-START_S = 60
+START_S = 110  # less than the 120 s of a test, so that the log is shown
 # No other server of the tests takes one of these while a node is restarted.
 _PORTS = range(10_000, 15_000)
 

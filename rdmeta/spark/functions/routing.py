@@ -73,7 +73,7 @@ def repartition_by_leader(
     arguments = (*pinned(df.sparkSession, state), partitioner, tasks)
     route = f"_rdmeta_route_{uuid4().hex}"
     routed = df.withColumn(
-        route, on_executors("routes", "routes", _ROUTE, arguments, columns, "route_by_leader")
+        route, on_executors("row_routes", "routes", _ROUTE, arguments, columns, "route_by_leader")
     )
     placed = routed.repartitionById(tasks, sf.col(route)["task"])
     return placed.withColumn(partition, sf.col(route)["partition"]).drop(route)

@@ -1,4 +1,4 @@
-"""Sends an image to the executors of a session.
+"""Sends an image to the executors of a session, and finds the one that a plan remembers.
 
 Spark copies a file to each executor once, before the next task there. Its name has a number that
 grows: functions of columns take the newest, and a plan that routes rows names one. The copy of an
@@ -80,7 +80,7 @@ def share(
             _folders.append(tempfile.mkdtemp(prefix="rdmeta-shared-"))
             atexit.register(shutil.rmtree, _folders[0], ignore_errors=True)
         last = _file(name, _newest(spark, name))
-        if not last.exists() or len(Image.open(last).diff(found)):
+        if not _is_unchanged(found, last):
             _send_new(spark, found, name)
             if _is_connect(spark):
                 last.unlink(missing_ok=True)  # the server has it
@@ -124,6 +124,11 @@ def _newest(spark: SparkSession, name: str) -> int:
 
     files = os.listdir(SparkFiles.getRootDirectory())
     return max((number_of(name, file) for file in files), default=0)
+
+
+def _is_unchanged(image: Image, last: Path) -> bool:
+    """Returns whether the last image that was sent has the same state; False without one."""
+    return last.exists() and not len(Image.open(last).diff(image))
 
 
 def _send_new(spark: SparkSession, image: Image, name: str) -> None:

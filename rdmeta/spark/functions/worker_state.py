@@ -1,4 +1,5 @@
-"""The state that a Python worker reads: one that its host publishes, or a shared image.
+"""The state that a Python worker reads: one that its host publishes, the newest shared image, or
+the image of a plan or of a stream's batch.
 
 A worker looks for the newest image once per task, so all rows of a task have the same one. A plan
 that routes rows names its image by a number. A worker maps the file, and workers of a host share

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from rdmeta.pipeline.storage import each_using, using
+from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
-from rdmeta.spark.source.files import Slice, exact, slices_of_parts
+from rdmeta.spark.source.files import Slice, TaskReader, slices_of_parts
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.recorded import (
     is_pipeline,
@@ -26,24 +26,18 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(TaskReader, DataSourceReader):
     """Reads a table; Spark pickles it for the tasks, and then it has no options but storage.*."""
 
     def __init__(self, options: Options, columns: pa.Schema) -> None:
+        super().__init__(columns, options.storage)
         self._options = options
-        self._columns, self._storage = columns, options.storage
         self._filter = RowFilter.of(options)
 
     def partitions(self) -> list[InputPartition]:
         """Returns the tasks; a live read asks the cluster here, once."""
         with using(self._storage):
             return list(self._slices())
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of a task."""
-        if isinstance(partition, Slice):  # without one, Spark makes an empty partition of its own
-            rows = exact(partition.rows(self._columns), self._columns)
-            yield from each_using(self._storage, rows)
 
     def _slices(self) -> list[Slice]:
         table, filter_ = self._options.table, self._filter
@@ -55,9 +49,6 @@ class BatchReader(DataSourceReader):
         if is_pipeline(store):
             return slices_of_parts(table, parts_of_silver(store, table, filter_), filter_)
         return slices_of_days(store, table, filter_)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_columns": self._columns, "_storage": self._storage}
 
 
 class PushReader(BatchReader):

@@ -16,6 +16,7 @@ from pyspark.sql.datasource import InputPartition
 
 from rdmeta.errors import Error
 from rdmeta.pipeline.redaction import redacted
+from rdmeta.pipeline.storage import Storage, each_using
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.row_filter import RowFilter, chosen, groups_of, needed
 from rdmeta.spark.source.schemas import CHANGES
@@ -38,6 +39,22 @@ class Slice(InputPartition):
     def rows(self, columns: pa.Schema) -> Iterator[Any]:
         """Yields tables or batches that have these columns, and may have more."""
         raise NotImplementedError
+
+
+class TaskReader:
+    """The part of a reader that reads in the tasks, to which Spark sends nothing else of it."""
+
+    def __init__(self, columns: pa.Schema, storage: Storage) -> None:
+        self._columns, self._storage = columns, storage
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a task."""
+        if isinstance(partition, Slice):  # without one, Spark makes an empty partition of its own
+            rows = exact(partition.rows(self._columns), self._columns)
+            yield from each_using(self._storage, rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_columns": self._columns, "_storage": self._storage}
 
 
 def exact(rows: Iterable[Any], columns: pa.Schema) -> Iterator[pa.RecordBatch]:

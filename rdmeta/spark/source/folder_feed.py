@@ -308,8 +308,7 @@ class FolderFeed:
         for key, group in groupby(seen.files, key=lambda each: (each.cluster_id, each.session)):
             files = list(group)
             pieces = tuple(_pieces(store, files))
-            last = files[-1]
-            is_over = last.ended_by is not None or now_us - pieces[-1].to_us > _OVER
+            is_over = _is_over(files[-1], now_us)
             yield Chain(key, microseconds(files[0].observed_from), pieces, is_over)
 
 
@@ -327,6 +326,11 @@ def _of_clusters(seen: Seen, filter_: RowFilter) -> Seen:
             or not filter_.clusters.isdisjoint((each.cluster_id, names.get(each.cluster_id) or ""))
         ],
     )
+
+
+def _is_over(last: HistoryFile, now_us: int) -> bool:
+    """Returns whether no rows will come to a recording, by its last file."""
+    return last.ended_by is not None or now_us - microseconds(last.observed_to) > _OVER
 
 
 def _pieces(store: Store, files: Iterable[HistoryFile]) -> Iterator[Piece]:

@@ -96,7 +96,7 @@ class Options:
                 client[name] = value
         if _FILE in found:
             client = _with_file(source, found[_FILE], client)
-        where = "" if source == "bootstrap.servers" else _where(source, found[source])
+        where = "" if source == "bootstrap.servers" else _without_credentials(source, found[source])
         table = _table(source, where, found.get("table"))
         values["storage"] = _storage(source, stored)
         options = cls(source, where, table, client, **values)
@@ -115,7 +115,7 @@ def label(given: Mapping[str, str]) -> str:
     """
     found = {str(name).lower(): value for name, value in given.items()}
     source = _source(found)
-    where = _where(source, found[source])
+    where = _without_credentials(source, found[source])
     table = _table(source, where, found.get("table"))
     shown_where = where.partition("?")[0] if "://" in where else where
     choices = {name: str(found[name]) for name in _SHOWN if name in found}
@@ -138,7 +138,8 @@ def _with_file(source: Source, path: str, client: Mapping[str, str]) -> dict[str
     return {**config.load(path), **client}
 
 
-def _where(name: str, value: object) -> str:
+def _without_credentials(name: str, value: object) -> str:
+    """Returns a path, a URI or servers as given; raises ConfigError for what has credentials."""
     if not isinstance(value, str) or not value.strip() or "\0" in value:
         raise ConfigError(f"option {name} = {shown(value)}: expected a path or a URI")
     if split(value)[1]:

@@ -166,6 +166,13 @@ def chosen(rows: Rows, table: str, filter_: RowFilter) -> Rows:
 
 
 def _masks(rows: Any, table: str, filter_: RowFilter) -> Iterator[Any]:
+    yield from _overlaps(rows, table, filter_)
+    if filter_.topics is not None:
+        yield pc.is_in(rows.column("topic"), pa.array(sorted(filter_.topics), pa.string()))
+
+
+def _overlaps(rows: Any, table: str, filter_: RowFilter) -> Iterator[Any]:
+    """Yields masks of the rows that overlap the time; each is wanted as a whole."""
     begin, end = times_of(table)
     if filter_.since_us is not None:
         since = _scalar(filter_.since_us)
@@ -175,8 +182,6 @@ def _masks(rows: Any, table: str, filter_: RowFilter) -> Iterator[Any]:
         yield is_in
     if filter_.until_us is not None:
         yield pc.less(rows.column(begin), _scalar(filter_.until_us))
-    if filter_.topics is not None:
-        yield pc.is_in(rows.column("topic"), pa.array(sorted(filter_.topics), pa.string()))
 
 
 def groups_of(metadata: Any, table: str, filter_: RowFilter) -> list[int]:

@@ -33,14 +33,13 @@ except ImportError:  # before Spark 4.2, where unlimited_streaming has the reade
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import MOST_NUMBER, HistoryError
 from rdmeta.pipeline.redaction import redacted
-from rdmeta.pipeline.storage import each_using
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import (
     BATCH_ROWS,
     PACK_BYTES,
     ROW_BYTES,
     Slice,
-    exact,
+    TaskReader,
     opened,
     packed,
     whole,
@@ -186,7 +185,7 @@ def _cut(each: Range) -> Iterator[Range]:
         yield replace(each, begin=begin, end=min(begin + step, each.end))
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(TaskReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans batches of change records on the driver, and reads them in the tasks.
 
     Raises ConfigError for options of which there is no stream. Errors of its methods end the
@@ -200,9 +199,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"option table = {options.table!r}: only the table {CHANGES} of a path can be read"
                 " as a stream; use spark.read"
             )
+        super().__init__(arrow_schema(CHANGES) if columns is None else columns, options.storage)
         self._options = options
-        self._columns = arrow_schema(CHANGES) if columns is None else columns
-        self._storage = options.storage
         self._filter = RowFilter.of(options)
         self._feed = FolderFeed(
             options.where,
@@ -265,12 +263,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ranges = [each for key in last.positions for each in self._ranges(key, first, last)]
         return list(self._slices(ranges))
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yields the rows of a task."""
-        if isinstance(partition, Slice):
-            rows = exact(partition.rows(self._columns), self._columns)
-            yield from each_using(self._storage, rows)
-
     _is_bounded = False
 
     def _ranges(self, key: Key, start: Offset, end: Offset) -> Iterator[Range]:
@@ -304,9 +296,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._options.where, self._filter, fails_on_loss=self._options.fail_on_data_loss
         )
         return slices_of_ranges(feed, ranges, self._filter)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"_columns": self._columns, "_storage": self._storage}
 
 
 def ends_of(chains: Iterable[Chain]) -> dict[Key, Position]:

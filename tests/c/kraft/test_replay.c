@@ -553,7 +553,7 @@ TEST(test_every_allocation_may_fail_and_the_same_call_goes_on) {
         memcpy(changes, w.changes, RW_TEXT);
         calls = w.heap.calls;
         rw_renew(&w);
-        CHECK(calls > w.heap.calls + 20);
+        CHECK(calls > w.heap.calls + 10);
         for (fail_at = w.heap.calls + 1; fail_at <= calls; fail_at++) {
                 rw_renew(&w);
                 w.heap.fail_at = fail_at;

@@ -82,7 +82,7 @@ def _sights(group: Sequence[SeenChange]) -> tuple[int, int | None]:
     return len(origins), max(times) - min(times) if len(origins) > 1 else None
 
 
-def _is_rewound(changes: Iterable[SeenChange]) -> bool:
+def _have_epochs_fallen(changes: Iterable[SeenChange]) -> bool:
     """Returns whether a partition's epochs fell, so that an epoch does not tell which rise it is.
 
     Its topic may have come back with the same id, or brokers lost a part of the metadata.
@@ -112,16 +112,16 @@ def rows_of(
             reported = {each.new for each in seen or ()}
             yield from (row_of(group) for new, group in groups.items() if new not in reported)
             return
-    is_rewound = _is_rewound([*(seen or ()), *changes])
+    have_fallen = _have_epochs_fallen([*(seen or ()), *changes])
 
     def is_past(each: SeenChange) -> bool:
         others = [state for origin, state in stood.items() if origin != each.origin]
-        if is_rewound or not each.is_rise:
+        if have_fallen or not each.is_rise:
             return (each.new, each.leader) in others
         return seen is None and any(epoch >= each.new for epoch, _ in others)
 
     left = [each for each in changes if not is_past(each)]
-    if is_rewound:
+    if have_fallen:
         yield from map(row_of, _by_state(left).values())
     else:
         yield from _chained(left, seen or (), states)

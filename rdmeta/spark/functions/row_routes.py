@@ -52,11 +52,19 @@ def routes(
     by_key = without_codes(found, is_null, "null", topic)
     coded = topic.dictionary_encode()
     table = [_route(state, each, tasks) for each in coded.dictionary.to_pylist()]
-    chosen = pc.coalesce(given, by_key, _at(coded.indices, [r.led for r in table], hashed, True))
+    without_key = _partition_without_key(coded.indices, table, hashed)
+    chosen = pc.coalesce(given, by_key, without_key)
     task = _at(coded.indices, [r.tasks for r in table], chosen, False)
     # A row of an unknown topic or partition goes anywhere.
     task = pc.coalesce(task, _remainder(hashed, pa.scalar(tasks, pa.int32())))
     return pa.StructArray.from_arrays([chosen, task], ["partition", "task"])
+
+
+def _partition_without_key(
+    indices: pa.Array, table: Sequence[_Route], hashed: pa.Array
+) -> pa.Array:
+    """Returns for each row a partition that has a leader, by the hash of its values."""
+    return _at(indices, [route.led for route in table], hashed, True)
 
 
 def tasks_of(
@@ -93,7 +101,7 @@ def _route(state: Attached, topic: str, tasks: int) -> _Route:
     return routes[topic]
 
 
-# As few images as states.py keeps open: a state that is known here stays mapped.
+# As few images as worker_state.py keeps open: a state that is known here stays mapped.
 @lru_cache(4)
 def _routes_of(state: Attached, tasks: int) -> dict[str, _Route]:
     return {}
