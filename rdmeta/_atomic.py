@@ -78,6 +78,10 @@ class AtomicFile:
             os.replace(self.path, self.final)
             self._is_there = True
 
+    def mtime_ns(self) -> int:
+        """Returns the time of the file that has its name; raises OSError."""
+        return os.stat(self.final).st_mtime_ns
+
     def sync_folder(self) -> None:
         """Brings the name to the disk."""
         with self.naming():

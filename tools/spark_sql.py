@@ -20,15 +20,33 @@ sys.path[:0] = [str(ROOT)]
 from rdmeta.pipeline.gold.measures import MEASURES, text_of  # noqa: E402
 
 FOLDER = ROOT / "rdmeta/pipeline/gold/sql/spark"
+# Spark counts days and months in the session's time zone, and so what is here counts microseconds.
+_DAY = "86400000000"
+_BEGIN = r"unix_micros(\1) - pmod(unix_micros(\1), {0})"
 # Spark's sequence() has its last value, too, and it refuses functions of SQL in a generator.
-_TOUCHED = r"filter(sequence(date_trunc('{0}', \1), \2, INTERVAL 1 {0}), each -> each < \2)"
+_TOUCHED = (
+    rf"transform(filter(sequence({_BEGIN}, unix_micros(\2), {{0}}),"
+    r" each -> each < unix_micros(\2)), each -> timestamp_micros(each))"
+)
+_DATE = rf"date_from_unix_date((unix_micros(\1) DIV {_DAY})::INT)"
 _US = r"(unix_micros(least(\2, \3 + INTERVAL 1 HOUR)) - unix_micros(greatest(\1, \3)))"
 
 RULES = (
     (r"(?s)-- [^\n]*\nCREATE OR REPLACE MACRO .*?;\n(?=\n--)", ""),
     (r"(?m)^CREATE OR REPLACE VIEW", "CREATE OR REPLACE TEMPORARY VIEW"),
-    (r"\bhours\((\w+), (\w+)\)", _TOUCHED.format("HOUR")),
-    (r"\bdays\((\w+), (\w+)\)", _TOUCHED.format("DAY")),
+    (r"\bhours\((\w+), (\w+)\)", _TOUCHED.format("3600000000")),
+    (r"\bdays\((\w+), (\w+)\)", _TOUCHED.format(_DAY)),
+    (r"\bdate_trunc\('day', ([^()]+)\)", f"timestamp_micros({_BEGIN.format(_DAY)})"),
+    (
+        r"\bdate_trunc\('month', ([^()]+)\) \+ INTERVAL 1 MONTH",
+        f"timestamp_micros((unix_date(last_day({_DATE})) + 1) * {_DAY})",
+    ),
+    (
+        r"\bdate_trunc\('month', ([^()]+)\)",
+        f"timestamp_micros(unix_date(trunc({_DATE}, 'MONTH')) * {_DAY})",
+    ),
+    (r"([\w.]+) ([+-]) INTERVAL 1 DAY", rf"timestamp_micros(unix_micros(\1) \2 {_DAY})"),
+    (r"(\w+)::TIMESTAMP AT TIME ZONE 'UTC'", rf"timestamp_micros(unix_date(\1::DATE) * {_DAY})"),
     (r"\bus_in_hour\((\w+), (\w+), (\w+)\)", _US),
     (r"(?s)\bunnest\(\[(.*?)\n( +)\]\)", r"explode(array(\1\n\2))"),
     (r"\bunnest\(", "explode("),
@@ -45,13 +63,12 @@ RULES = (
     (r"::VARCHAR::DOUBLE", "::DOUBLE"),
     (r"::VARCHAR", "::STRING"),
     (r"::TIMESTAMPTZ", "::TIMESTAMP"),
-    (r" AT TIME ZONE 'UTC'", ""),
     (r"-- [^\n]*DuckDB[^\n]*\n", ""),
 )
 
 
 def for_spark(text: str) -> str:
-    """Returns a query for DuckDB as Spark takes it; times count in a session whose zone is UTC."""
+    """Returns a query for DuckDB as Spark takes it, in a session of any time zone."""
     for pattern, replacement in RULES:
         text = re.sub(pattern, replacement, text)
     return text

@@ -28,7 +28,6 @@ print(f"{len(made.made)} files made, {made.unchanged} as they were")
 
 # COMMAND ----------
 
-spark.conf.set("spark.sql.session.timeZone", "UTC")  # noqa: F821
 tables = rdmeta.spark.tables(spark, TABLES)  # noqa: F821
 gold = rdmeta.spark.measures(tables)
 gold.risk_hour.write.mode("overwrite").saveAsTable("main.ops.kafka_risk_hour")

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,8 @@ _LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")
 _TEXTS = ("source", "kind", "topic", "topic_id", "detail")
 # Bytes of texts that need no exact count.
 _FEW = 16 << 20
+# So few rows of all columns claim no more than the part of one column that `refuse_excessive_lists` reads.
+_FEW_ROWS = 8
 # A recorder's files claim less than 100 times their size.
 _MOST_CLAIMED = 1_000
 _KINDS = frozenset(kind.name for kind in KINDS)
@@ -101,9 +104,9 @@ def refuse_excessive_lists(file: pq.ParquetFile, size: int) -> None:
             refuse_excessive_claim(claimed, size)
 
 
-def with_texts_coded(source: Any) -> pq.ParquetFile:
+def with_texts_coded(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """Opens a file whose texts are read as dictionaries, which takes less time and memory."""
-    metadata = pq.read_metadata(source)
+    metadata = pq.read_metadata(source) if metadata is None else metadata
     texts = [name for name in metadata.schema.to_arrow_schema().names if name in _TEXTS]
     return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
 
@@ -138,38 +141,78 @@ def rows_in(source: Any, size: int) -> pa.Table:
 
     Raises pa.ArrowException, OSError, ValueError, and HistoryError for what claims too much.
     """
-    with with_texts_coded(source) as file:
-        refuse_excessive_lists(file, size)
-        names = set(file.schema_arrow.names)
-        table = file.read(columns=[name for name in CHANGE_SCHEMA.names if name in names])
+    with pq.ParquetFile(source) as file:
+        return _rows(file, source, size)
+
+
+def _rows(file: pq.ParquetFile, source: Any, size: int) -> pa.Table:
+    """Returns the rows of a file that is open, and whose source can be opened again."""
+    if file.metadata.num_rows <= _FEW_ROWS:
+        return _few_rows(file, size)
+    with with_texts_coded(source, file.metadata) as coded:
+        refuse_excessive_lists(coded, size)
+        table = coded.read(columns=_known(coded.schema_arrow))
     refuse_excessive_claim(
         claimed_by_texts(chunk for each in table.columns for chunk in each.chunks), size
     )
-    columns = [
-        table[field.name].cast(field.type)
-        if field.name in names
-        else pa.nulls(len(table), field.type)
-        for field in CHANGE_SCHEMA
-    ]
+    return _in_full(table)
+
+
+def _few_rows(file: pq.ParquetFile, size: int) -> pa.Table:
+    """Returns the rows of a file that has few; threads would take longer than to read them."""
+    schema, batches, claimed = file.schema_arrow, [], 0
+    names = None if schema.equals(CHANGE_SCHEMA) else _known(schema)
+    for batch in file.iter_batches(_FEW_ROWS, columns=names, use_threads=False):
+        claimed += batch.nbytes
+        refuse_excessive_claim(claimed, size)
+        batches.append(batch)
+    return _in_full(pa.Table.from_batches(batches, None if batches else schema))
+
+
+def _known(schema: pa.Schema) -> list[str]:
+    names = set(schema.names)
+    return [name for name in CHANGE_SCHEMA.names if name in names]
+
+
+def _in_full(table: pa.Table) -> pa.Table:
+    """Returns a table with the columns of change records, of their types."""
+    if table.schema.equals(CHANGE_SCHEMA):
+        return table.replace_schema_metadata()
+    names = set(table.column_names)
+    columns = []
+    for field in CHANGE_SCHEMA:
+        if field.name not in names:
+            columns.append(pa.nulls(len(table), field.type))
+        else:
+            column = table[field.name]
+            columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.table(columns, schema=CHANGE_SCHEMA)
 
 
 def _opened(path: Path, source: Any, size: int) -> tuple[HistoryFile, dict[bytes, bytes]]:
-    try:
+    with _naming(path):
         name = FileName.parse(path.name)
-        try:
-            with pq.ParquetFile(source) as file:
-                schema, rows = file.schema_arrow, file.metadata.num_rows
-                claimed = _claimed(file.metadata)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise HistoryError(f"not a whole Parquet file: {error}") from error
-        refuse_excessive_claim(claimed, size)
-        metadata = schema.metadata or {}
-        footer = _footer(metadata, name)
-        unknown = _unknown_columns(schema)
+        with pq.ParquetFile(source) as file:
+            return _described(path, name, file, size), file.schema_arrow.metadata or {}
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Raises HistoryError, which names the file, for what is wrong with it."""
+    try:
+        yield
     except HistoryError as error:
         raise HistoryError(f"{path}: {error}") from error
-    return _file(path, footer, rows, size, unknown), metadata
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise HistoryError(f"{path}: not a whole Parquet file: {error}") from error
+
+
+def _described(path: Path, name: FileName, file: pq.ParquetFile, size: int) -> HistoryFile:
+    """Returns what a file that is open says of itself; raises HistoryError, and as pyarrow does."""
+    schema = file.schema_arrow
+    refuse_excessive_claim(_claimed(file.metadata), size)
+    footer = _footer(schema.metadata or {}, name)
+    return _file(path, footer, file.metadata.num_rows, size, _unknown_columns(schema))
 
 
 def _claimed(metadata: pq.FileMetaData) -> int:
@@ -265,40 +308,43 @@ def verify(path: str | os.PathLike[str], content: bytes | None = None) -> Verifi
         content = path.read_bytes() if content is None else content
     except OSError as error:
         raise HistoryError(f"{path}: cannot be read: {error.strerror}") from error
-    digest = hashlib.sha256(content).hexdigest()
-    file = opened_source(path, pa.BufferReader(content), len(content))
-    try:
-        rows = rows_in(pa.BufferReader(content), len(content))
+    source = pa.BufferReader(content)
+    with _naming(path):
+        name = FileName.parse(path.name)
+        with pq.ParquetFile(source) as opened_file:
+            file = _described(path, name, opened_file, len(content))
+            rows = _rows(opened_file, source, len(content))
         rows.validate(full=True)
-        _check(file, rows)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise HistoryError(f"{path}: not a whole Parquet file: {error}") from error
-    except HistoryError as error:
-        raise HistoryError(f"{path}: {error}") from error
-    return Verified(file, digest, _unknown_kinds(rows))
+        counts = {
+            each["values"].as_py(): each["counts"].as_py() for each in rows["kind"].value_counts()
+        }
+        _check(file, rows, counts)
+    unknown = {kind: count for kind, count in counts.items() if kind not in _KINDS}
+    return Verified(file, hashlib.sha256(content).hexdigest(), unknown)
 
 
-def _check(file: HistoryFile, rows: pa.Table) -> None:
+def _check(file: HistoryFile, rows: pa.Table, kinds: Mapping[str, int]) -> None:
     if len(rows) != file.rows:
         raise HistoryError(f"it has {len(rows)} rows, and its metadata says {file.rows}")
     _check_values(rows)
-    for name, wanted in (("cluster_id", file.cluster_id), ("session", file.session)):
-        if not _all(pc.equal(rows[name], wanted), null_counts=name == "cluster_id"):
-            raise HistoryError(f"a row has another {name} than its footer, {wanted}")
+    for name, wanted in (("cluster_id", {file.cluster_id, None}), ("session", {file.session})):
+        if not wanted.issuperset(rows[name].unique().to_pylist()):
+            raise HistoryError(f"a row has another {name} than its footer, {getattr(file, name)}")
     _check_ascending(rows["version"], "version", file.since, file.until)
     times = rows["observed_at"].cast(pa.int64())
     begin, end = microseconds(file.observed_from), microseconds(file.observed_to)
     _check_ascending(times, "observed_at", begin, end)
-    _check_marks(file, rows["kind"])
+    _check_marks(file, rows["kind"], kinds)
 
 
 def _check_values(rows: pa.Table) -> None:
     """Raises HistoryError for a null where a value must be."""
     for column in COLUMNS:
         values = rows[column.name]
-        if not column.optional and values.null_count:
-            raise HistoryError(f"column {column.name!r} has {values.null_count} nulls")
-        if column.type == "ids" and pc.list_flatten(values).null_count:
+        nulls = values.null_count
+        if not column.optional and nulls:
+            raise HistoryError(f"column {column.name!r} has {nulls} nulls")
+        if column.type == "ids" and nulls < len(values) and pc.list_flatten(values).null_count:
             raise HistoryError(f"a list of column {column.name!r} has a null")
 
 
@@ -306,7 +352,7 @@ def _check_ascending(values: Any, name: str, least: int, most: int) -> None:
     if not len(values):
         return
     first, last = values[0].as_py(), values[-1].as_py()
-    if len(values) > 1 and not _all(pc.less_equal(values[:-1], values[1:])):
+    if len(values) > 1 and not pc.all(pc.less_equal(values[:-1], values[1:])).as_py():
         raise HistoryError(f"{name} runs backwards")
     if first < least or last > most:
         raise HistoryError(
@@ -314,35 +360,20 @@ def _check_ascending(values: Any, name: str, least: int, most: int) -> None:
         )
 
 
-def _check_marks(file: HistoryFile, kinds: Any) -> None:
+def _check_marks(file: HistoryFile, rows: Any, counts: Mapping[str, int]) -> None:
     """Raises HistoryError if a row that begins or ends a recording is in another place."""
-    begins = _places(kinds, "observed_from")
-    if begins != ([0] if file.since == 0 else []):
+
+    def is_at(kind: str, place: int) -> bool:
+        return counts.get(kind) == 1 and place < len(rows) and rows[place].as_py() == kind
+
+    begins = counts.get("observed_from", 0)
+    if not (is_at("observed_from", 0) if file.since == 0 else begins == 0):
         raise HistoryError(
             "its first row is not observed_from, and it is a recording's first file"
             if file.since == 0 and not begins
             else "a recording begins in the middle of it"
         )
-    if _places(kinds, "resync") not in ([], [1]):
+    if "resync" in counts and not is_at("resync", 1):
         raise HistoryError("observation was interrupted in the middle of it")
-    ends = _places(kinds, "observed_to")
-    if ends not in ([], [len(kinds) - 1]):
+    if "observed_to" in counts and not is_at("observed_to", len(rows) - 1):
         raise HistoryError("the recording ends in the middle of it")
-
-
-def _places(kinds: Any, kind: str) -> list[int]:
-    """Returns the rows of a kind; before release 20 pyarrow crashes if there are no rows."""
-    found: list[int] = pc.indices_nonzero(pc.equal(kinds, kind)).to_pylist() if len(kinds) else []
-    return found
-
-
-def _unknown_kinds(rows: pa.Table) -> dict[str, int]:
-    counts = (
-        (each["values"].as_py(), each["counts"].as_py()) for each in rows["kind"].value_counts()
-    )
-    return {kind: count for kind, count in counts if kind not in _KINDS}
-
-
-def _all(truths: Any, *, null_counts: bool = False) -> bool:
-    """Returns whether all are true; nulls count as true only with `null_counts`."""
-    return bool(pc.all(pc.fill_null(truths, null_counts), min_count=0).as_py())

@@ -63,7 +63,7 @@ def copy_files(task: CopyTask) -> Result:
             commit(list(drafts.values()))
     for each in task.copies:
         if each.name in drafts:
-            mtime_ns = out.mtime_ns(each.name)
+            mtime_ns = drafts[each.name].mtime_ns()
             made = replace(each.source, store=out.where, name=each.name, mtime_ns=mtime_ns)
             result.copied.append((each.source, made))
     return result

@@ -33,6 +33,9 @@ from rdmeta.history.schema import FileName, HistoryError
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.store import Store, as_text, is_text, sha256_of
 
+# A file of so many bytes is read once; of a larger one the footer is read again.
+_SMALL = 8 << 20
+
 
 class Seen(NamedTuple):
     """The files in a folder that count, and paths with a fault."""
@@ -255,9 +258,10 @@ def _inspected(store: Store, bare: Input) -> Input:
     digest, path = "", Path(bare.name)
     try:
         with store.opened(bare.name) as stream:
-            digest = sha256_of(stream)
-            stream.seek(0)
-            return _described(bare, digest, opened_source(path, stream, bare.bytes))
+            source = pa.BufferReader(stream.read()) if bare.bytes <= _SMALL else stream
+            digest = sha256_of(source)
+            source.seek(0)
+            return _described(bare, digest, opened_source(path, source, bare.bytes))
     except HistoryError as error:
         reason = str(error).removeprefix(f"{path}: ")
     except OSError as error:

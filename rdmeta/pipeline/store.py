@@ -58,7 +58,7 @@ def as_text(path: str) -> str:
 def sha256_of(stream: Any) -> str:
     """Returns the SHA-256 of the rest of a pyarrow stream, in hexadecimal."""
     digest = hashlib.sha256()
-    while chunk := stream.read(_CHUNK):
+    while (chunk := stream.read_buffer(_CHUNK)).size:
         digest.update(chunk)
     return digest.hexdigest()
 
@@ -164,12 +164,6 @@ class Store:
                 name = info.path[len(self._root) :].lstrip("/")
                 yield StoredFile(name, info.size, info.mtime_ns or 0)
 
-    def mtime_ns(self, name: str) -> int:
-        """Returns the time of a file that is there, as `files` has it; raises OSError."""
-        if self._store is None:
-            return os.stat(self.path(name)).st_mtime_ns
-        return self._info(self.path(name)).mtime_ns or 0
-
     def read(self, name: str) -> bytes | None:
         """Returns a file's bytes, None if the file is not there; raises OSError."""
         try:
@@ -213,8 +207,10 @@ class Store:
         """Returns a new file that takes the name `name` when its writer commits it."""
         if not self.is_local:
             return Upload(self, name)
-        final = Path(self.path(name))
-        final.parent.mkdir(parents=True, exist_ok=True)
+        final = self.path(name)
+        folder = os.path.dirname(final)
+        if not os.path.isdir(folder):
+            os.makedirs(folder, exist_ok=True)
         return AtomicFile(final, self.shown(name))
 
     def put(self, name: str, content: bytes) -> None:
@@ -258,17 +254,21 @@ class Store:
     def _info(self, path: str) -> Any:
         return self._store.get_file_info([path])[0]
 
-    def _upload(self, file: Path, name: str) -> None:
-        """Uploads a file in one call, so that no reader sees a part of it; raises OSError."""
+    def _upload(self, file: Path, name: str) -> int:
+        """Uploads a file in one call, so that no reader sees a part of it; returns its time in ns.
+
+        Raises OSError.
+        """
         size = file.stat().st_size
         stream = self._store.open_output_stream(self.path(name))
         if size:
             with pa.memory_map(str(file)) as mapped:
                 stream.write(mapped.read_buffer())
         stream.close()
-        there = self._info(self.path(name)).size
-        if there != size:
-            raise OSError(f"{self.shown(name)}: {there} of {size} bytes have arrived")
+        there = self._info(self.path(name))
+        if there.size != size:
+            raise OSError(f"{self.shown(name)}: {there.size} of {size} bytes have arrived")
+        return there.mtime_ns or 0
 
 
 def contacted(where: str | os.PathLike[str], timeout: float) -> Store:
@@ -403,6 +403,7 @@ class Upload(AtomicFile):
         descriptor, path = tempfile.mkstemp(prefix="rdmeta-", suffix=".tmp")
         os.close(descriptor)
         self.path = Path(path)
+        self._mtime_ns = 0
 
     def sync(self) -> None:
         """Does nothing: the store keeps what has arrived."""
@@ -410,8 +411,12 @@ class Upload(AtomicFile):
     def name_it(self) -> None:
         """Uploads the file, and removes it here."""
         with self.naming():
-            self._store._upload(self.path, self._target)
+            self._mtime_ns = self._store._upload(self.path, self._target)
             self.path.unlink()
+
+    def mtime_ns(self) -> int:
+        """Returns the time that the store gave to the file."""
+        return self._mtime_ns
 
     def sync_folder(self) -> None:
         """Does nothing: a store has no folders."""

@@ -29,7 +29,6 @@ except ImportError as error:
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LookTask, MonthTask, Result, Task
-from rdmeta.spark.gold_frames import ZONE
 from rdmeta.spark.large_months import is_large, made_by_spark
 from rdmeta.spark.probing import require_executors
 from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
@@ -63,10 +62,8 @@ def spark_engine(session: SparkSession) -> Engine:
         size = max(1, -(-len(packs) // _JOBS))
         groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
         tag = f"rdmeta-{uuid4().hex}"
-        # Measures count days in UTC.
-        settings = {ZONE: "UTC", "spark.job.description": _description(tasks)}
         with (
-            _set(session, settings),
+            _described(session, _description(tasks)),
             ThreadPoolExecutor(len(groups) + 1, "rdmeta-spark") as pool,
         ):
             jobs = [pool.submit(_collected, session, group, tag) for group in groups]
@@ -87,17 +84,16 @@ def spark_engine(session: SparkSession) -> Engine:
 
 
 @contextmanager
-def _set(session: SparkSession, settings: dict[str, str]) -> Iterator[None]:
-    """Lets a session have these settings for a while."""
-    before = {name: session.conf.get(name, None) for name in settings}
-    for name in settings:
-        session.conf.set(name, settings[name])
+def _described(session: SparkSession, description: str) -> Iterator[None]:
+    """Lets the jobs of a session have a description for a while."""
+    name = "spark.job.description"
+    before = session.conf.get(name, None)
+    session.conf.set(name, description)
     try:
         yield
     finally:
         with contextlib.suppress(Exception):  # the session may be gone
-            for name, value in before.items():
-                session.conf.unset(name) if value is None else session.conf.set(name, value)
+            session.conf.unset(name) if before is None else session.conf.set(name, before)
 
 
 def _description(tasks: Sequence[AnyTask]) -> str:

@@ -18,7 +18,6 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark.measures", "spark") from error
 
-from rdmeta.errors import ConfigError
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
 from rdmeta.pipeline.planning import checked_settings
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from rdmeta.spark.silver_frames import Tables
 
 _VIEW = re.compile(r"CREATE OR REPLACE TEMPORARY VIEW (\w+) AS\n(.*?);\n", re.DOTALL)
-ZONE = "spark.sql.session.timeZone"
-_UTC = ("UTC", "Etc/UTC", "GMT", "Z", "+00:00")
 
 
 class Measures(NamedFrames):
@@ -56,11 +53,9 @@ class Measures(NamedFrames):
     def __init__(self, tables: Tables, settings: dict[str, int | None]) -> None:
         super().__init__(tables.session)
         self._tables, self._settings = tables, settings
-        self._require_utc()
 
     def make(self, name: str) -> DataFrame:
         """Returns a measure with the columns of gold; their comments say what they mean."""
-        self._require_utc()
         query, needed = _query_of(name, self._tables.names)
         words = set(re.findall(r"\w+", query))
         for each in needed:
@@ -76,15 +71,6 @@ class Measures(NamedFrames):
                 for each in MEASURES[name].schema
             ]
         )
-
-    def _require_utc(self) -> None:
-        """Raises ConfigError for a session whose days and hours are not those of gold."""
-        zone = self.session.conf.get(ZONE)
-        if zone not in _UTC:
-            raise ConfigError(
-                f"{ZONE} = {zone!r}: the measures count days and hours in UTC; call"
-                f" spark.conf.set({ZONE!r}, 'UTC')"
-            )
 
 
 def _query_of(name: str, tables: tuple[str, ...]) -> tuple[str, list[str]]:
@@ -113,8 +99,8 @@ def measures(tables: Tables, *, min_isr: int | None = None, flap_seconds: int = 
 
     The rows are those of `rdmeta pipeline gold`, if the tables have all time: docs/measures.md.
     `min_isr` counts where silver does not know the min ISR. A broker that is back in an ISR after
-    at most `flap_seconds` has flapped. Raises ConfigError if the session's time zone is not UTC,
-    and ValueError as `rdmeta.pipeline.plan()` does for these settings.
+    at most `flap_seconds` has flapped. Days and hours are in UTC, whatever the session's time zone
+    is. Raises ValueError as `rdmeta.pipeline.plan()` does for these settings.
     """
     settings = checked_settings(min_isr, flap_seconds)
     flap_us = settings.flap_seconds * 1_000_000

@@ -49,7 +49,7 @@ def is_large(task: AnyTask) -> TypeGuard[MonthTask]:
 
 
 def made_by_spark(session: SparkSession, task: MonthTask) -> Result:
-    """Makes all measures of a month, one file after the other; the session's zone is UTC.
+    """Makes all measures of a month, one file after the other.
 
     Raises PySparkException, LockedError and OSError.
     """

@@ -120,11 +120,28 @@ def test_a_file_that_is_not_there_is_an_error_that_names_it(tmp_path: Path) -> N
         verify(tmp_path / "gone.parquet")
 
 
-def test_lists_that_claim_a_thousand_times_the_files_size_are_refused(tmp_path: Path) -> None:
+def test_a_file_of_few_rows_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = record(tmp_path)[1]
+    opened, count = pq.ParquetFile, 0
+
+    def counted(*arguments: Any, **options: Any) -> pq.ParquetFile:
+        nonlocal count
+        count += 1
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", counted)
+    assert verify(path).file.rows <= 8
+    assert count == 1
+
+
+@pytest.mark.parametrize(("count", "length"), [(60, 60_000), (1, 4_000_000)])
+def test_lists_that_claim_a_thousand_times_the_files_size_are_refused(
+    tmp_path: Path, count: int, length: int
+) -> None:
     path = record(tmp_path)[1]
     rows = pq.read_table(path, partitioning=None)
-    row = {**rows.to_pylist()[0], "old_isr": [0] * 60_000}
-    rewrite(path, pa.Table.from_pylist([row] * 60, schema=rows.schema))
+    row = {**rows.to_pylist()[0], "old_isr": [0] * length}
+    rewrite(path, pa.Table.from_pylist([row] * count, schema=rows.schema))
     with pytest.raises(HistoryError, match="more than 1000 times its size"):
         verify(path)
     with pytest.raises(HistoryError, match="more than 1000 times its size"):

@@ -127,7 +127,7 @@ class Jobs:
     """Stands for Spark, whose jobs wait for each other."""
 
     def __init__(self, jobs: int) -> None:
-        self.conf = Conf({"spark.sql.session.timeZone": "Asia/Tokyo"})
+        self.conf = Conf({"spark.job.description": "ours"})
         self._barrier = threading.Barrier(jobs, timeout=30)
         self.packs = 0
 
@@ -158,7 +158,7 @@ def test_all_packs_are_in_jobs_that_run_at_a_time(
     with pytest.raises(pipeline.PipelineError, match="executor a has no rdmeta"):
         list(spark_engine(jobs)(plan.tasks))  # type: ignore[arg-type]
     assert jobs.packs == len(plan.tasks) == 50
-    assert jobs.conf == {"spark.sql.session.timeZone": "Asia/Tokyo"}
+    assert jobs.conf == {"spark.job.description": "ours"}
 
 
 @pytest.mark.usefixtures("many_cores")

@@ -25,7 +25,6 @@ from pyspark.sql import SparkSession
 from random_silver import random_silver
 
 from rdmeta import pipeline
-from rdmeta.errors import ConfigError
 from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
@@ -39,7 +38,6 @@ pytestmark = pytest.mark.timeout(600)
 # `make nightly` takes many.
 SEEDS = int(os.environ.get("RDMETA_SEEDS", "1"))
 FLAP_SECONDS = 4 * 3600
-ZONE = "spark.sql.session.timeZone"
 # Of recorded fleets; the others are compared on silver that metadata logs would give, too.
 MODELS: dict[str, Callable[[risks.Silver, int | None], list[risks.Row]]] = {
     "coverage_hour": lambda silver, _: risks.coverage(silver),
@@ -205,22 +203,31 @@ def test_the_largest_sums_of_spark_are_exact(light: SparkSession) -> None:
 
 
 @pytest.mark.slow
-def test_a_session_without_ansi_counts_the_same(light: SparkSession, seed: int) -> None:
-    silver = random_silver(seed)
-    given = GivenTables(light, silver)
-    light.conf.set("spark.sql.ansi.enabled", "false")
+@pytest.mark.parametrize(
+    ("setting", "names"),
+    [
+        (("spark.sql.ansi.enabled", "false"), ("risk_hour", "recovery", "reassignment")),
+        # Its days begin at another hour, and one of them has 25.
+        (("spark.sql.session.timeZone", "America/New_York"), (*MEASURES,)),
+    ],
+)
+def test_a_session_of_other_settings_counts_the_same(
+    light: SparkSession, out: Path, setting: tuple[str, str], names: tuple[str, ...]
+) -> None:
+    before = light.conf.get(setting[0])
+    light.conf.set(*setting)
     try:
-        for name in ("risk_hour", "recovery", "reassignment"):
-            assert unordered(spark_gold(given, name)) == unordered(gold_of(silver, name)), name
+        for name in names:
+            wanted = rows_of_folder(out, LoggedTable("gold", name))
+            assert unordered(spark_gold(tables(light, out), name)) == wanted, name
     finally:
-        light.conf.unset("spark.sql.ansi.enabled")
+        light.conf.set(setting[0], str(before))
 
 
 @pytest.mark.slow
 def test_measures_work_through_connect_and_as_views_that_explain_themselves(
     remote: SparkSession, seed: int
 ) -> None:
-    remote.conf.set(ZONE, "UTC")
     silver = random_silver(seed, clusters=1, steps=40)
     gold = measures(GivenTables(remote, silver), min_isr=2)
     gold.create_views("rdmeta")
@@ -242,22 +249,17 @@ def test_a_query_reads_only_the_tables_that_its_measure_needs(name: str) -> None
     assert set(COMMENTS[name]) == set(MEASURES[name].schema.names)
 
 
-class _Session:
-    """A session of another time zone."""
-
-    conf = {ZONE: "Europe/Berlin"}
+NO_SESSION = cast(SparkSession, None)
 
 
-def test_a_session_of_another_time_zone_is_refused() -> None:
-    given = GivenTables(cast(SparkSession, _Session()), {})
-    with pytest.raises(ConfigError, match=r"'Europe/Berlin'.*call spark.conf.set"):
-        measures(given)
+def test_settings_out_of_their_range_are_refused() -> None:
+    given = GivenTables(NO_SESSION, {})
     with pytest.raises(ValueError, match="flap_seconds must be a whole number"):
         measures(given, flap_seconds=0)
 
 
 def test_a_table_of_another_name_is_an_attribute_error() -> None:
-    given = GivenTables(cast(SparkSession, _Session()), {})
+    given = GivenTables(NO_SESSION, {})
     with pytest.raises(AttributeError, match="'controler': expected one of partition_interval"):
         given.controler  # noqa: B018
     with pytest.raises(ValueError, match="prefix 'a b'"):

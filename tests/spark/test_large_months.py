@@ -32,10 +32,10 @@ def test_the_bytes_are_those_of_duckdb(
     shutil.copytree(by_duckdb, by_spark)
     pipeline.run(pipeline.plan([source], by_duckdb, in_place=True, gold=True), workers=1)
     monkeypatch.setattr(large_months, "LARGEST", -1)
-    light.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+    light.conf.set("spark.sql.session.timeZone", "America/New_York")
     monkeypatch.chdir(tmp_path)
     made = run(pipeline.plan([source], "spark", in_place=True, gold=True), light)
-    assert light.conf.get("spark.sql.session.timeZone") == "Asia/Kolkata"
+    assert light.conf.get("spark.sql.session.timeZone") == "America/New_York"
     light.conf.set("spark.sql.session.timeZone", "UTC")
     assert len([each for each in made.made if "gold/" in each.name]) == 2 * len(MEASURES)
     assert contents(by_spark) == contents(by_duckdb)

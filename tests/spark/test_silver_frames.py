@@ -21,7 +21,6 @@ from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
 from rdmeta.spark import measures, tables
-from rdmeta.spark.gold_frames import ZONE
 from rdmeta.spark.silver_frames import spark_path
 
 pytestmark = pytest.mark.timeout(600)
@@ -121,12 +120,6 @@ def test_all_tables_of_silver_have_a_name(small: Path) -> None:
     assert set(found.names) <= set(type(found).__annotations__)
 
 
-class _Session:
-    """Stands for a session that is not asked for anything."""
-
-    conf = {ZONE: "UTC"}
-
-
 @pytest.mark.parametrize("kind", ["out", "delta"])
 def test_measures_name_the_period_of_silver_that_lacks_a_column(
     small: Path, tmp_path: Path, kind: str
@@ -135,7 +128,7 @@ def test_measures_name_the_period_of_silver_that_lacks_a_column(
     (part,) = out.glob("silver/v1/partition_interval/*/*/*.parquet")
     rows = pq.read_table(part, partitioning=None)
     pq.write_table(rows.drop_columns(["racks", "partition_epoch"]), part)
-    gold = measures(tables(cast(SparkSession, _Session()), out))
+    gold = measures(tables(NO_SESSION, out))
     with pytest.raises(ConfigError, match=r"no column racks, .*: make the period 2026-11 again"):
         gold.risk_hour  # noqa: B018
     with pytest.raises(AttributeError, match="read"):  # it needs no racks, and asks the session

@@ -3,9 +3,9 @@
     python source_program.py WAY FOLDER IMAGE
 
 WAY is a master, or `connect` for a Connect server of its own. The program starts a cluster with
-credentials that nothing needs, reads each table, and prints as JSON: the rows of each read, the
-scan that a plan names, and where it found a credential (plans, errors, pages of the UI, the log of
-events).
+credentials that nothing needs, reads each table, and runs the pipeline with those of a store. It
+prints as JSON: the rows of each read, the scan that a plan names, and where it found a credential,
+in any encoding (plans, errors, pages of the UI, the log of events).
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+from marked_secrets import forms
 from pyspark.sql import SparkSession
 
 import rdmeta.spark
+from rdmeta import pipeline
 from rdmeta.embedded import EmbeddedCluster
 from rdmeta.spark.spark_session import _hiding_secrets
 
@@ -39,10 +41,10 @@ CREDENTIALS = {
 }
 _PAGES = (
     *("/jobs/", "/jobs/job/?id=0", "/stages/", "/environment/", "/connect/"),
-    *("/SQL/", "/SQL/execution/?id=0", "/SQL/execution/?id=1"),
-    *("/api/v1/applications/{app}/sql?details=true&planDescription=true",),
-    *("/api/v1/applications/{app}/jobs", "/api/v1/applications/{app}/stages?details=true"),
+    *("/SQL/", "/api/v1/applications/{app}/jobs"),
+    *("/api/v1/applications/{app}/stages?details=true",),
 )
+_PLANS = "/api/v1/applications/{app}/sql?details=true&planDescription=true&length=1000"
 
 
 def free_port() -> int:
@@ -84,11 +86,17 @@ def read(session: SparkSession, **given: str) -> Any:
     return reader.load()
 
 
-def pages(port: int) -> Iterator[tuple[str, str]]:
-    """Yields the pages of the UI on a port; some are there for some ways alone."""
+def pages(port: int, session: str) -> Iterator[tuple[str, str]]:
+    """Yields the pages of the UI on a port; some are there for some ways alone.
+
+    One of them is that of a session of Connect, which shows each query as the client sent it.
+    """
     top = f"http://127.0.0.1:{port}"
     app = json.loads(_page(f"{top}/api/v1/applications"))[0]["id"]
-    for page in _PAGES:
+    plans = _page(top + _PLANS.format(app=app))
+    yield "queries", plans
+    queries = (f"/SQL/execution/?id={each['id']}" for each in json.loads(plans))
+    for page in (*_PAGES, *queries, f"/connect/session/?id={session}"):
         with contextlib.suppress(HTTPError):
             yield page, _page(top + page.format(app=app))
 
@@ -135,12 +143,18 @@ def main(way: str, folder: str, image: str) -> None:
         read(session, **reads["live"]).collect()
     except Exception as caught:
         error = str(caught)
-    shown = {"plans": plans.getvalue(), "error": error, **dict(pages(port))}
+    out, keys = Path(folder).with_name(f"out-{os.getpid()}"), {"secret_key": PASSWORD}
+    made = rdmeta.spark.run(pipeline.plan([folder], out, storage=keys), session)
+    assert made.copied
+    seen = dict(pages(port, getattr(session, "session_id", "")))
+    assert "MapInArrow" in seen["queries"]
+    shown = {"plans": plans.getvalue(), "error": error, **seen}
     version = session.version
     session.stop()
     for path in log.rglob("*"):
         shown[path.name] = path.read_text(errors="replace") if path.is_file() else ""
-    leaks = [name for name, text in shown.items() if PASSWORD in text]
+    secrets = forms(PASSWORD)
+    leaks = [name for name, text in shown.items() if any(each in text for each in secrets)]
     told = {"rows": rows, "scan": scan, "leaks": leaks, "shown": sorted(shown), "error": error}
     print(json.dumps({**told, "version": version}))
 

@@ -23,7 +23,7 @@ pieces AS (
         replicas,
         first_is_added,
         sum(partitions * (unix_micros(least(ended_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began_at, hour)))) AS us
-    FROM (SELECT *, explode(filter(sequence(date_trunc('HOUR', began_at), ended_at, INTERVAL 1 HOUR), each -> each < ended_at)) AS hour FROM spans)
+    FROM (SELECT *, explode(transform(filter(sequence(unix_micros(began_at) - pmod(unix_micros(began_at), 3600000000), unix_micros(ended_at), 3600000000), each -> each < unix_micros(ended_at)), each -> timestamp_micros(each))) AS hour FROM spans)
     GROUP BY ALL
 ),
 
@@ -67,7 +67,7 @@ listed AS (
         max_by(rack, (began_at, version)) FILTER (WHERE rack IS NOT NULL) AS rack,
         sum((unix_micros(least(ended_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began_at, hour)))) AS us
     FROM (
-        SELECT *, explode(filter(sequence(date_trunc('HOUR', began_at), ended_at, INTERVAL 1 HOUR), each -> each < ended_at)) AS hour
+        SELECT *, explode(transform(filter(sequence(unix_micros(began_at) - pmod(unix_micros(began_at), 3600000000), unix_micros(ended_at), 3600000000), each -> each < unix_micros(ended_at)), each -> timestamp_micros(each))) AS hour
         FROM broker_interval
         WHERE began_at < ended_at
     )
@@ -79,7 +79,7 @@ observed AS (
         cluster_id,
         hour,
         sum((unix_micros(least(ended_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began_at, hour)))) AS us
-    FROM (SELECT *, explode(filter(sequence(date_trunc('HOUR', began_at), ended_at, INTERVAL 1 HOUR), each -> each < ended_at)) AS hour FROM covered)
+    FROM (SELECT *, explode(transform(filter(sequence(unix_micros(began_at) - pmod(unix_micros(began_at), 3600000000), unix_micros(ended_at), 3600000000), each -> each < unix_micros(ended_at)), each -> timestamp_micros(each))) AS hour FROM covered)
     GROUP BY ALL
 ),
 

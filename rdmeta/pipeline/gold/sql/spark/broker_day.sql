@@ -3,7 +3,7 @@ WITH
 observed AS (
     SELECT
         cluster_id,
-        date_trunc('day', counts_from) AS day,
+        timestamp_micros(unix_micros(counts_from) - pmod(unix_micros(counts_from), 86400000000)) AS day,
         counts_from,
         counts_to
     FROM observation
@@ -24,7 +24,7 @@ observed_day AS (
 up AS (
     SELECT
         cluster_id,
-        date_trunc('day', began_at) AS day,
+        timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day,
         broker,
         began_at,
         ended_at,
@@ -52,7 +52,7 @@ up_day AS (
 fenced_day AS (
     SELECT
         cluster_id,
-        date_trunc('day', began_at) AS day,
+        timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day,
         broker,
         sum(us) AS us
     FROM broker_interval
@@ -83,7 +83,7 @@ told AS (
 told_day AS (
     SELECT
         cluster_id,
-        date_trunc('day', began_at) AS day,
+        timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day,
         sum(greatest(0, unix_micros(ended_at) - unix_micros(greatest(began_at, reached)))) AS us
     FROM told
     GROUP BY ALL
@@ -92,7 +92,7 @@ told_day AS (
 replicas_day AS (
     SELECT DISTINCT
         cluster_id,
-        date_trunc('day', began_at) AS day,
+        timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day,
         replicas
     FROM partition_interval
     WHERE us > 0 AND replicas IS NOT NULL
@@ -121,7 +121,7 @@ late AS (
         broker_days.cluster_id,
         broker_days.day,
         broker_days.broker,
-        coalesce(up_day.first_up, broker_days.day + INTERVAL 1 DAY) AS until
+        coalesce(up_day.first_up, timestamp_micros(unix_micros(broker_days.day) + 86400000000)) AS until
     FROM broker_days
     JOIN observed_day USING (cluster_id, day)
     LEFT JOIN up_day USING (cluster_id, day, broker)
@@ -141,7 +141,7 @@ spans AS (
     JOIN partition_interval
         ON
             placed.cluster_id = partition_interval.cluster_id
-            AND placed.day = date_trunc('day', partition_interval.began_at)
+            AND placed.day = timestamp_micros(unix_micros(partition_interval.began_at) - pmod(unix_micros(partition_interval.began_at), 86400000000))
             AND placed.replicas = partition_interval.replicas
             AND late.until > partition_interval.began_at
     WHERE partition_interval.us > 0
@@ -205,13 +205,13 @@ restart AS (
         ON
             up.cluster_id = earlier.cluster_id
             AND up.broker = earlier.broker
-            AND earlier.day = date_trunc('day', up.began_at - INTERVAL 1 MICROSECOND)
+            AND earlier.day = timestamp_micros(unix_micros(up.began_at - INTERVAL 1 MICROSECOND) - pmod(unix_micros(up.began_at - INTERVAL 1 MICROSECOND), 86400000000))
             AND earlier.first_up < up.began_at
     LEFT JOIN away_first
         ON
             up.cluster_id = away_first.cluster_id
             AND up.broker = away_first.broker
-            AND away_first.day = date_trunc('day', up.began_at - INTERVAL 1 MICROSECOND)
+            AND away_first.day = timestamp_micros(unix_micros(up.began_at - INTERVAL 1 MICROSECOND) - pmod(unix_micros(up.began_at - INTERVAL 1 MICROSECOND), 86400000000))
             AND away_first.ends_at = up.began_at
     WHERE
         up.began_at IS DISTINCT FROM up.up_before
@@ -233,7 +233,7 @@ fenced_before AS (
         ON
             restart.cluster_id = fenced.cluster_id
             AND restart.broker = fenced.broker
-            AND fenced.began_at >= restart.day - INTERVAL 1 DAY
+            AND fenced.began_at >= timestamp_micros(unix_micros(restart.day) - 86400000000)
             AND fenced.began_at >= coalesce(restart.up_before, fenced.began_at)
             AND fenced.ended_at <= restart.back_at
     WHERE fenced.us > 0 AND fenced.fenced
@@ -248,7 +248,7 @@ judged AS (
         restart.back_at,
         CASE
             WHEN fenced_before.shut_down THEN false
-            WHEN restart.up_before <= restart.day - INTERVAL 1 DAY THEN NULL
+            WHEN restart.up_before <= timestamp_micros(unix_micros(restart.day) - 86400000000) THEN NULL
             WHEN unix_micros(restart.back_at) - unix_micros(restart.up_before) > fenced_before.us
                 THEN NULL
             WHEN fenced_before.is_told THEN NOT restart.shut_down_before
@@ -269,7 +269,7 @@ watched AS (
         ON
             restart.cluster_id = partition_interval.cluster_id
             AND restart.broker = get(partition_interval.replicas, 0)
-            AND restart.day = date_trunc('day', partition_interval.began_at)
+            AND restart.day = timestamp_micros(unix_micros(partition_interval.began_at) - pmod(unix_micros(partition_interval.began_at), 86400000000))
             AND restart.back_at >= partition_interval.began_at
             AND restart.back_at < partition_interval.ended_at
     GROUP BY ALL
@@ -292,7 +292,7 @@ bounded AS (
         watched.broker,
         watched.back_at,
         least(
-            min(up_ends.ended_at), date_trunc('month', watched.back_at) + INTERVAL 1 MONTH
+            min(up_ends.ended_at), timestamp_micros((unix_date(last_day(date_from_unix_date((unix_micros(watched.back_at) DIV 86400000000)::INT))) + 1) * 86400000000)
         ) AS bound
     FROM watched
     JOIN up_ends

@@ -3,7 +3,7 @@
 WITH changed AS (
     SELECT
         cluster_id,
-        date_trunc('day', observed_at) AS day,
+        timestamp_micros(unix_micros(observed_at) - pmod(unix_micros(observed_at), 86400000000)) AS day,
         topic,
         old_leader,
         new_leader,

@@ -26,7 +26,7 @@ cut_holes AS (
         reason,
         hour,
         sum((unix_micros(least(over_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(left_at, hour)))) AS us
-    FROM (SELECT *, explode(filter(sequence(date_trunc('HOUR', left_at), over_at, INTERVAL 1 HOUR), each -> each < over_at)) AS hour FROM holes WHERE over_at > left_at)
+    FROM (SELECT *, explode(transform(filter(sequence(unix_micros(left_at) - pmod(unix_micros(left_at), 3600000000), unix_micros(over_at), 3600000000), each -> each < unix_micros(over_at)), each -> timestamp_micros(each))) AS hour FROM holes WHERE over_at > left_at)
     GROUP BY ALL
 ),
 
@@ -46,7 +46,7 @@ seen_hours AS (
         hour,
         sum((unix_micros(least(ended_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began_at, hour)))) AS us,
         array_sort(array_agg(DISTINCT origin)) AS origins
-    FROM (SELECT *, explode(filter(sequence(date_trunc('HOUR', began_at), ended_at, INTERVAL 1 HOUR), each -> each < ended_at)) AS hour FROM counting)
+    FROM (SELECT *, explode(transform(filter(sequence(unix_micros(began_at) - pmod(unix_micros(began_at), 3600000000), unix_micros(ended_at), 3600000000), each -> each < unix_micros(ended_at)), each -> timestamp_micros(each))) AS hour FROM counting)
     GROUP BY ALL
 )
 

@@ -3,7 +3,7 @@
 WITH observed AS (
     SELECT
         cluster_id,
-        date_trunc('day', seen_from) AS day,
+        timestamp_micros(unix_micros(seen_from) - pmod(unix_micros(seen_from), 86400000000)) AS day,
         count(*) AS observations,
         count(*) FILTER (WHERE partial) AS partial,
         count(*) FILTER (WHERE ended_by = 'clock') AS clocks_back
@@ -25,12 +25,12 @@ cut_holes AS (
         day,
         count(*) AS holes,
         sum(
-            unix_micros(least(over_at, day + INTERVAL 1 DAY)) - unix_micros(greatest(left_at, day))
+            unix_micros(least(over_at, timestamp_micros(unix_micros(day) + 86400000000))) - unix_micros(greatest(left_at, day))
         ) AS us
     FROM (
         SELECT
             *,
-            explode(filter(sequence(date_trunc('DAY', left_at), over_at, INTERVAL 1 DAY), each -> each < over_at)) AS day
+            explode(transform(filter(sequence(unix_micros(left_at) - pmod(unix_micros(left_at), 86400000000), unix_micros(over_at), 86400000000), each -> each < unix_micros(over_at)), each -> timestamp_micros(each))) AS day
         FROM holes
         WHERE over_at IS NOT NULL
     )
@@ -40,7 +40,7 @@ cut_holes AS (
 aside AS (
     SELECT
         cluster_id,
-        day::TIMESTAMP AS day,
+        timestamp_micros(unix_date(day::DATE) * 86400000000) AS day,
         count(*) AS files
     FROM input_file
     GROUP BY ALL
@@ -49,7 +49,7 @@ aside AS (
 elections AS (
     SELECT
         cluster_id,
-        date_trunc('day', observed_at) AS day,
+        timestamp_micros(unix_micros(observed_at) - pmod(unix_micros(observed_at), 86400000000)) AS day,
         count(*) FILTER (WHERE spread_us > 0) AS disagreeing,
         max(spread_us) AS spread_us
     FROM leader_change
@@ -59,7 +59,7 @@ elections AS (
 without_min_isr AS (
     SELECT
         cluster_id,
-        date_trunc('day', began_at) AS day,
+        timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day,
         sum(unix_micros(ended_at) - unix_micros(began_at)) AS us
     FROM state
     WHERE min_isr_used IS NULL

@@ -56,7 +56,7 @@ moments AS (
 flaps AS (
     SELECT
         cluster_id,
-        date_trunc('day', began_at) AS day,
+        timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day,
         broker,
         topic,
         unix_micros(next_at) - unix_micros(began_at) AS us

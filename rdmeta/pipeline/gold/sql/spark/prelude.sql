@@ -4,7 +4,7 @@
 CREATE OR REPLACE TEMPORARY VIEW day_racks AS
 SELECT
     cluster_id,
-    date_trunc('day', began_at) AS day,
+    timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day,
     count(DISTINCT rack) AS day_racks,
     count(*) = count(rack) AS racks_are_known
 FROM broker_interval
@@ -40,7 +40,7 @@ flagged AS (
     LEFT JOIN day_racks
         ON
             counted.cluster_id = day_racks.cluster_id
-            AND date_trunc('day', counted.began_at) = day_racks.day
+            AND timestamp_micros(unix_micros(counted.began_at) - pmod(unix_micros(counted.began_at), 86400000000)) = day_racks.day
 )
 
 -- A partition whose full ISR is the min ISR is so by configuration, and not for a while.

@@ -29,7 +29,7 @@ risky AS (
     SELECT DISTINCT
         cluster_id,
         topic,
-        explode(filter(sequence(date_trunc('HOUR', began_at), ended_at, INTERVAL 1 HOUR), each -> each < ended_at)) AS hour
+        explode(transform(filter(sequence(unix_micros(began_at) - pmod(unix_micros(began_at), 3600000000), unix_micros(ended_at), 3600000000), each -> each < unix_micros(ended_at)), each -> timestamp_micros(each))) AS hour
     FROM spans
     WHERE
         leaderless + under_replicated + under_min_isr + at_min_isr > 0
@@ -41,7 +41,7 @@ pieces AS (
         *,
         (unix_micros(least(ended_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began_at, hour))) AS us
     FROM (
-        SELECT spans.*, explode(filter(sequence(date_trunc('HOUR', began_at), ended_at, INTERVAL 1 HOUR), each -> each < ended_at)) AS hour
+        SELECT spans.*, explode(transform(filter(sequence(unix_micros(began_at) - pmod(unix_micros(began_at), 3600000000), unix_micros(ended_at), 3600000000), each -> each < unix_micros(ended_at)), each -> timestamp_micros(each))) AS hour
         FROM spans
         SEMI JOIN risky ON spans.cluster_id = risky.cluster_id AND spans.topic = risky.topic
     ) AS cut

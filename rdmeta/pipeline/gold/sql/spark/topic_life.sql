@@ -4,7 +4,7 @@ WITH
 seen AS (
     SELECT
         *,
-        date_trunc('month', began_at) AS month,
+        timestamp_micros(unix_date(trunc(date_from_unix_date((unix_micros(began_at) DIV 86400000000)::INT), 'MONTH')) * 86400000000) AS month,
         false AS is_before
     FROM topic_interval
     UNION ALL
@@ -13,7 +13,7 @@ seen AS (
         ended_at AS month,
         true AS is_before
     FROM topic_interval
-    WHERE us > 0 AND ended_at = date_trunc('month', ended_at)
+    WHERE us > 0 AND ended_at = timestamp_micros(unix_date(trunc(date_from_unix_date((unix_micros(ended_at) DIV 86400000000)::INT), 'MONTH')) * 86400000000)
 ),
 
 -- The names that may have several lives in a month; the others need not be put in order.
