@@ -58,7 +58,7 @@ static void see_tables(rdmeta_fold_t *f) {
         int32_t table;
 
         for (table = RDMETA_FOLD_PARTITION_INTERVAL;
-             table <= RDMETA_FOLD_CHANGE; table++) {
+             table <= RDMETA_FOLD_CONTROLLER; table++) {
                 REQUIRE(!rdmeta_fold_take(f, table, &s));
                 REQUIRE(!s.get_schema(&s, &schema));
                 while (!s.get_next(&s, &batch) && batch.release) {
@@ -146,7 +146,7 @@ static void add(rdmeta_arrow_changes_t *changes, const uint8_t *p,
                 "a=b",  "a",          "h:1 rack=b\xff",
                 "",     "min.insync.replicas"};
         const int32_t ids[] = {p[5] & 3, p[6] & 3, p[7] & 3};
-        rdmeta_change_t c   = {.kind = p[0] % 24, .source_broker = RDMETA_NONE};
+        rdmeta_change_t c   = {.kind = p[0] % 31, .source_broker = RDMETA_NONE};
 
         *version += p[1] >> 6;
         *at += (int64_t)(p[1] & 63) * (p[1] & 32 ? 3600000000 : 1000);
@@ -170,7 +170,15 @@ static void add(rdmeta_arrow_changes_t *changes, const uint8_t *p,
         c.new_isr.count                                        = p[5] >> 6;
         c.new_replicas.count                                   = p[6] >> 6;
         c.new_offline.count                                    = p[7] >> 6;
-        c.offset                                               = -1;
+        c.new_adding   = c.new_isr;
+        c.new_removing = c.new_replicas;
+        c.new_elr      = c.new_offline;
+        c.offset       = -1;
+        /* Some are of a log, and some of polls. */
+        c.source          = p[6] & 4 ? RDMETA_SOURCE_LOG : RDMETA_SOURCE_POLL;
+        c.broker_epoch    = p[6] & 4 ? p[4] & 1 : -1;
+        c.partition_epoch = p[6] & 4 ? p[5] : RDMETA_NONE;
+        c.unseen_us       = p[6] & 8 ? p[7] : -1;
         REQUIRE(!rdmeta_arrow_changes_add(changes, &c));
 }
 

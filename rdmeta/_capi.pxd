@@ -563,6 +563,7 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_FOLD_CONFIG_INTERVAL
         RDMETA_FOLD_LEADER_CHANGE
         RDMETA_FOLD_CHANGE
+        RDMETA_FOLD_CONTROLLER
         RDMETA_FOLD_ALL
         RDMETA_FOLD_OPEN
         RDMETA_FOLD_GAP

@@ -261,6 +261,7 @@ class Fold:
             "config_interval",
             "leader_change",
             "change",
+            "controller",
         ],
         /,
     ) -> FoldTable: ...

@@ -74,6 +74,10 @@ static const rdmeta_arrow_field_t config_interval[] = {
         FIELD("resource", STRING), FIELD("key", STRING),
         FIELD("value", STRING), INTERVAL};
 
+static const rdmeta_arrow_field_t controller[] = {
+        FIELD("cluster_id", STRING), MAYBE("broker", INT32),
+        FIELD("epoch", INT32), INTERVAL};
+
 static const rdmeta_arrow_field_t leader_change[] = {
         FIELD("cluster_id", STRING),      FIELD("topic", STRING),
         MAYBE("topic_id", STRING),        FIELD("partition", INT32),
@@ -122,7 +126,8 @@ static const struct {
               [RDMETA_FOLD_TOPIC_INTERVAL]     = TABLE(topic_interval),
               [RDMETA_FOLD_CONFIG_INTERVAL]    = TABLE(config_interval),
               [RDMETA_FOLD_LEADER_CHANGE]      = TABLE(leader_change),
-              [RDMETA_FOLD_CHANGE]             = TABLE(change)};
+              [RDMETA_FOLD_CHANGE]             = TABLE(change),
+              [RDMETA_FOLD_CONTROLLER]         = TABLE(controller)};
 
 const rdmeta_arrow_field_t *rdmeta_arrow_fields(int32_t table, int *n) {
         if (table < 0 || (size_t)table >= sizeof(tables) / sizeof(tables[0]))

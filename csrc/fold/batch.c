@@ -27,6 +27,11 @@ enum {
         OFFSET,
         DETAIL,
         UNSEEN_US,
+        PARTITION_EPOCH,
+        BROKER_EPOCH,
+        NEW_ADDING,
+        NEW_REMOVING,
+        NEW_ELR,
         COLUMNS
 };
 
@@ -52,7 +57,12 @@ static const rdmeta_arrow_field_t fields[COLUMNS] = {
         [NEW_OFFLINE]      = {"new_offline", RDMETA_ARROW_IDS, 1},
         [OFFSET]           = {"offset", RDMETA_ARROW_INT64, 1},
         [DETAIL]           = {"detail", RDMETA_ARROW_STRING, 1},
-        [UNSEEN_US]        = {"unseen_us", RDMETA_ARROW_INT64, 1}};
+        [UNSEEN_US]        = {"unseen_us", RDMETA_ARROW_INT64, 1},
+        [PARTITION_EPOCH]  = {"partition_epoch", RDMETA_ARROW_INT32, 1},
+        [BROKER_EPOCH]     = {"broker_epoch", RDMETA_ARROW_INT64, 1},
+        [NEW_ADDING]       = {"new_adding", RDMETA_ARROW_IDS, 1},
+        [NEW_REMOVING]     = {"new_removing", RDMETA_ARROW_IDS, 1},
+        [NEW_ELR]          = {"new_elr", RDMETA_ARROW_IDS, 1}};
 
 /* One column. Each pointer is to the value of the batch's first record. The
  * bits begin `bit` bits into their first byte. */
@@ -307,6 +317,12 @@ static int64_t get_int64(const reader_t *r, int i, int64_t row) {
         return value;
 }
 
+static int64_t get_some64(const reader_t *r, int i, int64_t row) {
+        const int64_t value = get_int64(r, i, row);
+
+        return value < 0 ? -1 : value;
+}
+
 /* Returns a number; -1: null, or negative. */
 static int32_t get_int32(const reader_t *r, int i, int64_t row) {
         const column_t *c = &r->columns[i];
@@ -389,6 +405,7 @@ static void row_get(const reader_t *r, int64_t i, rdmeta_fold_row_t *row) {
         row->new_leader    = get_int32(r, NEW_LEADER, i);
         row->old_epoch     = get_int32(r, OLD_LEADER_EPOCH, i);
         row->new_epoch     = get_int32(r, NEW_LEADER_EPOCH, i);
+        row->partition_epoch = get_int32(r, PARTITION_EPOCH, i);
 }
 
 /* Reads what a change of leader has not. */
@@ -401,6 +418,10 @@ static void row_get_more(const reader_t *r, int64_t i,
         row->old_offline  = get_ids(r, OLD_OFFLINE, i);
         row->new_offline  = get_ids(r, NEW_OFFLINE, i);
         row->detail       = get_text(r, DETAIL, i);
+        row->broker_epoch = get_some64(r, BROKER_EPOCH, i);
+        row->new_adding   = get_ids(r, NEW_ADDING, i);
+        row->new_removing = get_ids(r, NEW_REMOVING, i);
+        row->new_elr      = get_ids(r, NEW_ELR, i);
 }
 
 static rdmeta_err_t null_in(rdmeta_fold_t *f, int i, int64_t row) {

@@ -35,10 +35,20 @@ rdmeta_fold_broker_t *rdmeta_fold_broker_get(rdmeta_fold_t *f, int32_t id) {
         if (!b)
                 return NULL;
         memset(b, 0, sizeof(*b));
-        b->id = id;
+        b->id    = id;
+        b->epoch = b->next_epoch = -1;
+        b->says.fenced = b->says.shutting_down = -1;
+        b->before = b->says;
         rdmeta_avl_insert(&f->brokers, &b->node);
         f->gone++;
         return b;
+}
+
+void rdmeta_fold_broker_gone(rdmeta_fold_t *f, rdmeta_fold_broker_t *b) {
+        f->gone += b->says.listed;
+        b->says.listed = 0;
+        b->says.fenced = b->says.shutting_down = -1;
+        b->before = b->says;
 }
 
 void rdmeta_fold_brokers_drop(rdmeta_fold_t *f) {
@@ -55,12 +65,20 @@ void rdmeta_fold_brokers_drop(rdmeta_fold_t *f) {
                 if (!b)
                         return;
                 next = (int64_t)b->id + 1;
-                if (b->stands)
+                if (b->says.listed)
                         continue;
                 rdmeta_avl_remove(&f->brokers, &b->node);
                 rdmeta_fold_free(f, b, sizeof(*b));
                 f->gone--;
         }
+}
+
+void rdmeta_fold_racks_moved(rdmeta_fold_t *f, uint8_t reason,
+                             const rdmeta_fold_began_t *next) {
+        f->racks_turn++;
+        f->racks.began = *next;
+        if (reason < f->racks.reason)
+                f->racks.reason = reason;
 }
 
 /* Returns where ` rack=` begins in a text, or its length. */
@@ -114,9 +132,9 @@ static int32_t count_racks(rdmeta_fold_t *f, const int32_t *ids, uint32_t n) {
 
         for (i = 0; i < n; i++) {
                 const rdmeta_fold_broker_t *b = broker_find(f, ids[i]);
-                if (!b || !b->rack)
+                if (!b || !b->says.rack)
                         return -1;
-                f->scratch[i] = b->rack;
+                f->scratch[i] = b->says.rack;
         }
         qsort(f->scratch, n, sizeof(*f->scratch), by_number);
         for (i = 0; i < n; i++)
@@ -194,14 +212,17 @@ rdmeta_fold_config_t *rdmeta_fold_config_find(rdmeta_fold_t *f, int32_t broker,
 
 rdmeta_fold_config_t *rdmeta_fold_config_of(rdmeta_fold_t *f,
                                             uint32_t resource) {
-        const rdmeta_fold_config_t first = {.broker = -1,
+        const rdmeta_fold_config_t first = {.broker = RDMETA_FOLD_OF_TOPIC,
                                             .resource = resource};
         rdmeta_fold_config_t *c;
         rdmeta_avl_iter_t it;
 
         rdmeta_avl_iter_init(&it, &f->configs, &first);
         c = (rdmeta_fold_config_t *)(void *)rdmeta_avl_iter_next(&it);
-        return c && c->broker < 0 && c->resource == resource ? c : NULL;
+        return c && c->broker == RDMETA_FOLD_OF_TOPIC &&
+                               c->resource == resource
+                       ? c
+                       : NULL;
 }
 
 rdmeta_fold_config_t *rdmeta_fold_config_add(rdmeta_fold_t *f, int32_t broker,

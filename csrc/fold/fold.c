@@ -72,8 +72,9 @@ static void fold_init(rdmeta_fold_t *f, const rdmeta_fold_conf_t *c) {
         f->tables       = c->tables;
         f->most_waiting = c->most_waiting;
         f->clock        = INT64_MIN;
-        f->racks_reason = RDMETA_BY_NOTHING;
         f->racks_turn   = 1;
+        f->racks.reason = f->min_isrs.reason = RDMETA_BY_NOTHING;
+        rdmeta_fold_clear(f);
         for (i = 0; i < RDMETA_HASH_KEYS; i++)
                 f->key[i] = rdmeta_seed_next(&seed);
         rdmeta_fold_interned_init(&f->interned, &f->allocator, &seed);
@@ -128,6 +129,7 @@ void rdmeta_fold_destroy(rdmeta_fold_t *f) {
                          f->entries_room * sizeof(*f->entries));
         rdmeta_fold_free(f, f->touched,
                          f->touched_room * sizeof(*f->touched));
+        rdmeta_fold_free(f, f->moved, f->moved_room * sizeof(*f->moved));
         rdmeta_fold_free(f, f->scratch,
                          f->scratch_room * sizeof(*f->scratch));
         rdmeta_free(&allocator, f, size);
@@ -155,6 +157,8 @@ rdmeta_err_t rdmeta_fold_change(rdmeta_fold_t *f, const rdmeta_change_t *c,
                 .new_leader    = some(c->new_leader),
                 .old_epoch     = some(c->old_leader_epoch),
                 .new_epoch     = some(c->new_leader_epoch),
+                .partition_epoch = some(c->partition_epoch),
+                .broker_epoch    = c->broker_epoch < 0 ? -1 : c->broker_epoch,
                 .topic         = c->topic,
                 .detail        = c->detail,
                 .old_isr       = c->old_isr,
@@ -162,7 +166,10 @@ rdmeta_err_t rdmeta_fold_change(rdmeta_fold_t *f, const rdmeta_change_t *c,
                 .old_replicas  = c->old_replicas,
                 .new_replicas  = c->new_replicas,
                 .old_offline   = c->old_offline,
-                .new_offline   = c->new_offline};
+                .new_offline   = c->new_offline,
+                .new_adding    = c->new_adding,
+                .new_removing  = c->new_removing,
+                .new_elr       = c->new_elr};
 
         f->error[0] = '\0';
         row.version = c->version <= INT64_MAX ? (int64_t)c->version : -1;
@@ -237,7 +244,8 @@ rdmeta_err_t rdmeta_fold_end(rdmeta_fold_t *f, int64_t at_us, int32_t by) {
 
 rdmeta_err_t rdmeta_fold_save(rdmeta_fold_t *f, void *buf, size_t capacity,
                               size_t *size) {
-        if ((f->resolved || f->resolved_topics) && rdmeta_fold_resolve(f))
+        if ((f->resolved_brokers || f->resolved || f->resolved_topics) &&
+            rdmeta_fold_resolve(f))
                 return RDMETA_ERR_NO_MEMORY;
         return rdmeta_fold_write(f, buf, buf ? capacity : 0, size);
 }
@@ -246,7 +254,7 @@ rdmeta_err_t rdmeta_fold_take(rdmeta_fold_t *f, int32_t table,
                               struct ArrowArrayStream *out) {
         f->error[0] = '\0';
         if (table < RDMETA_FOLD_PARTITION_INTERVAL ||
-            table > RDMETA_FOLD_CHANGE || !out || !(f->tables >> table & 1))
+            table > RDMETA_FOLD_CONTROLLER || !out || !(f->tables >> table & 1))
                 return rdmeta_fold_wrong(f, RDMETA_ERR_ARGUMENT,
                                          "%d is no table of this fold", table);
         return rdmeta_fold_out_take(

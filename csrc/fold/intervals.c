@@ -19,6 +19,8 @@ static const rdmeta_str_t reasons[] = {NAME("topic_absent"),
                                        NAME("leader_changed"),
                                        NAME("isr_changed"),
                                        NAME("replicas_changed"),
+                                       NAME("reassignment_changed"),
+                                       NAME("elr_changed"),
                                        NAME("leader_epoch_changed"),
                                        NAME("offline_changed"),
                                        NAME("topic_id_learned"),
@@ -26,6 +28,10 @@ static const rdmeta_str_t reasons[] = {NAME("topic_absent"),
                                        NAME("broker_added"),
                                        NAME("broker_removed"),
                                        NAME("broker_changed"),
+                                       NAME("broker_fenced"),
+                                       NAME("broker_unfenced"),
+                                       NAME("broker_shutting_down"),
+                                       NAME("controller_changed"),
                                        NAME("midnight"),
                                        NAME("open"),
                                        NAME("gap")};
@@ -149,8 +155,12 @@ rdmeta_err_t rdmeta_fold_put_partition(rdmeta_fold_t *f,
         rdmeta_fold_put_int32(o, 3, (int32_t)partition);
         rdmeta_fold_put_some(o, 4, says->leader);
         rdmeta_fold_put_some(o, 5, says->epoch);
+        rdmeta_fold_put_some(o, 6, began->epoch);
         put_word(f, o, 7, says->isr, 2);
         put_word(f, o, 8, says->replicas, 2);
+        put_word(f, o, 9, says->adding, 2);
+        put_word(f, o, 10, says->removing, 2);
+        put_word(f, o, 11, says->elr, 2);
         put_word(f, o, 12, says->offline, 2);
         rdmeta_fold_put_some(o, 13, says->min_isr);
         rdmeta_fold_put_some(o, 14, says->racks);
@@ -187,9 +197,12 @@ rdmeta_err_t rdmeta_fold_put_broker(rdmeta_fold_t *f,
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
         rdmeta_fold_put_int32(o, 1, b->id);
-        put_word(f, o, 3, b->rack, 0);
-        put_word(f, o, 4, b->host, 0);
-        rdmeta_fold_put_int32(o, 5, b->port);
+        rdmeta_fold_put_some64(o, 2, b->epoch);
+        put_word(f, o, 3, b->before.rack, 0);
+        put_word(f, o, 4, b->before.host, 0);
+        rdmeta_fold_put_int32(o, 5, b->before.port);
+        rdmeta_fold_put_maybe(o, 6, b->before.fenced);
+        rdmeta_fold_put_maybe(o, 7, b->before.shutting_down);
         put_part(f, o, 8, &p, &b->began, 0);
         return rdmeta_fold_out_end(o);
 }
@@ -201,20 +214,37 @@ rdmeta_err_t rdmeta_fold_put_config(rdmeta_fold_t *f,
         char number[16];
         part_t p;
 
-        if (!o || (c->broker >= 0 && f->bucket) ||
+        if (!o || (c->broker != RDMETA_FOLD_OF_TOPIC && f->bucket) ||
             !part_of(f, &c->began, ended, &p))
                 return RDMETA_OK;
         if (rdmeta_fold_out_begin(o))
                 return RDMETA_ERR_NO_MEMORY;
-        put_name(o, 1, c->broker < 0 ? "topic" : "broker");
+        put_name(o, 1,
+                 c->broker == RDMETA_FOLD_OF_TOPIC ? "topic" : "broker");
         snprintf(number, sizeof(number), "%d", c->broker);
-        if (c->broker < 0)
+        if (c->broker == RDMETA_FOLD_OF_TOPIC)
                 put_word(f, o, 2, c->resource, 0);
         else
-                put_name(o, 2, number);
+                put_name(o, 2, c->broker < 0 ? "" : number);
         put_word(f, o, 3, c->key, 0);
         put_word(f, o, 4, c->value, 0);
         put_part(f, o, 5, &p, &c->began, 0);
+        return rdmeta_fold_out_end(o);
+}
+
+rdmeta_err_t rdmeta_fold_put_controller(rdmeta_fold_t *f,
+                                        const rdmeta_fold_controller_t *c,
+                                        rdmeta_fold_ended_t ended) {
+        rdmeta_fold_out_t *o = out_of(f, RDMETA_FOLD_CONTROLLER);
+        part_t p;
+
+        if (!o || f->bucket || !part_of(f, &c->began, ended, &p))
+                return RDMETA_OK;
+        if (rdmeta_fold_out_begin(o))
+                return RDMETA_ERR_NO_MEMORY;
+        rdmeta_fold_put_some(o, 1, c->broker);
+        rdmeta_fold_put_int32(o, 2, c->epoch);
+        put_part(f, o, 3, &p, &c->began, 0);
         return rdmeta_fold_out_end(o);
 }
 
@@ -270,7 +300,10 @@ static rdmeta_err_t put_other_change(rdmeta_fold_t *f,
         put_clean(o, 2, row->topic);
         put_clean(o, 3, row->topic_id);
         rdmeta_fold_put_some(o, 4, row->partition);
-        rdmeta_fold_put_some(o, 5, row->broker);
+        rdmeta_fold_put_some(o, 5,
+                             row->kind == RDMETA_UNCLEAN_ELECTION
+                                     ? row->new_leader
+                                     : row->broker);
         rdmeta_fold_put_int64(o, 6, at);
         put_source(o, 7, row->source);
         rdmeta_fold_put_some(o, 8, row->source_broker);

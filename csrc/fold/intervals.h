@@ -12,9 +12,12 @@ typedef struct rdmeta_fold_row {
         int32_t source; /* -1: unknown */
         int32_t source_broker, partition, broker;
         int32_t old_leader, new_leader, old_epoch, new_epoch;
+        int32_t partition_epoch;
+        int64_t broker_epoch;
         rdmeta_str_t name, topic, topic_id, detail;
         rdmeta_ids_t old_isr, new_isr, old_replicas, new_replicas;
         rdmeta_ids_t old_offline, new_offline;
+        rdmeta_ids_t new_adding, new_removing, new_elr;
 } rdmeta_fold_row_t;
 
 /* The end of an interval. */
@@ -38,6 +41,9 @@ rdmeta_err_t rdmeta_fold_put_topic(rdmeta_fold_t *f,
 rdmeta_err_t rdmeta_fold_put_broker(rdmeta_fold_t *f,
                                     const rdmeta_fold_broker_t *b,
                                     rdmeta_fold_ended_t ended);
+rdmeta_err_t rdmeta_fold_put_controller(rdmeta_fold_t *f,
+                                        const rdmeta_fold_controller_t *c,
+                                        rdmeta_fold_ended_t ended);
 rdmeta_err_t rdmeta_fold_put_config(rdmeta_fold_t *f,
                                     const rdmeta_fold_config_t *c,
                                     rdmeta_fold_ended_t ended);

@@ -152,30 +152,6 @@ static rdmeta_err_t fill_text(rdmeta_fold_out_t *o, int column,
         return RDMETA_OK;
 }
 
-static void fill_null(rdmeta_fold_out_t *o, int column) {
-        rdmeta_arrow_column_t *c = &o->batch.columns[column];
-
-        memset(c->valid.data, 0, (size_t)c->valid.capacity_bytes);
-        if (is_var(o->batch.fields[column].type))
-                memset(c->offsets.data, 0, 4 * (size_t)(o->batch.rows + 1));
-        else
-                memset(c->values.data, 0, (size_t)c->values.capacity_bytes);
-        c->nulls = o->batch.rows;
-}
-
-/* Returns whether only a log can fill the column. */
-static int is_of_logs(const char *name) {
-        static const char *const names[] = {
-                "partition_epoch", "adding", "removing",      "elr",
-                "broker_epoch",    "fenced", "shutting_down"};
-        size_t i;
-
-        for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-                if (!strcmp(name, names[i]))
-                        return 1;
-        return 0;
-}
-
 /* Fills the columns that have the same value in each row. Returns
  * NO_MEMORY. */
 static rdmeta_err_t fill_columns(rdmeta_fold_out_t *o) {
@@ -185,9 +161,7 @@ static rdmeta_err_t fill_columns(rdmeta_fold_out_t *o) {
         for (i = 0; i < o->batch.n && !err; i++) {
                 const char *name = o->batch.fields[i].name;
 
-                if (is_of_logs(name))
-                        fill_null(o, i);
-                else if (!strcmp(name, "cluster_id"))
+                if (!strcmp(name, "cluster_id"))
                         err = fill_text(o, i, o->cluster_id);
                 else if (!strcmp(name, "origin"))
                         err = fill_text(o, i, o->origin);

@@ -10,7 +10,7 @@
 
 #include "arrow/batch.h"
 
-enum { RDMETA_FOLD_TABLES = 6 };
+enum { RDMETA_FOLD_TABLES = 7 };
 
 typedef struct rdmeta_fold_out {
         rdmeta_arrow_batch_t batch;
@@ -87,6 +87,15 @@ RDMETA_INLINE void rdmeta_fold_put_bool(rdmeta_fold_out_t *o, int column,
         if (value)
                 ArrowBitSet(o->batch.columns[column].values.data,
                             o->batch.rows);
+}
+
+/* Stores a truth; a negative one becomes null. */
+RDMETA_INLINE void rdmeta_fold_put_maybe(rdmeta_fold_out_t *o, int column,
+                                         int value) {
+        rdmeta_fold_put_bool(o, column, value > 0);
+        if (value < 0)
+                rdmeta_fold_put_null(&o->batch.columns[column],
+                                     o->batch.rows);
 }
 
 /* Makes room for `need` bytes in a column of texts or lists. Returns 0, and

@@ -30,11 +30,13 @@ rdmeta_fold_entry_t *rdmeta_fold_touch(rdmeta_fold_t *f,
                 e->ended     = t->ended;
                 e->given     = 0;
                 e->before    = p->says;
+                e->next      = *next;
         }
         e = &f->entries[p->entry - 1];
         if (reason < e->reason)
                 e->reason = reason;
-        e->next = *next;
+        if (next->epoch >= 0 || e->next.epoch < 0)
+                e->next = *next;
         return e;
 }
 
@@ -57,6 +59,28 @@ rdmeta_err_t rdmeta_fold_touch_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
         if (reason < t->reason)
                 t->reason = reason;
         t->next = *next;
+        return RDMETA_OK;
+}
+
+rdmeta_err_t rdmeta_fold_touch_broker(rdmeta_fold_t *f,
+                                      rdmeta_fold_broker_t *b, uint8_t reason,
+                                      const rdmeta_fold_began_t *next) {
+        void *grown;
+
+        if (!b->open) {
+                grown = rdmeta_fold_room(f, f->moved, f->n_moved,
+                                         &f->moved_room, f->n_moved + 1,
+                                         sizeof(*f->moved));
+                if (!grown)
+                        return RDMETA_ERR_NO_MEMORY;
+                f->moved               = grown;
+                f->moved[f->n_moved++] = b;
+                b->open                = 1;
+                b->reason              = RDMETA_BY_NOTHING;
+        }
+        if (reason < b->reason)
+                b->reason = reason;
+        b->next = *next;
         return RDMETA_OK;
 }
 
@@ -83,7 +107,9 @@ static rdmeta_err_t resolve_entry(rdmeta_fold_t *f, rdmeta_fold_entry_t *e) {
 
         if (rdmeta_fold_racks(f, p->says.replicas, &p->says.racks))
                 return RDMETA_ERR_NO_MEMORY;
-        p->says.min_isr = t->min_isr;
+        p->says.min_isr = rdmeta_fold_min_isr(f, t);
+        if (e->next.epoch < 0 && p->stands && !e->ended)
+                e->next.epoch = p->began.epoch;
         differs = e->ended || p->live != p->stands ||
                   memcmp(&p->says, &e->before, sizeof(p->says));
         if (differs && p->stands &&
@@ -97,12 +123,30 @@ static rdmeta_err_t resolve_entry(rdmeta_fold_t *f, rdmeta_fold_entry_t *e) {
         return RDMETA_OK;
 }
 
-/* Touches each partition whose replicas lie on another number of racks, since a
- * broker has another rack. */
-static rdmeta_err_t resolve_racks(rdmeta_fold_t *f) {
+/* Sets *differs if a partition that no record names says something else, for
+ * the topics have another minimum ISR, or a broker has another rack. */
+static rdmeta_err_t is_wide(rdmeta_fold_t *f, const rdmeta_fold_wide_t *wide,
+                            const rdmeta_fold_topic_t *t,
+                            const rdmeta_fold_partition_t *p, int *differs) {
+        int32_t racks;
+
+        *differs = rdmeta_fold_min_isr(f, t) != p->says.min_isr;
+        if (wide == &f->min_isrs)
+                return RDMETA_OK;
+        if (rdmeta_fold_racks(f, p->says.replicas, &racks))
+                return RDMETA_ERR_NO_MEMORY;
+        *differs = racks != p->says.racks;
+        return RDMETA_OK;
+}
+
+/* Touches each partition that says something else for a wide reason. */
+static rdmeta_err_t resolve_wide(rdmeta_fold_t *f, rdmeta_fold_wide_t *wide) {
         size_t i;
         uint32_t k;
-        int32_t racks;
+        int differs;
+
+        if (wide->reason == RDMETA_BY_NOTHING)
+                return RDMETA_OK;
 
         rdmeta_fold_topics_sort(f);
         for (i = 0; i < f->n_topics; i++) {
@@ -110,16 +154,51 @@ static rdmeta_err_t resolve_racks(rdmeta_fold_t *f) {
                 rdmeta_fold_partitions_sort(f, t);
                 for (k = 0; k < t->n; k++) {
                         const rdmeta_fold_partition_t *p = &t->partitions[k];
-                        if (rdmeta_fold_racks(f, p->says.replicas, &racks))
-                                return RDMETA_ERR_NO_MEMORY;
-                        if (p->live && !p->entry && racks != p->says.racks &&
-                            !rdmeta_fold_touch(f, t, p->number,
-                                               f->racks_reason,
-                                               &f->racks_began))
+                        if (!p->live || p->entry)
+                                continue;
+                        if (is_wide(f, wide, t, p, &differs) ||
+                            (differs && !rdmeta_fold_touch(f, t, p->number,
+                                                           wide->reason,
+                                                           &wide->began)))
                                 return RDMETA_ERR_NO_MEMORY;
                 }
         }
-        f->racks_reason = RDMETA_BY_NOTHING;
+        wide->reason = RDMETA_BY_NOTHING;
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t resolve_broker(rdmeta_fold_t *f, rdmeta_fold_broker_t *b) {
+        const rdmeta_fold_ended_t ended = {b->next.at, b->reason};
+        const int differs = memcmp(&b->says, &b->before, sizeof(b->says));
+
+        if (differs && b->before.listed && rdmeta_fold_put_broker(f, b, ended))
+                return RDMETA_ERR_NO_MEMORY;
+        if (differs && b->says.listed) {
+                b->began = rdmeta_fold_began(&b->next, b->reason);
+                b->epoch = b->next_epoch;
+        }
+        b->before = b->says;
+        b->open   = 0;
+        return RDMETA_OK;
+}
+
+/* Ends the version for its brokers. Frees those that are gone if they are many:
+ * a broker that restarts has its rack meanwhile, but no cluster has so many
+ * that do. */
+static rdmeta_err_t resolve_brokers(rdmeta_fold_t *f) {
+        const rdmeta_fold_broker_t *last;
+
+        while (f->resolved_brokers < f->n_moved) {
+                if (resolve_broker(f, f->moved[f->resolved_brokers]))
+                        return RDMETA_ERR_NO_MEMORY;
+                f->resolved_brokers++;
+        }
+        if (f->gone > RDMETA_FOLD_GONE && f->n_moved) {
+                last = f->moved[f->n_moved - 1];
+                rdmeta_fold_racks_moved(f, last->reason, &last->next);
+                f->n_moved = f->resolved_brokers = 0;
+                rdmeta_fold_brokers_drop(f);
+        }
         return RDMETA_OK;
 }
 
@@ -135,7 +214,8 @@ static int is_empty(const rdmeta_fold_topic_t *t) {
                 return 0;
         for (i = 0; i < t->n; i++) {
                 const rdmeta_fold_says_t *s = &t->partitions[i].says;
-                if (s->id || s->isr || s->replicas || s->offline)
+                if (s->id || s->isr || s->replicas || s->offline ||
+                    s->adding || s->removing || s->elr)
                         return 0;
         }
         return 1;
@@ -184,13 +264,16 @@ static void sweep(rdmeta_fold_t *f) {
                         rdmeta_fold_interned_mark(w, s->isr);
                         rdmeta_fold_interned_mark(w, s->replicas);
                         rdmeta_fold_interned_mark(w, s->offline);
+                        rdmeta_fold_interned_mark(w, s->adding);
+                        rdmeta_fold_interned_mark(w, s->removing);
+                        rdmeta_fold_interned_mark(w, s->elr);
                 }
         }
         rdmeta_avl_iter_init(&it, &f->brokers, NULL);
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 const rdmeta_fold_broker_t *b = (const void *)node;
-                rdmeta_fold_interned_mark(w, b->host);
-                rdmeta_fold_interned_mark(w, b->rack);
+                rdmeta_fold_interned_mark(w, b->says.host);
+                rdmeta_fold_interned_mark(w, b->says.rack);
         }
         rdmeta_avl_iter_init(&it, &f->configs, NULL);
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
@@ -203,7 +286,8 @@ static void sweep(rdmeta_fold_t *f) {
 }
 
 rdmeta_err_t rdmeta_fold_resolve(rdmeta_fold_t *f) {
-        if (f->racks_reason != RDMETA_BY_NOTHING && resolve_racks(f))
+        if (resolve_brokers(f) || resolve_wide(f, &f->min_isrs) ||
+            resolve_wide(f, &f->racks))
                 return RDMETA_ERR_NO_MEMORY;
         while (f->resolved < f->n_entries) {
                 if (resolve_entry(f, &f->entries[f->resolved]))
@@ -217,6 +301,7 @@ rdmeta_err_t rdmeta_fold_resolve(rdmeta_fold_t *f) {
         }
         f->n_entries = f->resolved = 0;
         f->n_touched = f->resolved_topics = 0;
+        f->n_moved = f->resolved_brokers = 0;
         if (rdmeta_fold_interned_many(&f->interned))
                 sweep(f);
         return RDMETA_OK;
@@ -267,14 +352,24 @@ static rdmeta_err_t end_brokers(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 rdmeta_fold_broker_t *b =
                         (rdmeta_fold_broker_t *)(uintptr_t)node;
-                if (!b->stands)
+                if (!b->before.listed)
                         continue;
                 if (rdmeta_fold_put_broker(f, b, ended))
                         return RDMETA_ERR_NO_MEMORY;
                 again(&b->began, ended.at);
-                b->stands = (uint8_t)on;
-                f->gone += !on;
+                if (!on)
+                        rdmeta_fold_broker_gone(f, b);
         }
+        return RDMETA_OK;
+}
+
+static rdmeta_err_t end_controller(rdmeta_fold_t *f,
+                                   rdmeta_fold_ended_t ended) {
+        rdmeta_fold_controller_t *c = &f->controller;
+
+        if (c->epoch >= 0 && rdmeta_fold_put_controller(f, c, ended))
+                return RDMETA_ERR_NO_MEMORY;
+        again(&c->began, ended.at);
         return RDMETA_OK;
 }
 
@@ -315,6 +410,8 @@ static rdmeta_err_t end_all(rdmeta_fold_t *f, rdmeta_fold_ended_t ended,
                 err = end_brokers(f, ended, on);
         if (!err)
                 err = end_configs(f, ended, on);
+        if (!err)
+                err = end_controller(f, ended);
         return err;
 }
 
@@ -363,6 +460,7 @@ rdmeta_err_t rdmeta_fold_stop(rdmeta_fold_t *f, int64_t at, uint8_t by) {
         if (err)
                 return err;
         rdmeta_fold_topics_destroy(f);
+        rdmeta_fold_clear(f);
         f->begun = 0;
         return RDMETA_OK;
 }

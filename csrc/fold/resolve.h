@@ -14,6 +14,11 @@ rdmeta_err_t rdmeta_fold_touch_topic(rdmeta_fold_t *f, rdmeta_fold_topic_t *t,
                                      uint8_t reason,
                                      const rdmeta_fold_began_t *next);
 
+/* Adds a broker to the open version. Returns NO_MEMORY. */
+rdmeta_err_t rdmeta_fold_touch_broker(rdmeta_fold_t *f,
+                                      rdmeta_fold_broker_t *b, uint8_t reason,
+                                      const rdmeta_fold_began_t *next);
+
 /* Returns the begin of an interval by a record. A state that stood at the begin
  * of the observation began by `baseline`, or by a midnight if that is its time.
  * */

@@ -7,18 +7,21 @@
 
 /* The effects of a record of some kind. */
 enum {
-        WHOLE  = 1 << 0, /* gives a partition's whole state */
-        LED    = 1 << 1, /* gives leader and epoch */
-        SYNCED = 1 << 2, /* gives the ISR */
-        PLACED = 1 << 3, /* gives the replicas */
-        LOST   = 1 << 4, /* gives the offline replicas */
-        STATE  = WHOLE | LED | SYNCED | PLACED | LOST,
-        END    = 1 << 5, /* without a partition: ends the topic */
-        NAMED  = 1 << 6, /* gives the topic's id */
-        BROKER = 1 << 7,
-        CONFIG = 1 << 8,
-        MARK   = 1 << 9, /* the observation begins */
-        TOLD   = 1 << 10 /* only says until when was observed */
+        WHOLE    = 1 << 0, /* gives a partition's whole state */
+        LED      = 1 << 1, /* gives leader and epoch */
+        SYNCED   = 1 << 2, /* gives the ISR */
+        PLACED   = 1 << 3, /* gives the replicas */
+        LOST     = 1 << 4, /* gives the offline replicas */
+        MOVED    = 1 << 5, /* gives the replicas to add and to remove */
+        ELIGIBLE = 1 << 6, /* gives the eligible leader replicas */
+        STATE    = WHOLE | LED | SYNCED | PLACED | LOST | MOVED | ELIGIBLE,
+        END      = 1 << 7, /* without a partition: ends the topic */
+        NAMED    = 1 << 8, /* gives the topic's id */
+        BROKER   = 1 << 9,
+        CONFIG   = 1 << 10,
+        TERM     = 1 << 11, /* another controller leads */
+        MARK     = 1 << 12, /* the observation begins */
+        TOLD     = 1 << 13  /* only says until when was observed */
 };
 
 static const struct {
@@ -44,7 +47,17 @@ static const struct {
         [RDMETA_OBSERVED_TO]      = {TOLD, RDMETA_BY_NOTHING},
         [RDMETA_TOPIC_ID_LEARNED] = {NAMED, RDMETA_BY_TOPIC_ID_LEARNED},
         [RDMETA_LEADER_EPOCH_CHANGED] = {LED, RDMETA_BY_LEADER_EPOCH_CHANGED},
-        [RDMETA_CLUSTER_ID_LEARNED]   = {0, RDMETA_BY_NOTHING}};
+        [RDMETA_CLUSTER_ID_LEARNED]   = {0, RDMETA_BY_NOTHING},
+        [RDMETA_BROKER_FENCED]        = {BROKER, RDMETA_BY_BROKER_FENCED},
+        [RDMETA_BROKER_UNFENCED]      = {BROKER, RDMETA_BY_BROKER_UNFENCED},
+        [RDMETA_BROKER_SHUTTING_DOWN] = {BROKER,
+                                         RDMETA_BY_BROKER_SHUTTING_DOWN},
+        [RDMETA_REASSIGNMENT_CHANGED] = {MOVED,
+                                         RDMETA_BY_REASSIGNMENT_CHANGED},
+        [RDMETA_ELR_CHANGED]          = {ELIGIBLE, RDMETA_BY_ELR_CHANGED},
+        [RDMETA_UNCLEAN_ELECTION]     = {0, RDMETA_BY_NOTHING},
+        [RDMETA_CONTROLLER_CHANGED]   = {TERM,
+                                         RDMETA_BY_CONTROLLER_CHANGED}};
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -61,7 +74,7 @@ typedef struct step {
 
 /* The words of the parts that a record gives. */
 typedef struct parts {
-        uint32_t id, isr, replicas, offline;
+        uint32_t id, isr, replicas, offline, adding, removing, elr;
 } parts_t;
 
 /* Sorts a few ids; lists of replicas have three or so. */
@@ -138,6 +151,12 @@ static rdmeta_err_t parts_get(step_t *s, const rdmeta_fold_topic_t *t,
                 err = list_word(s->f, row->new_replicas, 0, &p->replicas);
         if (!err && s->does & (WHOLE | LOST))
                 err = list_word(s->f, row->new_offline, 1, &p->offline);
+        if (!err && s->does & (WHOLE | MOVED))
+                err = list_word(s->f, row->new_adding, 1, &p->adding);
+        if (!err && s->does & (WHOLE | MOVED))
+                err = list_word(s->f, row->new_removing, 1, &p->removing);
+        if (!err && s->does & (WHOLE | ELIGIBLE))
+                err = list_word(s->f, row->new_elr, 1, &p->elr);
         return err;
 }
 
@@ -176,12 +195,21 @@ static void parts_set(const step_t *s, rdmeta_fold_entry_t *e,
                 p->says.offline = parts->offline;
                 e->given |= RDMETA_GAVE_OFFLINE;
         }
+        if (s->does & (WHOLE | MOVED)) {
+                p->says.adding   = parts->adding;
+                p->says.removing = parts->removing;
+                e->given |= RDMETA_GAVE_MOVES;
+        }
+        if (s->does & (WHOLE | ELIGIBLE)) {
+                p->says.elr = parts->elr;
+                e->given |= RDMETA_GAVE_ELR;
+        }
 }
 
 /* Takes a record that gives a part of a partition's state. */
 static rdmeta_err_t take_partition(step_t *s, rdmeta_fold_topic_t *t) {
         const uint32_t partition = (uint32_t)s->row->partition;
-        parts_t parts            = {0, 0, 0, 0};
+        parts_t parts            = {0};
         rdmeta_fold_entry_t *e;
         rdmeta_err_t err;
 
@@ -234,6 +262,10 @@ static void parts_end(rdmeta_fold_topic_t *t, rdmeta_fold_partition_t *p,
                 p->says.replicas = 0;
         if (!(e->given & RDMETA_GAVE_OFFLINE))
                 p->says.offline = 0;
+        if (!(e->given & RDMETA_GAVE_MOVES))
+                p->says.adding = p->says.removing = 0;
+        if (!(e->given & RDMETA_GAVE_ELR))
+                p->says.elr = 0;
 }
 
 /* Ends the intervals of a topic's configurations. */
@@ -359,6 +391,16 @@ static rdmeta_err_t config_set(step_t *s, int32_t broker, uint32_t resource,
         return RDMETA_OK;
 }
 
+/* Gives the topics without their own another minimum ISR. */
+static void take_min_isr_of_all(step_t *s, int32_t min_isr) {
+        rdmeta_fold_wide_t *wide = &s->f->min_isrs;
+
+        s->f->min_isr = min_isr;
+        wide->began   = s->next;
+        if (s->reason < wide->reason)
+                wide->reason = s->reason;
+}
+
 /* Gives all partitions of a topic another minimum ISR. */
 static rdmeta_err_t take_min_isr(step_t *s, rdmeta_fold_topic_t *t,
                                  int32_t min_isr) {
@@ -389,17 +431,25 @@ static rdmeta_err_t take_config(step_t *s) {
         rdmeta_str_t key, value;
         uint32_t resource, key_word, value_word = 0;
         rdmeta_err_t err = RDMETA_OK;
+        int32_t min_isr  = -1, broker;
+        int is_min_isr;
 
+        /* Only a log has configurations of all brokers. */
         if (!config_split(row->detail, &key, &value) ||
-            (!row->topic.data && row->broker < 0)) {
+            (!row->topic.data && row->broker < 0 &&
+             row->source != RDMETA_SOURCE_LOG)) {
                 f->stats.bad_details++;
                 f->partial = 1;
                 return RDMETA_OK;
         }
-        if (row->topic.data && key.len == wanted.len &&
-            !memcmp(key.data, wanted.data, key.len)) {
-                const int32_t min_isr = number_of(value);
-
+        broker = row->topic.data    ? RDMETA_FOLD_OF_TOPIC
+                 : row->broker >= 0 ? row->broker
+                                    : RDMETA_FOLD_OF_ALL_BROKERS;
+        is_min_isr = key.len == wanted.len &&
+                     !memcmp(key.data, wanted.data, key.len);
+        if (is_min_isr)
+                min_isr = number_of(value);
+        if (is_min_isr && row->topic.data) {
                 t = min_isr < 0 ? rdmeta_fold_topic_find(f, row->topic)
                                 : rdmeta_fold_topic_get(f, row->topic);
                 if (!t && min_isr >= 0)
@@ -413,63 +463,50 @@ static rdmeta_err_t take_config(step_t *s) {
         if (err || !key_word || (value.data && !value_word) ||
             (row->topic.data && !resource))
                 return RDMETA_ERR_NO_MEMORY;
-        return config_set(s, row->topic.data ? -1 : row->broker, resource,
-                          key_word, value_word);
+        err = config_set(s, broker, resource, key_word, value_word);
+        if (!err && is_min_isr && broker == RDMETA_FOLD_OF_ALL_BROKERS)
+                take_min_isr_of_all(s, min_isr);
+        return err;
 }
 
 /* ---- brokers ------------------------------------------------------------- */
 
+/* Makes a broker one with this endpoint. Only a log tells its epoch; another
+ * epoch is another process, which does not shut down. */
 static rdmeta_err_t broker_set(step_t *s, rdmeta_fold_broker_t *b,
                                const rdmeta_fold_endpoint_t *e) {
-        const rdmeta_fold_ended_t ended = {s->next.at, s->reason};
-        rdmeta_fold_t *f                = s->f;
-        const uint32_t host             = rdmeta_fold_text(f, e->host);
+        rdmeta_fold_t *f    = s->f;
+        const uint32_t host = rdmeta_fold_text(f, e->host);
         const uint32_t rack =
                 e->rack.data ? rdmeta_fold_text(f, e->rack) : 0;
 
-        if (!host || (e->rack.data && !rack))
+        if (!host || (e->rack.data && !rack) ||
+            rdmeta_fold_touch_broker(f, b, s->reason, &s->next))
                 return RDMETA_ERR_NO_MEMORY;
-        if (b->stands && b->host == host && b->rack == rack &&
-            b->port == e->port)
-                return RDMETA_OK;
-        if (b->stands && rdmeta_fold_put_broker(f, b, ended))
-                return RDMETA_ERR_NO_MEMORY;
-        if (b->rack != rack) {
-                f->racks_turn++;
-                f->racks_began = s->next;
-                if (s->reason < f->racks_reason)
-                        f->racks_reason = s->reason;
-        }
-        f->gone -= !b->stands;
-        b->host   = host;
-        b->rack   = rack;
-        b->port   = e->port;
-        b->stands = 1;
-        b->began  = rdmeta_fold_began(&s->next, s->reason);
+        if (b->says.rack != rack)
+                rdmeta_fold_racks_moved(f, s->reason, &s->next);
+        if (s->row->broker_epoch >= 0 &&
+            (b->says.shutting_down < 0 ||
+             b->next_epoch != s->row->broker_epoch))
+                b->says.shutting_down = 0;
+        f->gone -= !b->says.listed;
+        b->says.host   = host;
+        b->says.rack   = rack;
+        b->says.port   = e->port;
+        b->says.listed = 1;
+        b->next_epoch  = s->row->broker_epoch;
         return RDMETA_OK;
 }
 
-/* Frees the brokers that are gone. A broker that restarts has its rack
- * meanwhile, but no cluster has so many that are. */
-static void forget_gone(step_t *s) {
-        rdmeta_fold_t *f = s->f;
-
-        rdmeta_fold_brokers_drop(f);
-        f->racks_turn++;
-        f->racks_began = s->next;
-        if (s->reason < f->racks_reason)
-                f->racks_reason = s->reason;
-}
-
 static rdmeta_err_t take_broker(step_t *s) {
-        const rdmeta_fold_ended_t ended = {s->next.at, s->reason};
-        const rdmeta_fold_row_t *row    = s->row;
+        const rdmeta_fold_row_t *row = s->row;
+        const int is_whole           = row->kind == RDMETA_BROKER_ADDED ||
+                             row->kind == RDMETA_BROKER_CHANGED;
         rdmeta_fold_endpoint_t endpoint;
         rdmeta_fold_broker_t *b;
 
         if (row->broker < 0 ||
-            (row->kind != RDMETA_BROKER_REMOVED &&
-             !rdmeta_fold_endpoint(row->detail, &endpoint))) {
+            (is_whole && !rdmeta_fold_endpoint(row->detail, &endpoint))) {
                 s->f->stats.bad_details++;
                 s->f->partial = 1;
                 return RDMETA_OK;
@@ -477,14 +514,58 @@ static rdmeta_err_t take_broker(step_t *s) {
         b = rdmeta_fold_broker_get(s->f, row->broker);
         if (!b)
                 return RDMETA_ERR_NO_MEMORY;
-        if (row->kind != RDMETA_BROKER_REMOVED)
+        if (is_whole)
                 return broker_set(s, b, &endpoint);
-        if (b->stands && rdmeta_fold_put_broker(s->f, b, ended))
+        if (rdmeta_fold_touch_broker(s->f, b, s->reason, &s->next))
                 return RDMETA_ERR_NO_MEMORY;
-        s->f->gone += b->stands;
-        b->stands = 0;
-        if (s->f->gone > RDMETA_FOLD_GONE)
-                forget_gone(s);
+        b->next_epoch = row->broker_epoch;
+        if (row->kind == RDMETA_BROKER_REMOVED) {
+                s->f->gone += b->says.listed;
+                b->says.listed = 0;
+        }
+        if (!b->says.listed)
+                b->says.fenced = b->says.shutting_down = -1;
+        else if (row->kind == RDMETA_BROKER_SHUTTING_DOWN)
+                b->says.shutting_down = 1;
+        else
+                b->says.fenced = row->kind == RDMETA_BROKER_FENCED;
+        return RDMETA_OK;
+}
+
+/* ---- the controller ------------------------------------------------------ */
+
+/* Ends a term where its last record was, which is `unseen` before this one, and
+ * begins another. */
+static rdmeta_err_t take_controller(step_t *s) {
+        rdmeta_fold_t *f            = s->f;
+        rdmeta_fold_controller_t *c = &f->controller;
+        rdmeta_fold_ended_t ended   = {s->next.at, s->reason};
+
+        if (s->row->new_epoch < 0) {
+                f->stats.bad_details++;
+                f->partial = 1;
+                return RDMETA_OK;
+        }
+        if (c->epoch == s->row->new_epoch && c->broker == s->row->broker)
+                return RDMETA_OK;
+        if (c->epoch >= 0 && c->broker >= 0 && s->next.unseen > 0) {
+                if (ended.at - c->began.at > s->next.unseen)
+                        ended.at -= s->next.unseen;
+                else
+                        ended.at = c->began.at;
+                if (rdmeta_fold_put_controller(f, c, ended))
+                        return RDMETA_ERR_NO_MEMORY;
+                c->broker       = -1;
+                c->began        = rdmeta_fold_began(&s->next, s->reason);
+                c->began.at     = ended.at;
+                c->began.unseen = -1;
+                ended.at        = s->next.at;
+        }
+        if (c->epoch >= 0 && rdmeta_fold_put_controller(f, c, ended))
+                return RDMETA_ERR_NO_MEMORY;
+        c->broker = s->row->broker;
+        c->epoch  = s->row->new_epoch;
+        c->began  = rdmeta_fold_began(&s->next, s->reason);
         return RDMETA_OK;
 }
 
@@ -500,11 +581,13 @@ static rdmeta_err_t too_much(rdmeta_fold_t *f, const char *what,
 static int64_t longest_list(const rdmeta_fold_row_t *row) {
         const rdmeta_ids_t *lists[] = {&row->old_isr,      &row->new_isr,
                                        &row->old_replicas, &row->new_replicas,
-                                       &row->old_offline,  &row->new_offline};
+                                       &row->old_offline,  &row->new_offline,
+                                       &row->new_adding,   &row->new_removing,
+                                       &row->new_elr};
         int64_t most = 0;
         size_t i;
 
-        for (i = 0; i < 6; i++)
+        for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
                 if (lists[i]->ids && lists[i]->count > most)
                         most = lists[i]->count;
         return most;
@@ -554,6 +637,7 @@ static rdmeta_err_t advance(step_t *s) {
         s->next.offset  = s->row->offset < 0 ? -1 : s->row->offset;
         s->next.source  = (int8_t)s->row->source;
         s->next.by      = s->reason;
+        s->next.epoch   = s->row->partition_epoch;
         if (s->does & MARK && f->begun && s->row->version > f->mark)
                 err = rdmeta_fold_stop(f, least, RDMETA_BY_GAP);
         else if (is_later)
@@ -618,6 +702,8 @@ static rdmeta_err_t take(step_t *s) {
                 err = take_broker(s);
         else if (s->does & CONFIG)
                 err = take_config(s);
+        else if (s->does & TERM)
+                err = take_controller(s);
         else if (row->topic.data)
                 err = take_named(s);
         if (!err && !f->is_baseline && !(s->does & (MARK | TOLD)))
@@ -631,14 +717,14 @@ rdmeta_err_t rdmeta_fold_row(rdmeta_fold_t *f, const rdmeta_fold_row_t *row) {
 
         if (err)
                 return err;
-        if (row->kind < 0 || row->kind > RDMETA_CLUSTER_ID_LEARNED) {
+        if (row->kind < 0 || row->kind >= KINDS) {
                 f->stats.rows++;
                 f->stats.unknown_kinds++;
                 f->partial = 1;
                 return RDMETA_OK;
         }
-        s.does   = row->kind < KINDS ? kinds[row->kind].does : 0;
-        s.reason = row->kind < KINDS ? kinds[row->kind].reason : 0;
+        s.does   = kinds[row->kind].does;
+        s.reason = kinds[row->kind].reason;
         if (!f->begun && !(s.does & MARK)) {
                 f->stats.rows++;
                 f->stats.before++;

@@ -3,6 +3,7 @@
 #include "arrow/text.h"
 #include "base/checksum.h"
 #include "fold/brokers.h"
+#include "fold/resolve.h"
 #include "fold/topics.h"
 
 enum { HEAD = 24 };
@@ -66,6 +67,13 @@ static void write_began(sink_t *s, const rdmeta_fold_began_t *b) {
         write_signed(s, b->offset);
         write_number(s, b->by);
         write_signed(s, b->source);
+        write_signed(s, b->epoch);
+}
+
+static void write_wide(sink_t *s, const rdmeta_fold_wide_t *w) {
+        write_number(s, w->reason);
+        if (w->reason != RDMETA_BY_NOTHING)
+                write_began(s, &w->began);
 }
 
 static void write_says(sink_t *s, const rdmeta_fold_says_t *says) {
@@ -77,6 +85,9 @@ static void write_says(sink_t *s, const rdmeta_fold_says_t *says) {
         write_signed(s, says->epoch);
         write_signed(s, says->min_isr);
         write_signed(s, says->racks);
+        write_word(s, says->adding);
+        write_word(s, says->removing);
+        write_word(s, says->elr);
 }
 
 static void write_topic_says(sink_t *s, const rdmeta_fold_topic_says_t *t) {
@@ -106,6 +117,16 @@ static void write_topic(sink_t *s, const rdmeta_fold_topic_t *t) {
         }
 }
 
+static void write_broker_says(sink_t *s,
+                              const rdmeta_fold_broker_says_t *b) {
+        write_word(s, b->host);
+        write_word(s, b->rack);
+        write_signed(s, b->port);
+        write_signed(s, b->fenced);
+        write_signed(s, b->shutting_down);
+        write_number(s, b->listed);
+}
+
 static void write_brokers(sink_t *s) {
         const rdmeta_avl_node_t *node;
         rdmeta_avl_iter_t it;
@@ -115,12 +136,10 @@ static void write_brokers(sink_t *s) {
         while ((node = rdmeta_avl_iter_next(&it)) != NULL) {
                 const rdmeta_fold_broker_t *b = (const void *)node;
                 write_signed(s, b->id);
-                write_signed(s, b->port);
-                write_word(s, b->host);
-                write_word(s, b->rack);
-                write_number(s, b->stands);
-                if (b->stands)
-                        write_began(s, &b->began);
+                write_broker_says(s, &b->says);
+                write_signed(s, b->epoch);
+                write_signed(s, b->next_epoch);
+                write_began(s, &b->began);
         }
         write_number(s, s->f->configs.count);
         rdmeta_avl_iter_init(&it, &s->f->configs, NULL);
@@ -148,6 +167,14 @@ static void write_open(sink_t *s) {
                 write_number(s, t->reason);
                 write_number(s, t->end_reason);
                 write_began(s, &t->next);
+        }
+        write_number(s, f->n_moved);
+        for (i = 0; i < f->n_moved; i++) {
+                const rdmeta_fold_broker_t *b = f->moved[i];
+                write_signed(s, b->id);
+                write_broker_says(s, &b->before);
+                write_number(s, b->reason);
+                write_began(s, &b->next);
         }
         write_number(s, f->n_entries);
         for (i = 0; i < f->n_entries; i++) {
@@ -178,9 +205,13 @@ static void write_head(sink_t *s) {
         write_signed(s, f->version);
         write_signed(s, f->mark);
         write_signed(s, f->day_end);
-        write_number(s, f->racks_reason);
-        if (f->racks_reason != RDMETA_BY_NOTHING)
-                write_began(s, &f->racks_began);
+        write_wide(s, &f->racks);
+        write_wide(s, &f->min_isrs);
+        write_signed(s, f->min_isr);
+        write_signed(s, f->controller.broker);
+        write_signed(s, f->controller.epoch);
+        if (f->controller.epoch >= 0)
+                write_began(s, &f->controller.began);
 }
 
 static void write_all(sink_t *s) {
@@ -361,7 +392,14 @@ static rdmeta_fold_began_t read_began(source_t *s) {
         b.offset = read_signed(s, -1, INT64_MAX);
         b.by     = (uint8_t)read_number(s, RDMETA_BY_NOTHING - 1);
         b.source = (int8_t)read_signed(s, -1, 100);
+        b.epoch  = (int32_t)read_signed(s, -1, INT32_MAX);
         return b;
+}
+
+static void read_wide(source_t *s, rdmeta_fold_wide_t *w) {
+        w->reason = (uint8_t)read_number(s, RDMETA_BY_NOTHING);
+        if (w->reason != RDMETA_BY_NOTHING)
+                w->began = read_began(s);
 }
 
 static void read_says(source_t *s, rdmeta_fold_says_t *says) {
@@ -373,6 +411,9 @@ static void read_says(source_t *s, rdmeta_fold_says_t *says) {
         says->epoch    = (int32_t)read_signed(s, -1, INT32_MAX);
         says->min_isr  = (int32_t)read_signed(s, -1, INT32_MAX);
         says->racks    = (int32_t)read_signed(s, -1, INT32_MAX);
+        says->adding   = read_list(s);
+        says->removing = read_list(s);
+        says->elr      = read_list(s);
 }
 
 static void read_topic_says(source_t *s, rdmeta_fold_topic_says_t *t) {
@@ -435,6 +476,17 @@ static void read_topic(source_t *s) {
                 fail(s, RDMETA_ERR_MALFORMED);
 }
 
+static void read_broker_says(source_t *s, rdmeta_fold_broker_says_t *b) {
+        b->host          = read_text_word(s);
+        b->rack          = read_text_word(s);
+        b->port          = (int32_t)read_signed(s, 0, INT32_MAX);
+        b->fenced        = (int8_t)read_signed(s, -1, 1);
+        b->shutting_down = (int8_t)read_signed(s, -1, 1);
+        b->listed        = (uint16_t)read_number(s, 1);
+        if (b->listed && !b->host)
+                fail(s, RDMETA_ERR_MALFORMED);
+}
+
 static void read_broker(source_t *s) {
         const int32_t id = (int32_t)read_signed(s, 0, INT32_MAX);
         const size_t n   = s->f->brokers.count;
@@ -445,25 +497,24 @@ static void read_broker(source_t *s) {
                 fail(s, b ? RDMETA_ERR_MALFORMED : RDMETA_ERR_NO_MEMORY);
                 return;
         }
-        b->port   = (int32_t)read_signed(s, 0, INT32_MAX);
-        b->host   = read_text_word(s);
-        b->rack   = read_text_word(s);
-        b->stands = (uint8_t)read_number(s, 1);
-        s->f->gone -= b->stands;
-        if (b->stands && !b->host)
-                fail(s, RDMETA_ERR_MALFORMED);
-        if (b->stands)
-                b->began = read_began(s);
+        read_broker_says(s, &b->says);
+        b->before = b->says;
+        s->f->gone -= b->says.listed;
+        b->epoch      = read_signed(s, -1, INT64_MAX);
+        b->next_epoch = read_signed(s, -1, INT64_MAX);
+        b->began      = read_began(s);
 }
 
 static void read_config(source_t *s) {
-        const int32_t broker    = (int32_t)read_signed(s, -1, INT32_MAX);
+        const int32_t broker    = (int32_t)read_signed(
+                s, RDMETA_FOLD_OF_ALL_BROKERS, INT32_MAX);
         const uint32_t resource = read_text_word(s);
         const uint32_t key      = read_text_word(s);
         const uint32_t value    = read_text_word(s);
         rdmeta_fold_config_t *c;
 
-        if (s->err || !key || !value || !resource != (broker >= 0) ||
+        if (s->err || !key || !value ||
+            !resource == (broker == RDMETA_FOLD_OF_TOPIC) ||
             rdmeta_fold_config_find(s->f, broker, resource, key)) {
                 fail(s, RDMETA_ERR_MALFORMED);
                 return;
@@ -509,6 +560,26 @@ static void read_touched(source_t *s) {
         t->next       = read_began(s);
 }
 
+static void read_moved(source_t *s) {
+        rdmeta_fold_t *f = s->f;
+        const int32_t id = (int32_t)read_signed(s, 0, INT32_MAX);
+        const size_t n   = f->brokers.count;
+        rdmeta_fold_broker_t *b =
+                s->err ? NULL : rdmeta_fold_broker_get(f, id);
+        rdmeta_err_t err;
+
+        if (!b || f->brokers.count != n || b->open) {
+                fail(s, b ? RDMETA_ERR_MALFORMED : RDMETA_ERR_NO_MEMORY);
+                return;
+        }
+        err = rdmeta_fold_touch_broker(f, b, RDMETA_BY_NOTHING, &b->next);
+        if (err)
+                fail(s, err);
+        read_broker_says(s, &b->before);
+        b->reason = (uint8_t)read_number(s, RDMETA_BY_NOTHING - 1);
+        b->next   = read_began(s);
+}
+
 static void read_entry(source_t *s) {
         rdmeta_fold_t *f       = s->f;
         rdmeta_fold_topic_t *t = read_place(s);
@@ -534,7 +605,7 @@ static void read_entry(source_t *s) {
         e->partition = partition;
         e->reason    = (uint8_t)read_number(s, RDMETA_BY_NOTHING - 1);
         e->ended     = (uint8_t)read_number(s, 1);
-        e->given     = (uint8_t)read_number(s, 31);
+        e->given     = (uint8_t)read_number(s, RDMETA_GAVE_ALL);
         read_says(s, &e->before);
         e->next = read_began(s);
         f->n_entries++;
@@ -551,9 +622,13 @@ static void read_times(source_t *s) {
                                  RDMETA_FOLD_LAST + RDMETA_FOLD_DAY);
         if (f->day_end % RDMETA_FOLD_DAY)
                 fail(s, RDMETA_ERR_MALFORMED);
-        f->racks_reason = (uint8_t)read_number(s, RDMETA_BY_NOTHING);
-        if (f->racks_reason != RDMETA_BY_NOTHING)
-                f->racks_began = read_began(s);
+        read_wide(s, &f->racks);
+        read_wide(s, &f->min_isrs);
+        f->min_isr           = (int32_t)read_signed(s, -1, INT32_MAX);
+        f->controller.broker = (int32_t)read_signed(s, -1, INT32_MAX);
+        f->controller.epoch  = (int32_t)read_signed(s, -1, INT32_MAX);
+        if (f->controller.epoch >= 0)
+                f->controller.began = read_began(s);
 }
 
 static int is_same(rdmeta_str_t a, rdmeta_str_t b) {
@@ -601,6 +676,8 @@ static void read_all(source_t *s) {
                 read_topic(s);
         for (n = (size_t)read_number(s, INT32_MAX); n && !s->err; n--)
                 read_touched(s);
+        for (n = (size_t)read_number(s, INT32_MAX); n && !s->err; n--)
+                read_moved(s);
         for (n = (size_t)read_number(s, INT32_MAX); n && !s->err; n--)
                 read_entry(s);
 }

@@ -3,7 +3,7 @@
  *
  *     "RDMFOLD" version | XXH64 of the rest | sizes | labels | head | words |
  *     brokers | configurations | topics in order, each with its partitions |
- *     entries and topics of the open version
+ *     topics, brokers and entries of the open version
  *
  * Numbers are varints; signed ones are zigzag. A word is written where it first
  * comes, and is a number from then on. So the bytes follow from the state

@@ -23,9 +23,10 @@
  *      | topics: in any order                        ^
  *      v                                             | numbers
  *     topic "orders" -> partitions: [ says: id, isr, replicas, offline,
- *      | min_isr                    |         leader, epoch, min_isr, racks
- *      | says: id, partitions       | began: at, version, by, source ]
- *      | began                      [ ... ] 80 bytes each
+ *      | min_isr                    |         leader, epoch, min_isr, racks,
+ *      | says: id, partitions       |         adding, removing, elr
+ *      | began                      | began: at, version, by, source ]
+ *                                   [ ... ] 96 bytes each
  *
  * Only partitions that a record has named are there, so that one record with a
  * high number costs no more than another. They come in the order of their
@@ -50,7 +51,9 @@
  *     version 8 -> resolve: intervals of orders 0 and 1 end, others begin
  *
  * The parts that a record gives win over an end in the same version, in either
- * order: `given` has a bit per part.
+ * order: `given` has a bit per part. A broker has what it said before beside
+ * what it says. A configuration, and the controller, have one record in a
+ * version: their intervals end at once.
  *
  * A call that fails has left everything as it was, or can be repeated. Taking a
  * record first gets all memory, and then changes the state. A resolving version
@@ -92,6 +95,8 @@ typedef enum rdmeta_fold_reason {
         RDMETA_BY_LEADER_CHANGED,
         RDMETA_BY_ISR_CHANGED,
         RDMETA_BY_REPLICAS_CHANGED,
+        RDMETA_BY_REASSIGNMENT_CHANGED,
+        RDMETA_BY_ELR_CHANGED,
         RDMETA_BY_LEADER_EPOCH_CHANGED,
         RDMETA_BY_OFFLINE_CHANGED,
         RDMETA_BY_TOPIC_ID_LEARNED,
@@ -99,6 +104,10 @@ typedef enum rdmeta_fold_reason {
         RDMETA_BY_BROKER_ADDED,
         RDMETA_BY_BROKER_REMOVED,
         RDMETA_BY_BROKER_CHANGED,
+        RDMETA_BY_BROKER_FENCED,
+        RDMETA_BY_BROKER_UNFENCED,
+        RDMETA_BY_BROKER_SHUTTING_DOWN,
+        RDMETA_BY_CONTROLLER_CHANGED,
         RDMETA_BY_MIDNIGHT,
         RDMETA_BY_OPEN,
         RDMETA_BY_GAP,
@@ -112,12 +121,14 @@ typedef struct rdmeta_fold_began {
         int64_t offset; /* -1: none */
         uint8_t by;
         int8_t source; /* RDMETA_SOURCE_..., -1: not known */
+        int32_t epoch; /* the partition epoch; -1: not known */
 } rdmeta_fold_began_t;
 
 /* The state of a partition. Equal states have equal bytes. */
 typedef struct rdmeta_fold_says {
         uint32_t id, isr, replicas, offline;   /* interned; 0: null */
         int32_t leader, epoch, min_isr, racks; /* -1: null */
+        uint32_t adding, removing, elr;        /* interned; 0: null */
 } rdmeta_fold_says_t;
 
 typedef struct rdmeta_fold_partition {
@@ -163,7 +174,10 @@ enum {
         RDMETA_GAVE_ID       = 1 << 1,
         RDMETA_GAVE_ISR      = 1 << 2,
         RDMETA_GAVE_REPLICAS = 1 << 3,
-        RDMETA_GAVE_OFFLINE  = 1 << 4
+        RDMETA_GAVE_OFFLINE  = 1 << 4,
+        RDMETA_GAVE_MOVES    = 1 << 5, /* adding and removing */
+        RDMETA_GAVE_ELR      = 1 << 6,
+        RDMETA_GAVE_ALL      = (1 << 7) - 1
 };
 
 /* A partition that records of the open version have touched. */
@@ -174,23 +188,50 @@ typedef struct rdmeta_fold_entry {
         uint8_t ended;
         uint8_t given;
         rdmeta_fold_says_t before;
-        rdmeta_fold_began_t next; /* the last of these records */
+        /* The last of these records; of a log the last of the partition. */
+        rdmeta_fold_began_t next;
 } rdmeta_fold_entry_t;
+
+/* The state of a broker. Equal states have equal bytes. */
+typedef struct rdmeta_fold_broker_says {
+        uint32_t host, rack; /* interned; rack 0: none, or never given */
+        int32_t port;
+        int8_t fenced, shutting_down; /* -1: not known */
+        uint16_t listed;
+} rdmeta_fold_broker_says_t;
 
 typedef struct rdmeta_fold_broker {
         rdmeta_avl_node_t node; /* first */
-        int32_t id, port;
-        uint32_t host, rack; /* interned; rack 0: none, or never given */
-        uint8_t stands;
-        rdmeta_fold_began_t began;
+        int32_t id;
+        uint8_t open;   /* records of the open version touched it */
+        uint8_t reason; /* the first of their reasons */
+        /* `before` is what stands, if it is listed. */
+        rdmeta_fold_broker_says_t says, before;
+        rdmeta_fold_began_t began, next;
+        int64_t epoch, next_epoch; /* of the first record, of the last; -1 */
 } rdmeta_fold_broker_t;
+
+/* A configuration that is no broker's. */
+enum { RDMETA_FOLD_OF_TOPIC = -1, RDMETA_FOLD_OF_ALL_BROKERS = -2 };
 
 typedef struct rdmeta_fold_config {
         rdmeta_avl_node_t node; /* first */
-        int32_t broker;         /* -1: of a topic */
+        int32_t broker;         /* or RDMETA_FOLD_OF_... */
         uint32_t resource, key, value; /* words */
         rdmeta_fold_began_t began;
 } rdmeta_fold_config_t;
+
+/* The leader of the controllers; its term stands if `epoch` is not -1. */
+typedef struct rdmeta_fold_controller {
+        int32_t broker, epoch; /* broker -1: none */
+        rdmeta_fold_began_t began;
+} rdmeta_fold_controller_t;
+
+/* A reason for which partitions that no record names may say something else. */
+typedef struct rdmeta_fold_wide {
+        rdmeta_fold_began_t began;
+        uint8_t reason; /* NOTHING: there is none */
+} rdmeta_fold_wide_t;
 
 struct rdmeta_fold {
         rdmeta_allocator_t allocator;
@@ -207,7 +248,9 @@ struct rdmeta_fold {
         rdmeta_fold_topic_t **sorted; /* topics_room; valid if in_order */
         int in_order;
         rdmeta_avl_t brokers, configs;
-        size_t gone; /* brokers that do not stand: their racks count */
+        size_t gone; /* brokers that are not listed: their racks count */
+        rdmeta_fold_controller_t controller;
+        int32_t min_isr; /* of topics without their own; -1: not known */
 
         int begun;       /* an observed_from has come */
         int has_version; /* a record has come */
@@ -222,8 +265,9 @@ struct rdmeta_fold {
         size_t n_entries, entries_room, resolved;
         rdmeta_fold_topic_t **touched; /* topics of the open version */
         size_t n_touched, touched_room, resolved_topics;
-        uint8_t racks_reason; /* why racks may differ, or NOTHING */
-        rdmeta_fold_began_t racks_began;
+        rdmeta_fold_broker_t **moved; /* brokers of the open version */
+        size_t n_moved, moved_room, resolved_brokers;
+        rdmeta_fold_wide_t min_isrs, racks;
         uint32_t racks_turn;
         uint32_t *scratch; /* for sorting a list */
         size_t scratch_room;
@@ -243,6 +287,18 @@ RDMETA_INLINE uint64_t rdmeta_fold_waiting(const rdmeta_fold_t *f) {
         for (i = 0; i < RDMETA_FOLD_TABLES; i++)
                 size += rdmeta_fold_out_size(&f->out[i]);
         return size;
+}
+
+/* Forgets what holds for the cluster as a whole. */
+RDMETA_INLINE void rdmeta_fold_clear(rdmeta_fold_t *f) {
+        f->min_isr           = -1;
+        f->controller.broker = f->controller.epoch = -1;
+}
+
+/* Returns the minimum ISR that counts for a topic; -1: not known. */
+RDMETA_INLINE int32_t rdmeta_fold_min_isr(const rdmeta_fold_t *f,
+                                          const rdmeta_fold_topic_t *t) {
+        return t->min_isr >= 0 ? t->min_isr : f->min_isr;
 }
 
 /* Allocates memory of the state, which stats count. NULL: no memory. */

@@ -25,6 +25,7 @@
  *                     shutting_down?
  * topic_interval      topic, topic_id?, partitions
  * config_interval     resource_type, resource, key, value
+ * controller          broker?, epoch
  * leader_change       topic, topic_id?, partition, observed_at, old_leader?,
  *                     new_leader?, old_leader_epoch?, new_leader_epoch?,
  *                     elections?, source?, source_broker?, unseen_us?, origin,
@@ -39,6 +40,12 @@
  * `baseline`: the state stood when the observation began, or before
  * `counts_from`. `midnight`. `open`: the recording had not ended. `gap`: it
  * ended.
+ * Only records of a metadata log tell partition_epoch, adding, removing, elr,
+ * broker_epoch, fenced, shutting_down and controllers. The epochs are those of
+ * an interval's first record. A configuration of all brokers has the resource
+ * "". A row of `controller` without a broker is the time between the last
+ * record of one leader and the first one of the next, with the former's epoch.
+ * `broker` of an unclean_election in `change` is the new leader.
  * `partial` is true if the fold has passed over records of unknown kinds. It
  * is also true for a topic whose partitions no record listed.
  *
@@ -69,11 +76,12 @@ enum {
         RDMETA_FOLD_TOPIC_INTERVAL,
         RDMETA_FOLD_CONFIG_INTERVAL,
         RDMETA_FOLD_LEADER_CHANGE,
-        RDMETA_FOLD_CHANGE
+        RDMETA_FOLD_CHANGE,
+        RDMETA_FOLD_CONTROLLER
 };
 
 /** All tables, for the configuration's `tables`. */
-enum { RDMETA_FOLD_ALL = (1 << 11) - (1 << 5) };
+enum { RDMETA_FOLD_ALL = (1 << 12) - (1 << 5) };
 
 /** Why the standing intervals end, for rdmeta_fold_end(). */
 enum {
@@ -84,7 +92,7 @@ enum {
 
 /** The version of the bytes that rdmeta_fold_save() writes. They have it, as a
  *  little-endian uint64, at offset 8. */
-enum { RDMETA_FOLD_STATE_VERSION = 1 };
+enum { RDMETA_FOLD_STATE_VERSION = 2 };
 
 /** The configuration. Call rdmeta_fold_conf_init() first. */
 typedef struct rdmeta_fold_conf {

@@ -7,6 +7,7 @@ cdef dict FOLD_TABLES = {
     "config_interval": RDMETA_FOLD_CONFIG_INTERVAL,
     "leader_change": RDMETA_FOLD_LEADER_CHANGE,
     "change": RDMETA_FOLD_CHANGE,
+    "controller": RDMETA_FOLD_CONTROLLER,
 }
 
 cdef dict FOLD_ENDS = {
@@ -30,8 +31,6 @@ cdef int64_t fold_time(object when, str what) except? -1:
 
 cdef int32_t fold_table(object name) except -1:
     """Returns the number of a table; ValueError for another name."""
-    if name == "controller":
-        raise ValueError("a fold makes no table controller: only a metadata log tells of controllers")
     if name not in FOLD_TABLES:
         raise ValueError(f"table must be one of {', '.join(FOLD_TABLES)}, not {name!r}")
     return FOLD_TABLES[name]
@@ -96,8 +95,9 @@ cdef class Fold:
     It holds a small row per partition, broker, topic and configuration, and the rows that
     `take()` has not returned yet. An interval ends when its state changes, at midnight UTC, and
     where the observation ends. A change of leader, leader epoch, ISR, replicas, offline replicas,
-    minimum ISR or racks begins another interval of a partition; equal states begin none. The
-    records of one version are one change. rdmeta_fold.h lists the tables and their columns.
+    minimum ISR, racks, or of the replicas to add, to remove or eligible to lead begins another
+    interval of a partition; equal states begin none. The records of one version are one change.
+    rdmeta_fold.h lists the tables and their columns.
 
     `cluster_id` and `origin`, the recording's session, are in every row. Intervals are cut to
     `counts_from` and `counts_to`; changes at or after `counts_to` are left out, as are those before
@@ -314,7 +314,7 @@ cdef class Fold:
         """Returns the rows of `table` so far as an Arrow stream, and drops them from the fold.
 
         The tables are partition_interval, broker_interval, topic_interval, config_interval,
-        leader_change and change. Any Arrow reader takes the result, once: pyarrow.table(...).
+        leader_change, change and controller. Any Arrow reader takes the result, once: pyarrow.table(...).
         Rows come in the order in which they ended. At a midnight and at the end they come in the
         order of topic and partition. ValueError for another table, ArgumentError for one that this
         fold does not make. MemoryError.

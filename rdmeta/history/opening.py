@@ -25,7 +25,8 @@ _LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")
 _TEXTS = ("source", "kind", "topic", "topic_id", "detail")
 # Bytes of texts that need no exact count.
 _FEW = 16 << 20
-# So few rows of all columns claim no more than the part of one column that `refuse_excessive_lists` reads.
+# So few rows of all columns claim no more than the part of one column that
+# `refuse_excessive_lists` reads.
 _FEW_ROWS = 8
 # A recorder's files claim less than 100 times their size.
 _MOST_CLAIMED = 1_000

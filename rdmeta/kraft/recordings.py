@@ -13,8 +13,10 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
+import pyarrow as pa
+
 from rdmeta._moments import microseconds, nearest_moment
-from rdmeta.history.columns import has_kind, rows_of, with_unseen
+from rdmeta.history.columns import has_kind, rows_of, single, with_unseen
 from rdmeta.history.recorder import OpenRecording, midnight_after
 from rdmeta.history.schema import LONGEST, HistoryError
 from rdmeta.history.writing import write_whole
@@ -85,14 +87,28 @@ class _Days:
     def _begun(
         self, begin: datetime, reason: str | None = None, continues: str | None = None
     ) -> OpenRecording:
-        """Returns a recording with the whole state."""
+        """Returns a recording with the whole state, and the controller that leads."""
         version, us = self._replay.next, microseconds(begin)
         named = f"{self._cluster_id} {begin:%Y-%m-%d} {version}"
         session = str(uuid5(NAMESPACE_OID, named))
         recording = OpenRecording(self._cluster_id, begin, continues, session, "log")
         state = Changes(self._replay.replay.whole(us, session), version, False)
-        recording.begin_with(rows_of(state), version, reason)
+        recording.begin_with(pa.concat_tables([rows_of(state), self._term()]), version, reason)
         return recording
+
+    def _term(self) -> pa.Table:
+        """Returns a row with the controller that leads; without one it has no rows."""
+        info = self._replay.replay.info()
+        leader = info["leader"]
+        row = {
+            "version": self._replay.next,
+            "source": "log",
+            "source_broker": leader,
+            "kind": "controller_changed",
+            "broker": leader,
+            "new_leader_epoch": info["epoch"],
+        }
+        return single([] if leader is None else [row])
 
     def _take(self, recording: OpenRecording) -> None:
         """Adds the changes of a piece of the log."""

@@ -27,6 +27,7 @@ FoldTable: TypeAlias = Literal[
     "config_interval",
     "leader_change",
     "change",
+    "controller",
 ]
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -89,6 +90,7 @@ SCHEMAS: dict[str, pa.Schema] = {
         + _SEEN
         + ", partial bool"
     ),
+    "controller": schema_of("cluster_id str, broker i32?, epoch i32" + _SPAN),
     "observation": schema_of(
         "cluster_id str, origin str, seen_from time, seen_to time, counts_from time?,"
         " counts_to time?, ended_by str, longest_gap_us i64?, partial bool"
@@ -102,6 +104,7 @@ OF_FOLD: tuple[FoldTable, ...] = (
     "config_interval",
     "leader_change",
     "change",
+    "controller",
 )
 
 

@@ -14,9 +14,9 @@ from rdmeta.pipeline.storage import Storage
 from rdmeta.pipeline.tables import TABLES
 
 # Raise a number when the same input gives other rows or bytes, so that all parts are made again.
-VERSIONS = {"silver": SILVER_VERSION, "fold": 4, "history": 1}
+VERSIONS = {"silver": SILVER_VERSION, "fold": 5, "history": 1}
 
-_ONCE = ("broker_interval", "observation")
+_ONCE = ("broker_interval", "controller", "observation")
 # The costs of tasks, in rows that a fold takes in the same time.
 _OF_FILE = 1_000
 _OF_MONTH = 300_000

@@ -59,6 +59,7 @@ class Tables(NamedFrames):
     config_interval: DataFrame
     leader_change: DataFrame
     change: DataFrame
+    controller: DataFrame
     observation: DataFrame
     input_file: DataFrame
 

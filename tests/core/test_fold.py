@@ -451,13 +451,104 @@ def test_each_other_change_is_a_row_but_for_the_baseline() -> None:
     assert (change["kind"], change["old_isr"], change["new_isr"]) == ("isr_changed", (2, 1), (1,))
 
 
+# ---- metadata logs ------------------------------------------------------------------------------
+
+
+def test_a_log_tells_whether_a_broker_is_fenced_or_shuts_down() -> None:
+    def flag(name: str, epoch: int) -> Row:
+        return {"kind": f"broker_{name}", "topic": None, "broker": 1, "broker_epoch": epoch}
+
+    rows = recording(
+        broker("added", 1, "h:1") | {"broker_epoch": 5},
+        flag("fenced", 5) | {"same": True},
+        flag("unfenced", 5),
+        flag("shutting_down", 5),
+        broker("changed", 1, "h:1") | {"broker_epoch": 5},  # the same process
+        flag("fenced", 5),
+        broker("changed", 1, "h:1") | {"broker_epoch": 9},
+        flag("unfenced", 9),
+        broker("changed", 1, "h:1"),
+    )
+    found = take(folded(rows, NOON + 10_000_000), "broker_interval")
+    names = ("began_by", "us", "fenced", "shutting_down", "broker_epoch")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        ("broker_added", 1_000_000, True, False, 5),
+        ("broker_unfenced", 1_000_000, False, False, 5),
+        ("broker_shutting_down", 2_000_000, False, True, 5),
+        ("broker_fenced", 1_000_000, True, True, 5),
+        ("broker_changed", 1_000_000, True, False, 9),
+        ("broker_unfenced", 3_000_000, False, False, 9),
+    ]
+
+
+def test_a_log_tells_reassignments_and_eligible_leaders() -> None:
+    moved = {"kind": "reassignment_changed", "partition": 0, "partition_epoch": 4}
+    rows = recording(
+        moved | {"new_adding": (4, 3), "new_removing": ()},
+        {"kind": "config_changed", "detail": "min.insync.replicas=2"},
+        {"kind": "elr_changed", "partition": 0, "partition_epoch": 6, "new_elr": (2,)},
+    )
+    found = take(folded(rows, NOON + 4_000_000), "partition_interval")
+    names = ("began_by", "adding", "removing", "elr", "min_isr", "partition_epoch")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        ("baseline", None, None, None, None, None),
+        ("reassignment_changed", (3, 4), (), None, None, 4),
+        ("config_changed", (3, 4), (), None, 2, 4),
+        ("elr_changed", (3, 4), (), (2,), 2, 6),
+    ]
+
+
+def test_the_min_isr_of_all_brokers_counts_for_topics_without_their_own() -> None:
+    def every(detail: str) -> Row:
+        return {"kind": "config_changed", "topic": None, "source": "log", "detail": detail}
+
+    own = {"kind": "config_changed", "detail": "min.insync.replicas"}
+    rows = recording(
+        every("min.insync.replicas=2"),
+        own | {"detail": "min.insync.replicas=1"},
+        every("min.insync.replicas=3"),
+        own,
+        every("min.insync.replicas"),
+    )
+    fold = folded(rows, NOON + 6_000_000)
+    found = take(fold, "partition_interval")
+    assert [(row["min_isr"], row["us"]) for row in found] == [
+        (None, 1_000_000), (2, 1_000_000), (1, 2_000_000), (3, 1_000_000), (None, 1_000_000),
+    ]  # fmt: skip
+    configs = [(row["resource_type"], row["resource"]) for row in take(fold, "config_interval")]
+    assert configs == [("broker", ""), ("topic", "t"), ("broker", "")]
+
+
+def test_a_term_of_a_controller_ends_at_its_last_record() -> None:
+    def leads(broker: int, epoch: int, unseen: int | None = None) -> Row:
+        known = {"broker": broker, "new_leader_epoch": epoch, "unseen_us": unseen}
+        return {"kind": "controller_changed", "topic": None, **known}
+
+    rows = recording(leads(1, 2), leads(1, 2, 9), leads(3, 5, 400_000), leads(2, 6, 5_000_000))
+    found = take(folded(rows, NOON + 5_000_000), "controller")
+    names = ("broker", "epoch", "us", "began_by", "ended_by")
+    by = "controller_changed"
+    assert [tuple(row[name] for name in names) for row in found] == [
+        (1, 2, 1_600_000, by, by),
+        (None, 2, 400_000, by, by),
+        (3, 5, 0, by, by),
+        (None, 5, 1_000_000, by, by),
+        (2, 6, 1_000_000, by, "open"),
+    ]
+
+
+def test_an_unclean_election_is_a_change_with_its_leader() -> None:
+    led = {"partition": 0, "new_leader": 2, "new_leader_epoch": 6}
+    rows = recording({"kind": "leader_changed", **led}, {"kind": "unclean_election", **led})
+    (change,) = take(folded(rows), "change")
+    assert (change["kind"], change["broker"]) == ("unclean_election", 2)
+
+
 # ---- what is passed over ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["quota_changed", "broker_fenced", "controller_changed"])
-def test_kinds_that_a_fold_passes_over_are_counted_and_make_what_follows_partial(kind: str) -> None:
-    """Also those of a metadata log, which no fold knows yet."""
-    rows = recording({"kind": kind})
+def test_kinds_that_a_fold_passes_over_are_counted_and_make_what_follows_partial() -> None:
+    rows = recording({"kind": "quota_changed"})
     fold = folded(rows, NOON + 2_000_000)
     assert [row["partial"] for row in take(fold, "partition_interval")] == [True]
     assert fold.stats()["unknown_kinds"] == 1
@@ -655,7 +746,7 @@ def test_the_state_of_another_fold_is_refused() -> None:
 def test_a_state_of_another_version_is_refused_with_both_versions() -> None:
     state = bytearray(folded(recording()).state())
     state[8] = 9
-    with pytest.raises(UnsupportedVersionError, match="has version 9.* reads version 1"):
+    with pytest.raises(UnsupportedVersionError, match="has version 9.* reads version 2"):
         Fold("cluster", "session", state=state)
 
 
@@ -821,8 +912,6 @@ def test_arguments_are_checked() -> None:
         fold.end(0, "why")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="table must be one of"):
         fold.take("nothing")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="only a metadata log tells of controllers"):
-        fold.take("controller")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="an Arrow batch, table or stream, not list"):
         fold.add([])  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="16383 bytes"):

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import pytest
 from fleet import DAY_US, Fleet, Seen, State, told
+from fold_model import COLUMNS
 from gold_model_changes import churn
 from logged_tables import assert_same_rows
 from recorded import contents, large_days
@@ -65,6 +66,11 @@ def move(folder: Path, source: Path, target: Path) -> None:
     shutil.move(folder, there)
 
 
+def wide(key: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns a state with the columns behind its own, which only logs tell."""
+    return (*values, *[None] * (len(COLUMNS[f"{key[0]}_interval"][1]) - len(values)))
+
+
 @pytest.mark.proof
 def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
     tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
@@ -80,7 +86,7 @@ def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
     for edge in random.sample(edges, min(len(edges), 150)):
         for at in (edge - 1, edge, edge + random.randrange(1, 900_000_000)):
             session, state = told(fleet.seen, at)
-            wanted = {key: (*values, session) for key, values in state.items()}
+            wanted = {key: (*wide(key, values), session) for key, values in state.items()}
             assert states(silver, at) == wanted, at
 
 

@@ -54,6 +54,7 @@ OF_LOGS: dict[str, Callable[[dict[str, pa.Table]], list[risks.Row]]] = {
     "broker_day": brokers.broker_day,
     "topic_life": brokers.topic_life,
     "config_change": brokers.config_change,
+    "controller": brokers.controller,
 }
 
 

@@ -33,7 +33,6 @@ HOSTILE: list[tuple[dict[str, str], list[str]]] = [
     ({**PATH, "table": "Changes"}, ["option table = 'Changes'", "path has changes"]),
     ({**PATH, "table": "x" * 999}, ["option table = 'xxx", "...", "path has changes"]),
     ({**PATH, "table": "records"}, ["option table = 'records'", "metadata logs are not read yet"]),
-    ({**PATH, "table": "controller"}, ["'controller'", "metadata logs are not read yet"]),
     (
         {**PATH, "table": "risk_hour"},
         ["option table = 'risk_hour'", "spark.read.parquet('/history/gold/v1/risk_hour')"],

@@ -16,6 +16,7 @@ DAY = 86_400_000_000
 START = 20_000 * DAY + 85_000_000_000  # a little before a midnight
 Row = dict[str, Any]
 Key = tuple[Any, ...]
+States = dict[Key, tuple[Any, ...]]
 
 WHOLE = ("topic_added", "topic_recreated", "partitions_added")
 LED = ("leader_changed", "leader_epoch_changed")
@@ -29,6 +30,8 @@ ORDER = [
     "leader_changed",
     "isr_changed",
     "replicas_changed",
+    "reassignment_changed",
+    "elr_changed",
     "leader_epoch_changed",
     "offline_changed",
     "topic_id_learned",
@@ -36,10 +39,28 @@ ORDER = [
     "broker_added",
     "broker_removed",
     "broker_changed",
+    "broker_fenced",
+    "broker_unfenced",
+    "broker_shutting_down",
+    "controller_changed",
 ]
-NOTHING: Row = dict.fromkeys(
-    ("leader", "leader_epoch", "isr", "replicas", "offline", "topic_id", "min_isr", "racks")
-)
+PLAIN = ("observed_to", "internal_changed", "unclean_election")
+# The names of a thing, and what it says, in each table of intervals.
+COLUMNS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "partition_interval": (
+        ("topic", "partition"),
+        (
+            *("topic_id", "leader", "leader_epoch", "isr", "replicas", "offline"),
+            *("min_isr", "racks", "adding", "removing", "elr"),
+        ),
+    ),
+    "topic_interval": (("topic",), ("topic_id", "partitions")),
+    "broker_interval": (("broker",), ("host", "port", "rack", "fenced", "shutting_down")),
+    "config_interval": (("resource_type", "resource", "key"), ("value",)),
+    "controller": ((), ("broker", "epoch")),
+}
+NOTHING: Row = dict.fromkeys(COLUMNS["partition_interval"][1])
+MIN_ISR = COLUMNS["partition_interval"][1].index("min_isr")
 
 
 class Piece(NamedTuple):
@@ -55,6 +76,16 @@ class Piece(NamedTuple):
     source: str | None
     version: int
     partial: bool
+    epoch: int | None = None  # of a partition or a broker, in the row that began it
+
+
+def piece_of(table: str, row: Row) -> Piece:
+    """Returns a row of a table of intervals as a piece."""
+    keys, values = COLUMNS[table]
+    key = (table.removesuffix("_interval"), *(row[name] for name in keys))
+    rest: Any = (row[name] for name in Piece._fields[2:-1])
+    epoch = row.get("partition_epoch", row.get("broker_epoch"))
+    return Piece(key, tuple(row[name] for name in values), *rest)._replace(epoch=epoch)
 
 
 class Begun(NamedTuple):
@@ -64,6 +95,7 @@ class Begun(NamedTuple):
     at: int
     by: str
     row: Row
+    epoch: int | None = None
 
 
 def as_ids(values: tuple[int, ...] | None, ordered: bool = False) -> tuple[int, ...] | None:
@@ -78,7 +110,9 @@ class Walk:
     def __init__(self) -> None:
         self.partitions: dict[Key, Row] = {}  # a state that has a leader given has "live"
         self.topics: dict[str, Row] = {}
-        self.brokers: dict[int, tuple[str, int, str | None]] = {}
+        self.brokers: dict[int, Row] = {}
+        self.epochs: dict[int, int | None] = {}
+        self.min_isr: int | None = None
         self.racks: dict[int, str | None] = {}
         self.configs: dict[Key, str] = {}
         self.standing: dict[Key, Begun] = {}
@@ -108,26 +142,55 @@ class Walk:
         after = self.now()
         for key in [*before, *(key for key in after if key not in before)]:
             if before.get(key) != after.get(key) or (key in cut and key in after):
-                why = reasons.get(key) or reasons["racks",]
-                self.change(key, after.get(key), why)
+                cause = "min_isr" if self.has_other_min_isr(key, before, after) else "racks"
+                why = reasons.get(key) or reasons[cause,]
+                self.change(key, after.get(key), why, key in cut)
         for topic in [t for t, s in self.topics.items() if not s["exists"] and not self.has(t)]:
             del self.topics[topic]
+
+    def has_other_min_isr(self, key: Key, before: States, after: States) -> bool:
+        is_kept = key[0] == "partition" and key in before and key in after
+        return is_kept and before[key][MIN_ISR] != after[key][MIN_ISR]
 
     def has(self, topic: str) -> bool:
         states = [s for key, s in self.partitions.items() if key[0] == topic]
         return self.topics[topic]["min_isr"] is not None or any(s != NOTHING for s in states)
 
-    def change(self, key: Key, state: tuple[Any, ...] | None, why: list[tuple[str, Row]]) -> None:
+    def change(
+        self, key: Key, state: tuple[Any, ...] | None, why: list[tuple[str, Row]], is_cut: bool
+    ) -> None:
         """Ends the piece of `key`, and begins that of its new state."""
         by = min((reason for reason, _ in why), key=ORDER.index)
-        if key in self.standing:
+        last = self.standing.get(key)
+        if last is not None:
             self.stop(key, self.clock, by)
         if state is not None:
-            row = why[-1][1]
+            of = {"partition": "partition_epoch", "broker": "broker_epoch"}.get(key[0], "")
+            rows = [row for _, row in why]
+            if key[0] == "partition":  # its own rows count before those of others
+                rows += [row for row in rows if row.get(of) is not None]
+            row, epoch = rows[-1], rows[-1].get(of)
+            if key[0] == "partition" and epoch is None and last is not None and not is_cut:
+                epoch = last.epoch
             midnight = by == "baseline" and self.clock % DAY == 0
             if by == "baseline":
                 row = {**row, "unseen_us": None}
-            self.standing[key] = Begun(state, self.clock, "midnight" if midnight else by, row)
+            by = "midnight" if midnight else by
+            self.standing[key] = Begun(state, self.clock, by, row, epoch)
+
+    def term(self, row: Row) -> None:
+        """Begins a controller's term; the one before ended at its last record."""
+        key, state = ("controller",), (row.get("broker"), row["new_leader_epoch"])
+        last, gap, why = self.standing.get(key), row.get("unseen_us") or 0, self.reason(row)
+        if last is not None and last.state == state:
+            return
+        if last is not None and last.state[0] is not None and gap:
+            at = max(last.at, self.clock - gap, self.clock // DAY * DAY)
+            self.stop(key, at, why)
+            row_of = {**row, "unseen_us": None}
+            by = "midnight" if why == "baseline" and self.clock % DAY == 0 else why
+            self.standing[key] = Begun((None, last.state[1]), at, by, row_of)
+        self.change(key, state, [(why, row)], False)
 
     def stop(self, key: Key, at: int, by: str) -> None:
         b = self.standing.pop(key)
@@ -146,6 +209,7 @@ class Walk:
                 row.get("source"),
                 row["version"],
                 self.partial or unlisted,
+                b.epoch,
             )
         )
 
@@ -174,8 +238,10 @@ class Walk:
         def touch(*key: Any) -> None:
             reasons.setdefault(key, []).append(why)
 
-        if kind not in ORDER and kind not in (*MARKS, "observed_to", "internal_changed"):
+        if kind not in (*ORDER, *MARKS, *PLAIN):
             self.partial = True
+        elif kind == "controller_changed":
+            self.term(row)
         elif kind.startswith("broker_"):
             self.broker(row, touch)
         elif kind == "config_changed":
@@ -212,6 +278,10 @@ class Walk:
             parts["replicas"] = as_ids(row.get("new_replicas"), ordered=True)
         if kind in (*WHOLE, "offline_changed"):
             parts["offline"] = as_ids(row.get("new_offline"))
+        if kind in (*WHOLE, "reassignment_changed"):
+            parts |= {name: as_ids(row.get(f"new_{name}")) for name in ("adding", "removing")}
+        if kind in (*WHOLE, "elr_changed"):
+            parts["elr"] = as_ids(row.get("new_elr"))
         if not parts:
             return
         topic_id = row.get("topic_id")
@@ -260,14 +330,19 @@ class Walk:
     def config(self, row: Row, touch: Any) -> None:
         key, equals, value = row["detail"].partition("=")
         topic = row.get("topic")
-        config = ("topic", topic, key) if topic else ("broker", str(row["broker"]), key)
+        broker = row.get("broker")
+        name = "" if broker is None else str(broker)
+        config = ("topic", topic, key) if topic else ("broker", name, key)
         if equals:
             self.configs[config] = value
         else:
             self.configs.pop(config, None)
         touch("config", *config)
-        if topic and key == "min.insync.replicas":
-            min_isr = int(value) if value.isdigit() else None
+        min_isr = int(value) if value.isdigit() else None
+        if not topic and broker is None and key == "min.insync.replicas":
+            self.min_isr = min_isr
+            touch("min_isr")
+        elif topic and key == "min.insync.replicas":
             if min_isr == (self.topics[topic]["min_isr"] if topic in self.topics else None):
                 return
             self.topic_of(topic)["min_isr"] = min_isr
@@ -277,14 +352,24 @@ class Walk:
                     touch("partition", name, partition)
 
     def broker(self, row: Row, touch: Any) -> None:
-        broker = row["broker"]
+        broker, kind, epoch = row["broker"], row["kind"], row.get("broker_epoch")
         touch("broker", broker)
-        if row["kind"] == "broker_removed":
-            self.brokers.pop(broker, None)
+        is_other = self.epochs.get(broker) != epoch
+        self.epochs[broker] = epoch
+        found = self.brokers.setdefault(broker, {"fenced": None, "shutting_down": None})
+        if kind in ("broker_fenced", "broker_unfenced"):
+            found["fenced"] = kind == "broker_fenced"
+        elif kind == "broker_shutting_down":
+            found["shutting_down"] = True
+        if kind == "broker_removed" or "host" not in found and "detail" not in row:
+            del self.brokers[broker]
+        if "detail" not in row or kind == "broker_removed":
             return
         endpoint, _, rack = row["detail"].partition(" rack=")
         host, _, port = endpoint.rpartition(":")
-        self.brokers[broker] = (host, int(port), rack or None)
+        found |= {"host": host, "port": int(port), "rack": rack or None}
+        if epoch is not None and (is_other or found["shutting_down"] is None):
+            found["shutting_down"] = False
         if self.racks.get(broker) != (rack or None):
             self.racks[broker] = rack or None
             touch("racks")
@@ -293,26 +378,23 @@ class Walk:
         racks = {self.racks.get(broker) for broker in replicas or ()}
         return None if replicas is None or None in racks else len(racks)
 
-    def now(self) -> dict[Key, tuple[Any, ...]]:
+    def now(self) -> States:
         """Returns what each thing says now."""
-        found: dict[Key, tuple[Any, ...]] = {}
+        found: States = {}
         for (topic, partition), s in self.partitions.items():
             if s.get("live"):
-                found["partition", topic, partition] = (
-                    s["topic_id"],
-                    s["leader"],
-                    s["leader_epoch"],
-                    s["isr"],
-                    s["replicas"],
-                    s["offline"],
-                    self.topics[topic]["min_isr"],
-                    self.racks_of(s["replicas"]),
-                )
+                own = self.topics[topic]["min_isr"]
+                min_isr = self.min_isr if own is None else own
+                shown = {**s, "min_isr": min_isr, "racks": self.racks_of(s["replicas"])}
+                names = COLUMNS["partition_interval"][1]
+                found["partition", topic, partition] = tuple(shown[name] for name in names)
         for topic, about in self.topics.items():
             live = [key for key in found if key[:2] == ("partition", topic)]
             if about["exists"] or live:
                 found["topic", topic] = (about["topic_id"], len(live), about["listed"])
-        found |= {("broker", broker): said for broker, said in self.brokers.items()}
+        names = COLUMNS["broker_interval"][1]
+        for broker, said in self.brokers.items():
+            found["broker", broker] = tuple(said[name] for name in names)
         found |= {("config", *key): (value,) for key, value in self.configs.items()}
         return found
 
@@ -369,6 +451,8 @@ class Maker:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
+        self.is_log = bool(seed % 2)
+        self.epoch = 0
         self.rows: list[Row] = []
         self.version = self.random.randrange(1, 50)
         self.at = START + self.random.randrange(DAY // 100)
@@ -386,6 +470,13 @@ class Maker:
         unseen = self.random.choice((None, 0, 1_000_000))
         source = self.random.choice(("poll", "hint", "log"))
         row: Row = {"version": self.version, "observed_at": self.at, "kind": kind}
+        if self.is_log:
+            self.epoch += self.random.randrange(2)
+            source = "log"
+            if "partition" in columns:
+                row["partition_epoch"] = self.epoch
+            elif "broker" in columns and kind != "config_changed":
+                row["broker_epoch"] = self.epoch // 4
         self.rows.append(row | {"source": source, "unseen_us": unseen} | columns)
 
     def ids_of(self) -> tuple[int, ...]:
@@ -393,7 +484,9 @@ class Maker:
 
     def state(self) -> Row:
         choose = self.random.choice
+        lists = ("new_adding", "new_removing", "new_elr") if self.is_log else ()
         return {
+            **{name: choose(((), (), self.ids_of())) for name in lists},
             "new_leader": choose((1, 2, 3, None)),
             "new_leader_epoch": choose((0, 1, 2, None)),
             "new_isr": choose((self.ids_of(), (1, 2), None)),
@@ -430,17 +523,18 @@ class Maker:
                 self.config(topic)
 
     def broker(self, broker: int, kind: str = "broker_added") -> None:
-        self.next_version("broker", broker)
+        if not self.is_log:
+            self.next_version("broker", broker)
         rack = self.random.choice(("", " rack=a", " rack=b", " rack=c d"))
         detail = f"host-{self.random.randrange(2)}:{9092 + broker}{rack}"
         self.put(kind, broker=broker, detail=detail)
 
-    def config(self, topic: str) -> None:
+    def config(self, topic: str | None) -> None:
         self.next_version("config", topic)
         detail = self.random.choice(
             ("min.insync.replicas=1", "min.insync.replicas=2", "min.insync.replicas", "a=b", "a")
         )
-        self.put("config_changed", topic=topic, topic_id=self.ids.get(topic), detail=detail)
+        self.put("config_changed", topic=topic, topic_id=self.ids.get(topic or ""), detail=detail)
 
     def step(self, quiet: bool) -> None:
         """Changes something; with `quiet`, neither brokers nor configurations."""
@@ -474,6 +568,18 @@ class Maker:
                 lambda: self.config(topic),
                 lambda: self.config(topic),
             ]
+        if self.is_log:
+            broker = random.randrange(1, 6)
+            flags = ("broker_fenced", "broker_unfenced", "broker_shutting_down")
+            epoch = random.randrange(3)
+            makes += [
+                *(lambda kind=kind: self.put(kind, broker=broker) for kind in flags),
+                lambda: self.put("reassignment_changed", **where, **state),
+                lambda: self.put("elr_changed", **where, **state),
+                lambda: self.put("unclean_election", **where, **state),
+                lambda: self.put("controller_changed", broker=broker, new_leader_epoch=epoch),
+                lambda: self.config(None),
+            ]
         random.choice(makes)()
 
     def make(self, steps: int, quiet: bool) -> list[Row]:
@@ -493,8 +599,8 @@ class Maker:
 
 
 def random_rows(seed: int, steps: int = 60, quiet: bool = False) -> list[Row]:
-    """Returns the rows of a random recording."""
-    return Maker(seed).make(steps, quiet)
+    """Returns the rows of a random recording; with an odd seed, unless quiet, of a log."""
+    return Maker(2 * seed if quiet else seed).make(steps, quiet)
 
 
 def apart(rows: list[Row]) -> list[Row]:

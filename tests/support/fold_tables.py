@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
-from fold_model import Key, Piece, Row
+from fold_model import COLUMNS, Piece, Row, piece_of
 
 from rdmeta import Fold
 from rdmeta.history.schema import CHANGE_SCHEMA
 
-INTERVALS = ("partition_interval", "topic_interval", "broker_interval", "config_interval")
-TABLES = (*INTERVALS, "leader_change", "change")
+TABLES = (*COLUMNS, "leader_change", "change")
 
 
 def as_table(rows: list[Row]) -> pa.Table:
@@ -37,35 +35,11 @@ def take(fold: Fold, name: Any) -> list[Row]:
     ]
 
 
-def _partition(row: Row) -> tuple[Key, tuple[Any, ...]]:
-    names = ("topic_id", "leader", "leader_epoch", "isr", "replicas", "offline")
-    state = tuple(row[name] for name in (*names, "min_isr", "racks"))
-    return ("partition", row["topic"], row["partition"]), state
-
-
-def _topic(row: Row) -> tuple[Key, tuple[Any, ...]]:
-    return ("topic", row["topic"]), (row["topic_id"], row["partitions"])
-
-
-def _broker(row: Row) -> tuple[Key, tuple[Any, ...]]:
-    return ("broker", row["broker"]), (row["host"], row["port"], row["rack"])
-
-
-def _config(row: Row) -> tuple[Key, tuple[Any, ...]]:
-    return ("config", row["resource_type"], row["resource"], row["key"]), (row["value"],)
-
-
-_SPLIT: dict[str, Callable[[Row], tuple[Key, tuple[Any, ...]]]] = dict(
-    zip(INTERVALS, (_partition, _topic, _broker, _config), strict=True)
-)
-
-
 def pieces(fold: Fold) -> list[Piece]:
     """Returns the intervals of all tables so far."""
     found = []
-    for name, split in _SPLIT.items():
+    for name in COLUMNS:
         for row in take(fold, name):
             assert row["us"] == row["ended_at"] - row["began_at"] >= 0
-            rest = (row[field] for field in Piece._fields[2:])
-            found.append(Piece(*split(row), *rest))
+            found.append(piece_of(name, row))
     return found

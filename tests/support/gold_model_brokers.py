@@ -1,7 +1,7 @@
-"""Naive models of broker_day, topic_life and config_change, from rows of silver.
+"""Naive models of broker_day, topic_life, config_change and controller, from rows of silver.
 
 Time is cut wherever any row begins or ends. `broker_day` looks at each piece between two cuts and
-counts what stands in it. The other two walk the intervals of one thing in the order of time.
+counts what stands in it. The others walk the intervals of one thing in the order of time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-__all__ = ["broker_day", "config_change", "topic_life"]
+__all__ = ["broker_day", "config_change", "controller", "topic_life"]
 
 Row = dict[str, Any]
 Silver = Mapping[str, pa.Table]
@@ -42,6 +42,7 @@ class Piece:
     waits: set[int] = field(default_factory=set)
     away: set[int] = field(default_factory=set)
     follows: bool = False
+    is_of_log: bool = False
 
     @property
     def us(self) -> int:
@@ -49,7 +50,7 @@ class Piece:
 
     @property
     def is_told(self) -> bool:
-        return any(each.fenced is not None for each in self.brokers.values())
+        return self.is_of_log or any(b.fenced is not None for b in self.brokers.values())
 
     def is_up(self, broker: int) -> bool:
         return broker in self.brokers and not self.brokers[broker].fenced
@@ -83,10 +84,12 @@ def _stands(row: Row, at: datetime, names: tuple[str, str] = ("began_at", "ended
     return bool(row[names[0]] <= at < row[names[1]])
 
 
-def _pieces(seen: list[Row], brokers: list[Row], partitions: list[Row]) -> list[Piece]:
+def _pieces(
+    seen: list[Row], brokers: list[Row], partitions: list[Row], terms: list[Row]
+) -> list[Piece]:
     """Returns the observed pieces of a cluster's time."""
     cuts = {row[name] for row in seen for name in ("counts_from", "counts_to")}
-    cuts |= {row[name] for row in brokers + partitions for name in ("began_at", "ended_at")}
+    cuts |= {row[name] for row in brokers + partitions + terms for name in ("began_at", "ended_at")}
     cuts |= {_day(at) for at in cuts}
     found: list[Piece] = []
     for begin, end in pairwise(sorted(cuts)):
@@ -94,6 +97,7 @@ def _pieces(seen: list[Row], brokers: list[Row], partitions: list[Row]) -> list[
             continue
         piece = Piece(begin, end)
         piece.follows = bool(found) and found[-1].end == begin
+        piece.is_of_log = any(_stands(row, begin) for row in terms)
         for row in brokers:
             if _stands(row, begin):
                 piece.brokers[row["broker"]] = Broker(row["fenced"], row["shutting_down"])
@@ -150,8 +154,9 @@ def broker_day(silver: Silver) -> list[Row]:
         def of(rows: list[Row], cluster_id: str = cluster_id) -> list[Row]:
             return [r for r in rows if r["cluster_id"] == cluster_id and r.get("us") != 0]
 
-        brokers, partitions = _rows(silver, "broker_interval"), _rows(silver, "partition_interval")
-        found += _of_cluster(cluster_id, _pieces(of(seen), of(brokers), of(partitions)))
+        names = ("broker_interval", "partition_interval", "controller")
+        rows = [of(_rows(silver, name)) for name in names]
+        found += _of_cluster(cluster_id, _pieces(of(seen), *rows))
     return found
 
 
@@ -308,3 +313,33 @@ def config_change(silver: Silver) -> list[Row]:
 
 def _change(thing: Row, at: datetime, old: str | None, new: str | None) -> Row:
     return {**thing, "observed_at": at, "old_value": old, "new_value": new, "asked_by": None}
+
+
+def controller(silver: Silver) -> list[Row]:
+    """Returns the rows that the measure must have, in its order."""
+    found: list[Row] = []
+    by: list[list[str]] = []
+    for rows in _groups([r for r in _rows(silver, "controller") if r["us"]], "cluster_id"):
+        last: Row | None = None
+        for row in rows:
+            who = {name: row[name] for name in ("cluster_id", "broker", "epoch")}
+            goes_on = last is not None and who.items() <= last.items()
+            month = None if last is None else _month(last["began_at"])
+            if (
+                last
+                and goes_on
+                and (last["ended_at"], month)
+                == (
+                    row["began_at"],
+                    _month(row["began_at"]),
+                )
+            ):
+                last["ended_at"], by[-1][1] = row["ended_at"], row["ended_by"]
+                continue
+            last = {**who, "began_at": row["began_at"], "ended_at": row["ended_at"]}
+            found.append(last)
+            by.append([row["began_by"], row["ended_by"]])
+    for row, reasons in zip(found, by, strict=True):
+        row["seconds"] = (row["ended_at"] - row["began_at"]) / timedelta(seconds=1)
+        row["censored"] = reasons != ["controller_changed"] * 2
+    return found

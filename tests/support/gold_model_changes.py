@@ -21,7 +21,7 @@ def churn(silver: Silver) -> list[Row]:
     found: dict[tuple[Any, ...], Row] = {}
 
     def of(day: int, kind: str, broker: int | None, topic: str | None) -> Row:
-        names = ("gained", "lost", "kept", "elections", "unseen_elections")
+        names = ("gained", "lost", "kept", "elections", "unseen_elections", "unclean")
         key = {"day": day, "kind": kind, "broker": broker, "topic": topic}
         row: Row = {**key, **dict.fromkeys(names, 0)}
         return found.setdefault((day, kind, broker, topic), row)
@@ -41,6 +41,15 @@ def churn(silver: Silver) -> list[Row]:
             each["gained"] += new is not None and old != new
         for each in (*wholes, *loser):
             each["lost"] += old is not None and old != new
+    for row in silver["change"]:
+        if row["kind"] == "unclean_election":
+            day = row["observed_at"] // DAY_US * DAY_US
+            about = (("broker", row["broker"], None), ("topic", None, row["topic"]))
+            for kind, broker, topic in (*about, ("cluster", None, None)):
+                of(day, kind, broker, topic)["unclean"] += 1
+    logged = {row["began_at"] // DAY_US * DAY_US for row in silver["controller"] if row["us"]}
+    for row in found.values():
+        row["unclean"] = row["unclean"] if row["day"] in logged else None
     return list(found.values())
 
 
@@ -120,12 +129,13 @@ def balance(silver: Silver) -> list[Row]:
         for hour, us in hours(row):
             of(hour, row["leader"])["led"] += us
             first = of(hour, row["replicas"][0])
-            first["preferred"] += us
-            first["by_others"] += us * (row["leader"] != row["replicas"][0])
+            is_preferred = row["replicas"][0] not in (row["adding"] or ())
+            first["preferred"] += us * is_preferred
+            first["by_others"] += us * (is_preferred and row["leader"] != row["replicas"][0])
             for broker in row["replicas"]:
                 of(hour, broker)["held"] += us
     for row in silver["broker_interval"]:
-        for hour, us in hours(row):
+        for hour, us in () if row["fenced"] else hours(row):
             of(hour, row["broker"])["listed"] += us
     found: list[Row] = []
     for hour, brokers in sums.items():
@@ -190,19 +200,56 @@ def _averages(row: Row, us: int) -> Row:
 
 
 def reassignments(silver: Silver) -> list[Row]:
-    """Returns reassignment of recordings, which tell nothing but the replicas."""
-    return [
-        {
-            **key,
-            "began_at": after["began_at"],
-            "ended_at": None,
-            "from_replicas": before["replicas"],
-            "to_replicas": after["replicas"],
-            "seconds": None,
-            "outcome": "unknown",
-        }
-        for key, every in _partitions(silver)
-        for rows in _stretches(every)
-        for before, after in zip(rows, rows[1:], strict=False)
-        if before["replicas"] != after["replicas"]
-    ]
+    """Returns reassignment; recordings of polls tell nothing but the replicas."""
+    found: list[Row] = []
+    for key, every in _partitions(silver):
+        for rows in _stretches(every):
+            found += [{**key, **row} for row in _moves(rows)]
+    return found
+
+
+def _is_moving(row: Row) -> bool:
+    return bool(row["adding"] or row["removing"])
+
+
+def _moves(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yields the reassignments of a partition between two holes."""
+    for number, row in enumerate(rows):
+        before = rows[number - 1] if number else None
+        at = row["began_at"]
+        if before is not None and _is_moving(row) and _is_moving(before):
+            continue
+        if _is_moving(row):
+            yield _reassigned(rows[number:], before)
+        elif before is not None and before["replicas"] != row["replicas"]:
+            both = {"from_replicas": before["replicas"], "to_replicas": row["replicas"]}
+            if row["adding"] is None:
+                yield _move(at, None, "unknown", **both)
+            elif not _is_moving(before):
+                yield _move(at, at, "done", **both)
+
+
+def _reassigned(rows: Sequence[Row], before: Row | None) -> Row:
+    """Returns the reassignment with which these intervals begin."""
+    first, count = rows[0], 1
+    while count < len(rows) and _is_moving(rows[count]):
+        count += 1
+    last, after = rows[count - 1], rows[count] if count < len(rows) else None
+    old = [each for each in first["replicas"] if each not in first["adding"]]
+    both = {
+        "from_replicas": old if before is None else before["replicas"],
+        "to_replicas": [each for each in last["replicas"] if each not in last["removing"]],
+    }
+    if after is None:
+        return _move(first["began_at"], None, "running", **both)
+    outcome = "unknown"
+    for name, then in (("cancelled", "from_replicas"), ("done", "to_replicas")):
+        if sorted(after["replicas"]) == sorted(both[then]):
+            outcome = name
+    return _move(first["began_at"], last["ended_at"], outcome, **both)
+
+
+def _move(began_at: int, ended_at: int | None, outcome: str, **replicas: list[int]) -> Row:
+    seconds = None if ended_at is None else (ended_at - began_at) / 1e6
+    row = {"began_at": began_at, "ended_at": ended_at, "seconds": seconds, "outcome": outcome}
+    return {**row, **replicas}

@@ -18,13 +18,14 @@ __all__ = ["random_silver"]
 
 BEGIN = datetime(2026, 10, 30, 17, tzinfo=timezone.utc)
 TOPICS = ("orders", "payments", "clicks")
-TABLES = ("partition_interval", "broker_interval", "topic_interval", "config_interval")
-KEYS = {
+KEYS: dict[str, tuple[str, ...]] = {
     "partition_interval": ("topic", "topic_id", "partition"),
     "broker_interval": ("broker",),
     "topic_interval": ("topic",),
     "config_interval": ("resource_type", "resource", "key"),
+    "controller": (),
 }
+TABLES = tuple(KEYS)
 Row = dict[str, Any]
 State = dict[tuple[Any, ...], Row]
 
@@ -45,6 +46,7 @@ class _Cluster:
             self.register(broker)
         self.kinds: dict[tuple[str, tuple[Any, ...]], str] = {}
         self.add_topic("orders", "topic_added")
+        self.lead()
         self.begin()
 
     def live(self, until: datetime, steps: int) -> None:
@@ -98,6 +100,7 @@ class _Cluster:
     def tell_other_things(self) -> None:
         """Goes on with a recording behind a log, or with a log behind a recording."""
         self.is_log = not self.is_log
+        self.lead()
         partitions = self.state["partition_interval"]
         for broker in list(self.state["broker_interval"]):
             self.register(*broker)
@@ -167,8 +170,15 @@ class _Cluster:
             self.move,
             self.change_topic,
             self.change_config,
+            self.lead,
         ]
-        self.random.choices(makes, (30, 30, 10, 12, 12))[0]()
+        self.random.choices(makes, (30, 30, 10, 12, 12, 6))[0]()
+
+    def lead(self) -> None:
+        """Another controller leads, or none; recordings do not tell."""
+        self.epoch += 1
+        row = {"broker": self.random.choice((1, 2, None)), "epoch": self.epoch}
+        self.state["controller"] = {(): row} if self.is_log else {}
 
     def register(self, broker: int, fenced: bool = False) -> None:
         self.epoch += 1
@@ -208,6 +218,14 @@ class _Cluster:
         leader = self.random.choice((*found["replicas"], found["replicas"][0], None))
         epoch = found["leader_epoch"] + 1
         self.state["partition_interval"][key] = found | {"leader": leader, "leader_epoch": epoch}
+        seen = {"cluster_id": self.name, "observed_at": self.now, "origin": self.origin}
+        seen |= dict(zip(KEYS["partition_interval"], key, strict=True))
+        old = {"old_leader": found["leader"], "old_leader_epoch": epoch - 1}
+        new = {"new_leader": leader, "new_leader_epoch": epoch, "elections": 1}
+        self.rows["leader_change"].append(seen | old | new)
+        if self.is_log and leader is not None and self.random.random() < 0.3:
+            unclean = {"kind": "unclean_election", "broker": leader}
+            self.rows["change"].append(seen | unclean)
 
     def move(self) -> None:
         key = self.partition()
@@ -215,8 +233,10 @@ class _Cluster:
             return
         replicas = self.random.sample((1, 2, 3, 4), self.random.randrange(1, 4))
         adding = self.random.choice(([], replicas[:1])) if self.is_log else None
+        removing = self.random.choice(([], replicas[-1:])) if self.is_log else None
         found = self.state["partition_interval"][key]
-        self.state["partition_interval"][key] = found | {"replicas": replicas, "adding": adding}
+        moved = {"replicas": replicas, "adding": adding, "removing": removing}
+        self.state["partition_interval"][key] = found | moved
 
     def add_topic(self, topic: str, kind: str) -> None:
         self.id += 1
@@ -287,7 +307,8 @@ class _Cluster:
 def random_silver(seed: int, clusters: int = 2, steps: int = 80) -> dict[str, pa.Table]:
     """Returns tables of silver of some clusters over two and a half days."""
     random = Random(seed)
-    rows: dict[str, list[Row]] = {table: [] for table in (*TABLES, "observation")}
+    names = (*TABLES, "observation", "leader_change", "change")
+    rows: dict[str, list[Row]] = {table: [] for table in names}
     for number in range(clusters):
         _Cluster(f"cluster-{number}", random, rows).live(BEGIN + timedelta(hours=60), steps)
     for each in rows.values():

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 from fleet import DAY_US, EPOCH
-from fold_model import Piece, Row, walk
+from fold_model import COLUMNS, Row, piece_of, walk
 
 from rdmeta import history
 
 __all__ = ["INTERVALS", "made_silver", "model_silver", "states"]
 
-INTERVALS = ("partition_interval", "topic_interval", "broker_interval", "config_interval")
+INTERVALS = tuple(COLUMNS)
 _NOT_CHANGES = ("observed_from", "observed_to", "resync", "leader_changed")
 _STATES = ("topic_added", "topic_recreated", "partitions_added", "leader_epoch_changed")
 _CHANGE = (
@@ -34,15 +34,6 @@ _LEADER = (
     *("version", "recordings", "spread_us"),
 )
 _OBSERVATION = ("origin", "seen_from", "seen_to", "counts_from", "counts_to", "ended_by")
-_KEYS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "partition_interval": (
-        ("topic", "partition"),
-        ("topic_id", "leader", "leader_epoch", "isr", "replicas", "offline", "min_isr", "racks"),
-    ),
-    "topic_interval": (("topic",), ("topic_id", "partitions")),
-    "broker_interval": (("broker",), ("host", "port", "rack")),
-    "config_interval": (("resource_type", "resource", "key"), ("value",)),
-}
 
 
 class Origin(NamedTuple):
@@ -113,7 +104,9 @@ def model_silver(directory: Path, cluster_id: str) -> dict[str, list[Any]]:
             continue
         by = each.ended_by if each.ended_by in ("open", "midnight") else "gap"
         for piece in walk(each.rows, each.end, by, each.counts[0]):
-            tables[f"{piece.key[0]}_interval"].append((*piece, each.session))
+            name = piece.key[0]
+            table = name if name in COLUMNS else f"{name}_interval"
+            tables[table].append((*piece, each.session))
     tables["change"] = [
         {name: row[name] for name in _CHANGE} for each in found for row in _changes(each)
     ]
@@ -368,7 +361,7 @@ def made_silver(out: Path, cluster_id: str) -> dict[str, list[Any]]:
     """Returns the rows that each table has, in the form of `model_silver`."""
     tables: dict[str, list[Any]] = {}
     names: dict[str, Callable[[Row], Any]] = {
-        **{name: partial(_piece, name) for name in INTERVALS},
+        **{name: partial(_piece, name) for name in COLUMNS},
         "change": lambda row: {name: row[name] for name in _CHANGE},
         "leader_change": lambda row: {name: row[name] for name in _LEADER},
         "observation": lambda row: {name: row[name] for name in _OBSERVATION},
@@ -381,10 +374,7 @@ def made_silver(out: Path, cluster_id: str) -> dict[str, list[Any]]:
 
 
 def _piece(table: str, row: Row) -> tuple[Any, ...]:
-    keys, values = _KEYS[table]
-    key = (table.removesuffix("_interval"), *(row[name] for name in keys))
-    rest = (row[name] for name in Piece._fields[2:])
-    return (key, tuple(row[name] for name in values), *rest, row["origin"])
+    return (*piece_of(table, row), row["origin"])
 
 
 def states(tables: dict[str, list[Any]], at: int) -> dict[tuple[Any, ...], tuple[Any, ...]]:

@@ -36,8 +36,8 @@ _SHOWN = ("cluster", "topic", "since", "until")
 # The path of a file with options of the client.
 _FILE = "client.properties"
 _NOT_CLIENT = ("path", "image", "table", _FILE)
-# Tables of metadata logs (KRaft), which nothing reads yet.
-_OF_LOGS = ("records", "controller")
+# The table of metadata logs (KRaft), which nothing reads yet.
+_OF_LOGS = ("records",)
 _FLAGS = {"true": True, "false": False}
 # A time after this one counts as this one: a day more must still be a time of Python.
 LAST_US = microseconds(datetime(9999, 12, 30, tzinfo=timezone.utc))

@@ -84,6 +84,28 @@ static void say_detail(rdmeta_fold_t *f, uint64_t version, int32_t kind,
         say(f, c);
 }
 
+/* Says what only a metadata log tells, in four versions. */
+static void of_log(rdmeta_fold_t *f, uint64_t v) {
+        static const int32_t ids[] = {8, 7};
+        const rdmeta_ids_t list    = {ids, 2};
+        rdmeta_change_t c = fw_record(v, RDMETA_REASSIGNMENT_CHANGED, "v", 0,
+                                      RDMETA_NONE);
+
+        c.new_adding = c.new_removing = list;
+        say(f, c);
+        c         = fw_record(v, RDMETA_ELR_CHANGED, "v", 3, RDMETA_NONE);
+        c.new_elr = list;
+        say(f, c);
+        say_detail(f, v, RDMETA_BROKER_FENCED, NULL, 1, NULL);
+        say_detail(f, v + 1, RDMETA_BROKER_REMOVED, NULL, 2, NULL);
+        c        = fw_record(v + 2, RDMETA_CONFIG_CHANGED, NULL, -1, -1);
+        c.source = RDMETA_SOURCE_LOG;
+        c.detail = test_str("min.insync.replicas=2");
+        say(f, c);
+        say_detail(f, v + 2, RDMETA_CONTROLLER_CHANGED, NULL, 1, NULL);
+        say_detail(f, v + 3, RDMETA_CONTROLLER_CHANGED, NULL, 2, NULL);
+}
+
 /* Saves the state, and returns a fold that goes on from it. Nothing fails by
  * chance in the new one: it would need all of its memory at once. */
 static rdmeta_fold_t *moved(rdmeta_fold_t *f) {
@@ -123,7 +145,8 @@ static void records(rdmeta_fold_t *f) {
         for (i = 0; i < 40; i++)
                 say(f, fw_record(v++, RDMETA_PARTITIONS_ADDED, "v", 3 * i, 3));
         say_detail(f, v++, RDMETA_BROKER_CHANGED, NULL, 1, "h:1");
-        say(f, fw_record(v++, RDMETA_LEADER_CHANGED, "v", 0, 1));
+        of_log(f, v);
+        say(f, fw_record(v + 4, RDMETA_LEADER_CHANGED, "v", 0, 1));
 }
 
 /* Returns the rows of all tables. The allocations of reading do not fail. */
@@ -136,7 +159,7 @@ static aw_text_t rows_of(rdmeta_fold_t *f) {
 
         aw_put_bytes(&all, "", 0);
         for (table = RDMETA_FOLD_PARTITION_INTERVAL;
-             table <= RDMETA_FOLD_CHANGE; table++) {
+             table <= RDMETA_FOLD_CONTROLLER; table++) {
                 AGAIN(rdmeta_fold_take(f, table, &s));
                 fail_at         = counted.fail_at;
                 chance          = counted.chance;

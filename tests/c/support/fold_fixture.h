@@ -46,6 +46,8 @@ static TEST_UNUSED rdmeta_change_t fw_record(uint64_t version, int32_t kind,
         c.new_leader_epoch   = 4;
         c.old_leader_epoch   = RDMETA_NONE;
         c.offset             = -1;
+        c.broker_epoch       = -1;
+        c.partition_epoch    = RDMETA_NONE;
         c.topic              = test_str(topic);
         c.new_isr.ids        = ids;
         c.new_isr.count      = 2;

@@ -1,4 +1,4 @@
-"""broker_day, topic_life and config_change of small histories whose answer is plain to see."""
+"""The measures of brokers, topics, configurations and controllers, of small histories by hand."""
 
 from __future__ import annotations
 
@@ -304,3 +304,25 @@ def test_the_value_of_a_topic_that_was_created_again_is_no_change() -> None:
         )
         == []
     )
+
+
+def terms(*steps: tuple[datetime, int | None, int], end: datetime) -> list[tuple[Any, ...]]:
+    ends = [*(step[0] for step in steps[1:]), end]
+    by = {"began_by": "controller_changed", "ended_by": "controller_changed"}
+    rows = [
+        row
+        for (begin, number, epoch), until in zip(steps, ends, strict=True)
+        for row in intervals(begin, until, broker=number, epoch=epoch, **by)
+    ]
+    names = ("began_at", "seconds", "broker", "epoch", "censored")
+    return shown(gold_of(silver(controller=rows), "controller"), *names)
+
+
+def test_a_term_is_one_row_however_many_days_it_lasts_and_ends_with_the_month() -> None:
+    first, none, second = (at(-30), 1, 4), (at(30), None, 4), (at(31), 1, 6)
+    assert terms(first, none, second, end=at(32)) == [
+        (at(-30), 108_000.0, 1, 4, True),
+        (at(0), 108_000.0, 1, 4, True),
+        (at(30), 3600.0, None, 4, False),
+        (at(31), 3600.0, 1, 6, False),
+    ]

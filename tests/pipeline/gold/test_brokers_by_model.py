@@ -1,4 +1,4 @@
-"""broker_day, topic_life and config_change equal what naive walks count."""
+"""broker_day, topic_life, config_change and controller equal what naive walks count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from fleet import Fleet
-from gold_model_brokers import broker_day, config_change, topic_life
+from gold_model_brokers import broker_day, config_change, controller, topic_life
 from gold_tables import gold_of, silver_of
 from random_silver import random_silver
 
@@ -22,8 +22,14 @@ MODELS: dict[str, Callable[[Mapping[str, pa.Table]], list[dict[str, Any]]]] = {
     "broker_day": broker_day,
     "topic_life": topic_life,
     "config_change": config_change,
+    "controller": controller,
 }
 MONTH = datetime(2026, 11, 1, tzinfo=timezone.utc)
+# The columns of begin and end; those of other tables are began_at and ended_at.
+TIMES = {
+    "observation": ("counts_from", "counts_to"),
+    **dict.fromkeys(("leader_change", "change"), ("observed_at", "observed_at")),
+}
 
 
 def unordered(rows: list[dict[str, Any]]) -> list[str]:
@@ -53,9 +59,7 @@ def of_month(silver: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     """Returns what a run has for November: no day behind it, and the last day before in part."""
     found = {}
     for table, rows in silver.items():
-        begins, ends = (
-            ("counts_from", "counts_to") if table == "observation" else ("began_at", "ended_at")
-        )
+        begins, ends = TIMES.get(table, ("began_at", "ended_at"))
         least = MONTH if table == "partition_interval" else MONTH - timedelta(days=1)
         mask = pc.greater_equal(rows[ends], pa.scalar(least, rows[ends].type))
         if table != "partition_interval":
@@ -79,11 +83,7 @@ def test_rows_of_a_month_do_not_depend_on_later_months(name: str, seed: int) -> 
     column = MEASURES[name].time
     early = {}
     for table, rows in silver.items():
-        begins = "counts_from" if table == "observation" else "began_at"
+        begins, _ = TIMES.get(table, ("began_at", "ended_at"))
         early[table] = rows.filter(pc.less(rows[begins], pa.scalar(MONTH, rows[begins].type)))
     wanted = [row for row in gold_of(silver, name) if row[column] < MONTH]
     assert [row for row in gold_of(early, name) if row[column] < MONTH] == wanted
-
-
-def test_recordings_do_not_tell_of_controllers(seed: int) -> None:
-    assert gold_of(random_silver(seed), "controller") == []

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from gold_rows import at, broker, change, interval, observation, tables
 from gold_tables import gold_of, rows_of_silver, same
+from random_silver import random_silver
 
 FLAP_SECONDS = 4 * 3600
 # Some random fleets have no row of these.
@@ -30,6 +31,15 @@ def test_a_measure_of_changes_is_that_of_a_naive_walk(
     wanted = MODELS[name](model)
     assert wanted or name in RARE
     same([row for row in found if row.get("kind") != "rack"], wanted)
+
+
+@pytest.mark.parametrize("name", ["balance_hour", "reassignment", "churn_day"])
+def test_a_measure_of_changes_in_a_log_is_that_of_a_naive_walk(name: str, seed: int) -> None:
+    silver = random_silver(seed, clusters=1)
+    model = {table: gold_model.with_times(rows.to_pylist()) for table, rows in silver.items()}
+    found = gold_of(silver, name)
+    assert found
+    same([row for row in found if row.get("kind") != "rack"], MODELS[name](model))
 
 
 def test_a_broker_that_is_back_in_time_has_flapped_and_a_hole_is_no_return() -> None:
@@ -77,6 +87,40 @@ def test_leaderships_are_gained_lost_and_kept_and_unseen_elections_are_counted()
         ("cluster", None): (2, 2, 1, 9, 4),
     }
     assert {row["unclean"] for row in rows} == {None}
+
+
+def test_a_log_tells_of_unclean_elections_or_that_there_was_none() -> None:
+    unclean = {"kind": "unclean_election", "topic": "orders", "broker": 3, "observed_at": at(30)}
+    term = {"cluster_id": "one", "broker": 1, "epoch": 2, "us": 1, "began_at": at(0)}
+    silver = {
+        "leader_change": rows_of_silver("leader_change", [change(30, 1, 3), change(40, 3, 2)]),
+        "change": rows_of_silver("change", [unclean | {"cluster_id": "one"}]),
+        "controller": rows_of_silver("controller", [term]),
+    }
+    rows = gold_of(silver, "churn_day")
+    found = {(row["kind"], row["broker"]): row["unclean"] for row in rows}
+    assert found == {
+        ("broker", 1): 0,
+        ("broker", 2): 0,
+        ("broker", 3): 1,
+        ("topic", None): 1,
+        ("cluster", None): 1,
+    }
+    model = {table: gold_model.with_times(each.to_pylist()) for table, each in silver.items()}
+    same(rows, models.churn(model))
+
+
+def test_a_broker_that_is_fenced_is_not_listed_but_has_its_rack() -> None:
+    silver = tables([interval(0, 600)], observation(0, 600))
+    steps = [broker(0, 600, 1), broker(0, 300, 2), broker(300, 600, 2, fenced=True)]
+    steps += [broker(0, 600, number, fenced=True) for number in (3, 4)]
+    rows = [{**row, "rack": f"rack-{row['broker']}"} for row in steps]
+    silver["broker_interval"] = rows_of_silver("broker_interval", rows)
+    found = gold_of(silver, "balance_hour")
+    listed = {row["rack"]: row["brokers"] for row in found if row["kind"] == "rack"}
+    assert listed == {"rack-1": 1.0, "rack-2": 0.5, "rack-3": 0.0}
+    of = {row["broker"]: row["skew"] for row in found if row["kind"] == "broker"}
+    assert of == {1: 1.0, 2: -1.0, 3: None}
 
 
 def test_balance_is_averaged_over_observed_time_and_listed_brokers_count() -> None:
@@ -132,3 +176,11 @@ def test_a_log_tells_how_a_reassignment_ended(last: list[int] | None, outcome: s
     assert (row["from_replicas"], row["to_replicas"]) == ([1, 2], [4, 1])
     assert (row["began_at"], row["outcome"]) == (at(10), outcome)
     assert (row["ended_at"], row["seconds"]) == ((at(30), 20.0) if last else (None, None))
+
+
+def test_in_a_log_another_order_of_replicas_is_done_at_once() -> None:
+    quiet: dict[str, list[int]] = {"adding": [], "removing": []}
+    rows = [interval(0, 10, **quiet), interval(10, 20, replicas=[2, 1, 3], **quiet)]
+    (row,) = gold_of(tables(rows, observation(0, 20)), "reassignment")
+    assert (row["to_replicas"], row["outcome"], row["seconds"]) == ([2, 1, 3], "done", 0.0)
+    assert row["began_at"] == row["ended_at"] == at(10)

@@ -58,13 +58,14 @@ summed AS (
     GROUP BY ALL
 ),
 
+-- Brokers that are fenced are not listed, but they have a rack.
 listed AS (
     SELECT
         cluster_id,
         hour,
         broker,
         max_by(rack, (began_at, version)) FILTER (WHERE rack IS NOT NULL) AS rack,
-        sum(us_in_hour(began_at, ended_at, hour)) AS us
+        sum(us_in_hour(began_at, ended_at, hour)) FILTER (WHERE fenced IS NOT TRUE) AS us
     FROM (
         SELECT *, unnest(hours(began_at, ended_at)) AS hour
         FROM broker_interval
@@ -101,6 +102,7 @@ brokers AS (
             summed.cluster_id = listed.cluster_id
             AND summed.hour = listed.hour
             AND summed.broker = listed.broker
+    WHERE summed.broker IS NOT NULL OR listed.us > 0
 ),
 
 clusters AS (

@@ -59,13 +59,14 @@ summed AS (
     GROUP BY ALL
 ),
 
+-- Brokers that are fenced are not listed, but they have a rack.
 listed AS (
     SELECT
         cluster_id,
         hour,
         broker,
         max_by(rack, (began_at, version)) FILTER (WHERE rack IS NOT NULL) AS rack,
-        sum((unix_micros(least(ended_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began_at, hour)))) AS us
+        sum((unix_micros(least(ended_at, hour + INTERVAL 1 HOUR)) - unix_micros(greatest(began_at, hour)))) FILTER (WHERE fenced IS NOT TRUE) AS us
     FROM (
         SELECT *, explode(transform(filter(sequence(unix_micros(began_at) - pmod(unix_micros(began_at), 3600000000), unix_micros(ended_at), 3600000000), each -> each < unix_micros(ended_at)), each -> timestamp_micros(each))) AS hour
         FROM broker_interval
@@ -102,6 +103,7 @@ brokers AS (
             summed.cluster_id = listed.cluster_id
             AND summed.hour = listed.hour
             AND summed.broker = listed.broker
+    WHERE summed.broker IS NOT NULL OR listed.us > 0
 ),
 
 clusters AS (

@@ -60,7 +60,7 @@ fenced_day AS (
     GROUP BY ALL
 ),
 
--- The time in which the source tells whether brokers are fenced.
+-- The time in which the source tells whether brokers are fenced. A log without a broker tells it, too.
 told AS (
     SELECT
         cluster_id,
@@ -71,12 +71,13 @@ told AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS reached
     FROM (
-        SELECT DISTINCT
-            cluster_id,
-            began_at,
-            ended_at
+        SELECT cluster_id, began_at, ended_at
         FROM broker_interval
         WHERE us > 0 AND fenced IS NOT NULL
+        UNION
+        SELECT cluster_id, began_at, ended_at
+        FROM controller
+        WHERE us > 0
     )
 ),
 

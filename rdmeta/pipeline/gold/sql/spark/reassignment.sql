@@ -30,7 +30,8 @@ in_order AS (
     WINDOW one AS (PARTITION BY cluster_id, topic, topic_id, partition ORDER BY began_at)
 ),
 
--- Metadata tells neither `adding` nor `removing`: a change of replicas is all that it shows.
+-- Metadata tells neither `adding` nor `removing`: a change of replicas is all that it shows. In a log
+-- one that needs no copy of data is done at once: another order, or fewer replicas.
 seen AS (
     SELECT
         cluster_id,
@@ -38,12 +39,16 @@ seen AS (
         topic_id,
         partition,
         began_at,
-        NULL::TIMESTAMP AS ended_at,
+        CASE WHEN NOT reassigning THEN began_at END AS ended_at,
         replicas_before AS from_replicas,
         replicas AS to_replicas,
-        'unknown' AS outcome
+        CASE WHEN NOT reassigning THEN 0.0 END AS seconds,
+        CASE WHEN NOT reassigning THEN 'done' ELSE 'unknown' END AS outcome
     FROM in_order
-    WHERE has_before AND reassigning IS NULL AND replicas_before <> replicas
+    WHERE
+        has_before
+        AND replicas_before <> replicas
+        AND (reassigning IS NULL OR NOT (reassigning OR was_reassigning))
 ),
 
 -- A log tells both: a reassignment lasts as long as one of them is not empty.
@@ -108,6 +113,6 @@ SELECT
     ended_at,
     from_replicas,
     to_replicas,
-    NULL,
+    seconds,
     outcome
 FROM seen
