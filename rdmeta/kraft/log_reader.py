@@ -131,7 +131,7 @@ class Records:
                 for _ in replayed.steps((1 << 63) - 1, apply=lines):
                     yield from filter(None, made)
                     made.clear()
-            except DamagedBatchError as error:
+            except KraftError as error:
                 yield from filter(None, made)
                 made.clear()
                 if not self._log.leave_out(error):
@@ -226,6 +226,7 @@ class KraftLog:
         """Why other copies cannot be read."""
         self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
         self._comparer = Comparer(self.nodes)
+        self._skips = self.skip_corrupt and len(nodes) == 1
         self.proof: Proof = proof_of(self.nodes, self._comparer.is_sound)
         """The end of what is proven, and by what."""
         ids = (node.files.cluster_id for node in self.nodes)
@@ -335,7 +336,7 @@ class KraftLog:
 
         `options` are those of LogReplay.
         """
-        skips = self.skip_corrupt if skip is None else skip
+        skips = self._skips if skip is None else skip
 
         def begun(node: NodeLog) -> LogReplay:
             if node is not self._main:
@@ -369,23 +370,28 @@ class KraftLog:
                     raise
                 has_changed = True
                 self._look()
-            except DamagedBatchError as error:
+            except KraftError as error:
                 if not self.leave_out(error):
                     raise
 
-    def leave_out(self, error: DamagedBatchError) -> bool:
-        """Reads no more from a copy with a damaged batch; returns False if no other one can do.
+    def leave_out(self, error: KraftError) -> bool:
+        """Reads no more from a copy with a damaged batch; returns whether to try once more.
 
-        Another one can that has no record which the copy that counts lacks.
+        Another copy can stand for it that has no record which the copy that counts lacks. Without
+        one, `skip_corrupt` passes over what is bad.
         """
-        others = [node for node in self._by_rank if error.file not in node.paths]
+        if isinstance(error, LogChangedError):
+            return False
+        is_damaged = isinstance(error, DamagedBatchError)
+        others = [node for node in self._by_rank if is_damaged and error.file not in node.paths]
         for node in others:
             common = last_common(self._main, node)
             if common is not None and common[1] + 1 == node.end:
                 self._by_rank = [node, *(each for each in others if each is not node)]
                 self.unread += (str(error),)
                 return True
-        return False
+        had_skipped, self._skips = self._skips, self.skip_corrupt
+        return self._skips and not had_skipped
 
     # ---- answers --------------------------------------------------------------
 

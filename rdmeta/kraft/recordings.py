@@ -31,8 +31,8 @@ def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
 
     A file has the rows of one day: `observed_from`, the whole state, changes with the times and
     offsets of their records, `observed_to`. Sensitive configurations are "***". A corrupt batch
-    ends it, also with `skip_corrupt`: the files before it are written. Raises KraftError, OSError,
-    MissingExtraError, and HistoryError if the cluster has no name.
+    that no other copy has whole ends it, also with `skip_corrupt`: the files before it are written.
+    Raises KraftError, OSError, MissingExtraError, and HistoryError if the cluster has no name.
     """
     if log.cluster_id is None:
         raise HistoryError("no meta.properties names the cluster: name it with cluster_id=")
