@@ -96,9 +96,14 @@ def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]
 def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
     """Writes lines of JSON as they come, or as a table."""
     if output.form == "json":
-        write = open_stdout().write
+        out = open_stdout()
+        out.flush()
+        is_utf8 = out.encoding.lower() == "utf-8"
         for text in lines:
-            write(text.decode("utf-8", "backslashreplace"))
+            if is_utf8:  # as C writes it
+                out.buffer.write(text)
+            else:
+                out.write(text.decode())
         return
     output.tables(Table(_RECORDS, _rows(lines)))
 
@@ -108,7 +113,7 @@ def _rows(lines: Iterable[bytes]) -> Iterator[Row]:
     times: dict[str, datetime] = {}
     for text in lines:
         times.clear()
-        for line in text.decode("utf-8", "backslashreplace").split("\n")[:-1]:
+        for line in text.decode().split("\n")[:-1]:
             found = _LINE.fullmatch(line)
             assert found is not None, line
             offset, epoch, ms, kind, version, topic, data = found.groups()
