@@ -723,7 +723,7 @@ cdef extern from "rdmeta.h" nogil:
         int32_t epoch
         int32_t at_or_before
 
-    ctypedef struct rdmeta_kraft_ids_t:
+    ctypedef struct rdmeta_wire_ids_t:
         const uint8_t *be
         uint32_t count
 
@@ -736,8 +736,8 @@ cdef extern from "rdmeta.h" nogil:
     ctypedef struct rdmeta_kraft_partition_t:
         int32_t id, leader, leader_epoch, partition_epoch
         int32_t recovery
-        rdmeta_kraft_ids_t replicas, isr, removing, adding, elr, last_elr
-        rdmeta_kraft_ids_t directories
+        rdmeta_wire_ids_t replicas, isr, removing, adding, elr, last_elr
+        rdmeta_wire_ids_t directories
         rdmeta_kraft_mark_t mark
 
     ctypedef struct rdmeta_kraft_broker_t:
@@ -807,10 +807,6 @@ cdef extern from "rdmeta.h" nogil:
         RDMETA_METADATA_MAX_VERSION
     rdmeta_err_t rdmeta_metadata_request_encode(int16_t version, const rdmeta_request_t *request,
                                                 void *buf, size_t capacity, size_t *len)
-
-    ctypedef struct rdmeta_wire_ids_t:
-        const uint8_t *be
-        uint32_t count
 
     ctypedef struct rdmeta_wire_partition_t:
         int32_t id

@@ -48,13 +48,14 @@ class Type(NamedTuple):
 class Column(NamedTuple):
     """A column of change records; an `optional` column may be null in a cache's record.
 
-    Only history files have a `history` column: a cache's record has no such member.
+    Files have the columns in this order. Records have a column `behind` another one if they got it
+    later than files did.
     """
 
     name: str
     type: str
     optional: bool
-    history: bool = False
+    behind: str | None = None
 
 
 MADE_BY = ("core", "recorder", "log")
@@ -142,13 +143,24 @@ COLUMNS = (
     Column("detail", "string", True),
     Column("old_offline", "ids", True),
     Column("new_offline", "ids", True),
-    Column("unseen_us", "int64", True, history=True),
+    Column("unseen_us", "int64", True, behind="new_elr"),
     Column("partition_epoch", "int32", True),
     Column("broker_epoch", "int64", True),
     Column("new_adding", "ids", True),
     Column("new_removing", "ids", True),
     Column("new_elr", "ids", True),
 )
+
+
+_LATER = {column.behind: column for column in COLUMNS if column.behind}
+RECORD_COLUMNS = tuple(
+    each
+    for column in COLUMNS
+    if not column.behind
+    for each in (column, _LATER.get(column.name))
+    if each
+)
+"""The columns in the order of records."""
 
 
 def _kinds(rows: str) -> tuple[str, ...]:

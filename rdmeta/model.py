@@ -254,6 +254,7 @@ class Change(NamedTuple):
     new_adding: tuple[int, ...] | None
     new_removing: tuple[int, ...] | None
     new_elr: tuple[int, ...] | None
+    unseen_us: int | None
     # tools/change_table.py: end
 
 

@@ -50,6 +50,7 @@ def test_a_change_has_the_columns_of_a_change_record_in_their_order() -> None:
         "new_adding",
         "new_removing",
         "new_elr",
+        "unseen_us",
     )
 
 

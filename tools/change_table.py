@@ -99,9 +99,8 @@ def between(text: str, comment: str, lines: list[str]) -> str:
 
 def outputs(table: dict[str, Any]) -> dict[Path, str]:
     """Returns the text of each file that the tool writes."""
-    sources, kinds, columns = table["SOURCES"], table["KINDS"], table["COLUMNS"]
+    sources, kinds, members = table["SOURCES"], table["KINDS"], table["RECORD_COLUMNS"]
     types = table["TYPES"]
-    members = [row for row in columns if not row.history]
     numbers = [source(row.name) for row in sources] + [kind(row.name) for row in kinds]
     mark = "tools/change_table.py"
     return {
@@ -139,7 +138,7 @@ def check_order(table: dict[str, Any]) -> None:
     for name, rows in (
         ("RDMETA_SOURCE_NAMES", table["SOURCES"]),
         ("RDMETA_KIND_NAMES", table["KINDS"]),
-        ("RDMETA_CHANGE_COLUMNS", [row for row in table["COLUMNS"] if not row.history]),
+        ("RDMETA_CHANGE_COLUMNS", table["RECORD_COLUMNS"]),
     ):
         macro = re.search(rf"#define {name}\(X\)((?:.*\\\n)*.*)", text)
         old = re.findall(r'X\("?(\w+)', macro[1]) if macro else []

@@ -16,6 +16,7 @@ import sys
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any, NamedTuple
 
 from generated import ROOT, bring_up_to_date
@@ -134,8 +135,7 @@ SHORT = (
 #define TAGGED(name, tag, type, number, flags) \\
         {name, NULL, number, tag, RDMETA_KRAFT_##type, flags}
 #define STRUCT(name, of, flags) {name, &(of), 0, -1, RDMETA_KRAFT_STRUCT, flags}
-#define SCHEMA(fields, least) \\
-        {fields, sizeof(fields) / sizeof((fields)[0]), least}
+#define SCHEMA(fields, count, least) {fields, count, least}
 
 static const rdmeta_kraft_schema_t nothing = {NULL, 0, 1};
 """
@@ -170,7 +170,7 @@ def snake(name: str) -> str:
 
 
 class Writer:
-    """Collects the C text of schemas; equal ones are written once."""
+    """Collects the C text of schemas; equal ones are written once, equal begins share fields."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
@@ -196,15 +196,16 @@ class Writer:
             raise SystemExit(f"{name}: {len(rows)} fields, more than RDMETA_KRAFT_FIELDS")
         found = self._names.get(tuple(rows)) if rows else "nothing"
         if found is None:
+            longer = (of for all, of in self._names.items() if all[: len(rows)] == tuple(rows))
+            of = next(longer, name)
             found = self._names[tuple(rows)] = name
             self._least[name] = least
+            if of == name:
+                head = _split(f"static const rdmeta_kraft_field_t {name}_fields[] = {{")
+                self.text.append(f"\n{head}" + ",\n".join(rows) + "};\n")
             self.text.append(
-                "\n"
-                + _split(f"static const rdmeta_kraft_field_t {name}_fields[] = {{")
-                + ",\n".join(rows)
-                + "};\n"
-                + _split(f"static const rdmeta_kraft_schema_t {name} =")
-                + f"        SCHEMA({name}_fields, {least});\n"
+                _split(f"static const rdmeta_kraft_schema_t {name} =")
+                + f"        SCHEMA({of}_fields, {len(rows)}, {least});\n"
             )
         return found
 
@@ -307,12 +308,17 @@ def type_row(writer: Writer, key: int, shown: str, record: dict[str, Any], marks
         raise SystemExit(f"{record['name']} has no field {set(marks.flags) - known}")
     schemas = [
         writer.schema(f"{name}_{version}", record["fields"], version, structs, marks.flags)
-        for version in range(last.last + 1)
+        for version in range(last.last, -1, -1)
     ]
     writer.text.append(
-        f"static const rdmeta_kraft_schema_t *const {name}[] = {{\n        "
-        + ",\n        ".join(f"&{schema}" for schema in schemas)
-        + "};\n"
+        f"static const rdmeta_kraft_schema_t *const {name}[] = {{\n"
+        + fill(
+            ", ".join(f"&{schema}" for schema in reversed(schemas)) + "};",
+            77,
+            initial_indent=" " * 8,
+            subsequent_indent=" " * 8,
+        )
+        + "\n"
     )
     return (
         f'        [{key}] = {{"{shown}",\n'

@@ -155,6 +155,8 @@ static int put_ids(rdmeta_arrow_column_t *c, int64_t row, rdmeta_ids_t ids) {
 #define PUT_new_adding put_ids(c, row, r->new_adding)
 #define PUT_new_removing put_ids(c, row, r->new_removing)
 #define PUT_new_elr put_ids(c, row, r->new_elr)
+#define PUT_unseen_us \
+        put_int64(c, row, r->unseen_us, OF_LOG(r) && r->unseen_us >= 0)
 
 #define PUT(name, type)             \
         c = &columns[C_##name];     \

@@ -20,7 +20,7 @@ typedef struct rdmeta_arrow_field {
         int nullable;
 } rdmeta_arrow_field_t;
 
-enum { RDMETA_ARROW_COLUMNS = 28 }; /* the most that a table has */
+enum { RDMETA_ARROW_COLUMNS = 29 }; /* the most that a table has */
 
 /* Returns the columns of a table and sets *n to their number; NULL: there is no
  * such table. */

@@ -99,6 +99,13 @@ typedef struct rdmeta_str {
         size_t len;
 } rdmeta_str_t;
 
+/** A list of big-endian int32 in a response's or a log's own bytes,
+ *  unaligned. */
+typedef struct rdmeta_wire_ids {
+        const uint8_t *be;
+        uint32_t count;
+} rdmeta_wire_ids_t;
+
 /** A list of broker ids that the reader lends. ids NULL means absent. */
 typedef struct rdmeta_ids {
         const int32_t *ids;

@@ -295,12 +295,6 @@ typedef struct rdmeta_kraft_mark {
         int32_t at_or_before; /**< 1: a snapshot says it: so or earlier */
 } rdmeta_kraft_mark_t;
 
-/** A list of big-endian int32, unaligned. */
-typedef struct rdmeta_kraft_ids {
-        const uint8_t *be;
-        uint32_t count;
-} rdmeta_kraft_ids_t;
-
 typedef struct rdmeta_kraft_topic {
         rdmeta_str_t name;
         const uint8_t *id; /**< 16 bytes */
@@ -313,10 +307,10 @@ typedef struct rdmeta_kraft_partition {
         int32_t id, leader, leader_epoch, partition_epoch; /**< leader -1 */
         int32_t recovery; /**< 1: recovering after an unclean election */
         int32_t reserved;
-        rdmeta_kraft_ids_t replicas, isr, removing, adding, elr, last_elr;
+        rdmeta_wire_ids_t replicas, isr, removing, adding, elr, last_elr;
         /** Numbers for rdmeta_kraft_directory_id(), one per replica. Empty: the
          *  log does not say them. */
-        rdmeta_kraft_ids_t directories;
+        rdmeta_wire_ids_t directories;
         rdmeta_kraft_mark_t mark;
 } rdmeta_kraft_partition_t;
 
@@ -348,7 +342,8 @@ typedef struct rdmeta_kraft_fact {
 RDMETA_API int32_t rdmeta_kraft_topic_find(const rdmeta_kraft_state_t *state,
                                            rdmeta_str_t name,
                                            rdmeta_kraft_topic_t *out);
-/** Finds a topic by its id. Threads: any, one at a time. */
+/** Finds a topic by its id; also one that the last batch has removed, which has
+ *  no partitions then. Threads: any, one at a time. */
 RDMETA_API int32_t rdmeta_kraft_topic_find_id(
         const rdmeta_kraft_state_t *state, const uint8_t *id,
         rdmeta_kraft_topic_t *out);

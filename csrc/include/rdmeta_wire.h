@@ -33,12 +33,6 @@ RDMETA_API rdmeta_err_t rdmeta_metadata_request_encode(
         int16_t version, const rdmeta_request_t *request, void *buf,
         size_t capacity, size_t *len);
 
-/** A list of big-endian int32 in the response's own bytes, unaligned. */
-typedef struct rdmeta_wire_ids {
-        const uint8_t *be;
-        uint32_t count;
-} rdmeta_wire_ids_t;
-
 typedef struct rdmeta_wire_partition {
         int32_t id;
         int32_t leader;       /**< -1: none */

@@ -8,15 +8,11 @@
  */
 #include "wire/answer.h"
 
-#include "base/tailq.h"
 #include "kraft/state.h"
 
 #include <stdlib.h>
 
 enum { LEADER_NOT_AVAILABLE = 5, LISTENER_NOT_FOUND = 72 };
-
-#define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
-#define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
 
 /* A small table of brokers, indexed by the last bits of the id, so that most
  * replicas are looked up without a search. */
@@ -55,9 +51,10 @@ static uint32_t put_brokers(const rdmeta_kraft_state_t *s,
         *first = -1;
         rdmeta_avl_iter_init(&it, &s->brokers, NULL);
         while ((node = rdmeta_avl_iter_next(&it))) {
-                if (!is_listed(BY_ID(node), listener))
+                if (!is_listed(RDMETA_KRAFT_BROKER_AT(node), listener))
                         continue;
-                rdmeta_kraft_endpoint(BY_ID(node), listener, &endpoint);
+                rdmeta_kraft_endpoint(RDMETA_KRAFT_BROKER_AT(node), listener,
+                                      &endpoint);
                 if (a)
                         rdmeta_answer_broker(a, &endpoint);
                 if (!n++)
@@ -190,7 +187,7 @@ rdmeta_err_t rdmeta_kraft_answer(const rdmeta_kraft_state_t *s,
         do {
                 for (n = 0; n < FETCHED && (node = rdmeta_avl_iter_next(&it));
                      n++)
-                        topics[n] = BY_NAME(node);
+                        topics[n] = RDMETA_KRAFT_TOPIC_AT(node);
                 topics_fetch(topics, n);
                 for (i = 0; i < n; i++)
                         put_topic(&of, topics[i]);

@@ -1,12 +1,9 @@
 #include "kraft/apply.h"
 
 #include "arrow/text.h"
-#include "base/tailq.h"
 
 #include <stdarg.h>
 #include <stdio.h>
-
-#define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
 
 rdmeta_err_t rdmeta_kraft_refuse(rdmeta_kraft_replay_t *r,
                                  const rdmeta_kraft_record_t *record,
@@ -29,12 +26,6 @@ rdmeta_err_t rdmeta_kraft_refuse(rdmeta_kraft_replay_t *r,
 
 #define CONTRADICTS(...)                                                     \
         rdmeta_kraft_refuse(r, record, RDMETA_KRAFT_CONTRADICTS, __VA_ARGS__)
-
-static rdmeta_err_t bad_record(rdmeta_kraft_replay_t *r,
-                               const rdmeta_kraft_record_t *record) {
-        return rdmeta_kraft_refuse(r, record, RDMETA_KRAFT_BAD_RECORD,
-                                   "has bytes that contradict each other");
-}
 
 /* A topic's id as text, for errors. */
 typedef struct id_text {
@@ -109,7 +100,7 @@ static int configs_remove(rdmeta_kraft_replay_t *r,
                 return 0;
         memcpy(p, &number, 8);
         key.len += rdmeta_kraft_key_text(name, p + 8);
-        while ((fact = rdmeta_kraft_facts_from(&r->state->facts, key)) &&
+        while ((fact = rdmeta_kraft_facts_next(&r->state->facts, key, 0)) &&
                fact->kind == key.kind && fact->key_len >= key.len &&
                !memcmp(fact->bytes, p, key.len))
                 rdmeta_kraft_facts_remove(&r->state->facts, fact);
@@ -234,6 +225,19 @@ static int32_t next_epoch(int32_t epoch) {
         return (int32_t)((uint32_t)epoch + 1);
 }
 
+/* Sets what a row has besides lists to what the old one has, at this record. As
+ * with any change, the partition epoch goes up. */
+static void row_head(rdmeta_kraft_row_t *row, const rdmeta_kraft_row_t *old,
+                     const rdmeta_kraft_record_t *record) {
+        row->id              = old->id;
+        row->offset          = record->offset;
+        row->time_us         = record->time_us;
+        row->leader          = old->leader;
+        row->leader_epoch    = old->leader_epoch;
+        row->partition_epoch = next_epoch(old->partition_epoch);
+        row->recovery        = old->recovery;
+}
+
 /* Applies a PartitionRecord, or a change of it. */
 static rdmeta_err_t partition_apply(rdmeta_kraft_replay_t *r,
                                     const rdmeta_kraft_record_t *record,
@@ -275,23 +279,21 @@ static rdmeta_err_t partition_apply(rdmeta_kraft_replay_t *r,
                 row = old;
         else if (!row_fill(r->state, row, lists, change ? old : NULL))
                 return RDMETA_ERR_NO_MEMORY;
-        row->id      = id;
-        row->offset  = record->offset;
-        row->time_us = record->time_us;
-        if (!change) {
+        if (change) {
+                row_head(row, old, record);
+        } else {
+                row->id              = id;
+                row->offset          = record->offset;
+                row->time_us         = record->time_us;
                 row->leader          = (int32_t)leader->number;
                 row->leader_epoch    = (int32_t)values[8].number;
                 row->partition_epoch = (int32_t)values[9].number;
                 row->recovery        = (int8_t)values[7].number;
                 return row_put(r, t, old, row);
         }
-        row->leader          = old->leader;
-        row->leader_epoch    = old->leader_epoch;
-        row->partition_epoch = next_epoch(old->partition_epoch);
-        row->recovery        = old->recovery;
         if (leader->number != RDMETA_KRAFT_SAME_LEADER) {
                 row->leader       = (int32_t)leader->number;
-                row->leader_epoch = next_epoch(old->leader_epoch);
+                row->leader_epoch = next_epoch(row->leader_epoch);
         }
         if (values[7].number >= 0)
                 row->recovery = (int8_t)values[7].number;
@@ -299,7 +301,7 @@ static rdmeta_err_t partition_apply(rdmeta_kraft_replay_t *r,
 }
 
 /* Empties the ELR and the last known ELR of a topic's partitions that have
- * one. As with any change, their partition epoch goes up. */
+ * one. */
 static rdmeta_err_t topic_clear_elr(rdmeta_kraft_replay_t *r,
                                     rdmeta_kraft_topic_entry_t *t,
                                     const rdmeta_kraft_record_t *record) {
@@ -319,14 +321,8 @@ static rdmeta_err_t topic_clear_elr(rdmeta_kraft_replay_t *r,
                         continue;
                 if (!row_fill(r->state, &new_.row, lists, old))
                         return RDMETA_ERR_NO_MEMORY;
-                new_.row.offset          = record->offset;
-                new_.row.time_us         = record->time_us;
-                new_.row.id              = old->id;
-                new_.row.leader          = old->leader;
-                new_.row.leader_epoch    = old->leader_epoch;
-                new_.row.recovery        = old->recovery;
-                new_.row.partition_epoch = next_epoch(old->partition_epoch);
-                err                      = row_put(r, t, old, &new_.row);
+                row_head(&new_.row, old, record);
+                err = row_put(r, t, old, &new_.row);
         }
         return err;
 }
@@ -349,7 +345,7 @@ static rdmeta_err_t clear_elr(rdmeta_kraft_replay_t *r,
         }
         rdmeta_avl_iter_init(&it, &r->state->names, NULL);
         while (!err && (node = rdmeta_avl_iter_next(&it)))
-                err = topic_clear_elr(r, BY_NAME(node), record);
+                err = topic_clear_elr(r, RDMETA_KRAFT_TOPIC_AT(node), record);
         return err;
 }
 
@@ -402,10 +398,10 @@ static int broker_dirs(rdmeta_kraft_replay_t *r,
         rdmeta_kraft_value_t v =
                 rdmeta_kraft_value_of(schema, values, "logDirs");
 
-        if (v.count && !rdmeta_kraft_broker_dirs_set(r->state, b, 0, &v))
+        if (v.count && !rdmeta_kraft_dirs_set(r->state, &b->dirs, &v))
                 return 0;
         v = rdmeta_kraft_value_of(schema, values, "cordonedLogDirs");
-        return !v.p || rdmeta_kraft_broker_dirs_set(r->state, b, 1, &v);
+        return !v.p || rdmeta_kraft_dirs_set(r->state, &b->cordoned, &v);
 }
 
 /* Applies a fence, an unfence, or a BrokerRegistrationChange. */
@@ -532,20 +528,20 @@ static rdmeta_err_t fact_apply(rdmeta_kraft_replay_t *r,
 static rdmeta_err_t control_apply(rdmeta_kraft_replay_t *r,
                                   const rdmeta_kraft_record_t *record,
                                   const rdmeta_kraft_value_t *values) {
-        rdmeta_kraft_state_t *s = r->state;
-        const int32_t leader    = (int32_t)values[1].number;
-        rdmeta_err_t err;
+        const int32_t leader = (int32_t)values[1].number;
+        int64_t unseen_us    = -1;
 
         if (record->type != RDMETA_KRAFT_LEADER_CHANGE)
                 return RDMETA_OK;
-        if (!rdmeta_kraft_epoch_add(s, record->offset, record->epoch, leader))
+        if (!rdmeta_kraft_epoch_add(r->state, record->offset, record->epoch,
+                                    leader))
                 return RDMETA_ERR_NO_MEMORY;
-        err = rdmeta_kraft_change_controller(
-                &r->changes, leader, record->epoch,
-                r->before_epoch_us == INT64_MIN
-                        ? -1
-                        : record->time_us - r->before_epoch_us);
-        return err;
+        if (r->before_epoch_us > record->time_us)
+                unseen_us = 0; /* a clock went back */
+        else if (r->before_epoch_us != INT64_MIN)
+                unseen_us = record->time_us - r->before_epoch_us;
+        return rdmeta_kraft_change_controller(&r->changes, leader,
+                                              record->epoch, unseen_us);
 }
 
 static rdmeta_err_t row_apply(rdmeta_kraft_replay_t *r,
@@ -589,7 +585,9 @@ rdmeta_err_t rdmeta_kraft_apply(rdmeta_kraft_replay_t *r,
                 rdmeta_kraft_changes_at(&r->changes, r->state, record,
                                         r->version, latest);
         if (!rdmeta_kraft_record_read(record, values, &bad))
-                return bad_record(r, record);
+                return rdmeta_kraft_refuse(
+                        r, record, RDMETA_KRAFT_BAD_RECORD,
+                        "has bytes that contradict each other");
         type = rdmeta_kraft_type_of(record);
         switch (type->role) {
         case RDMETA_KRAFT_NOTHING: return RDMETA_OK;

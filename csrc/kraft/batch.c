@@ -86,7 +86,8 @@ int rdmeta_kraft_batch_head(const uint8_t *p, size_t len,
         out->base_offset = (int64_t)rdmeta_be64(p);
         out->size        = (size_t)rdmeta_be32(p + 8) + 12;
         header_read(out, p);
-        return out->size >= RDMETA_KRAFT_HEADER && out->size <= len;
+        return out->size >= RDMETA_KRAFT_HEADER && out->size <= len &&
+               header_is_possible(out);
 }
 
 /* ---- records ----------------------------------------------------------- */

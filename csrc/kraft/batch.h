@@ -26,8 +26,8 @@ enum {
         RDMETA_KRAFT_BATCH_MAX = 64 << 20
 };
 
-/* Reads a header without a look at the rest. Returns whether the batch is whole.
- */
+/* Reads and checks a header, and nothing else. Returns whether the batch is
+ * whole. */
 int rdmeta_kraft_batch_head(const uint8_t *p, size_t len,
                             rdmeta_kraft_batch_t *out);
 

@@ -187,25 +187,14 @@ rdmeta_kraft_facts_find(const rdmeta_kraft_facts_t *facts,
 }
 
 rdmeta_kraft_fact_entry_t *
-rdmeta_kraft_facts_from(const rdmeta_kraft_facts_t *facts,
-                        rdmeta_kraft_key_t key) {
+rdmeta_kraft_facts_next(const rdmeta_kraft_facts_t *facts,
+                        rdmeta_kraft_key_t key, int is_behind) {
         rdmeta_avl_node_t *node;
         rdmeta_avl_iter_t it;
 
         rdmeta_avl_iter_init(&it, &facts->tree, &key);
         node = rdmeta_avl_iter_next(&it);
-        return node ? ENTRY(node) : NULL;
-}
-
-rdmeta_kraft_fact_entry_t *
-rdmeta_kraft_facts_behind(const rdmeta_kraft_facts_t *facts,
-                          rdmeta_kraft_key_t key) {
-        rdmeta_avl_node_t *node;
-        rdmeta_avl_iter_t it;
-
-        rdmeta_avl_iter_init(&it, &facts->tree, &key);
-        node = rdmeta_avl_iter_next(&it);
-        if (node && !compare_key(&key, node, NULL))
+        if (node && is_behind && !compare_key(&key, node, NULL))
                 node = rdmeta_avl_iter_next(&it);
         return node ? ENTRY(node) : NULL;
 }

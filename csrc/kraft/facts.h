@@ -58,17 +58,14 @@ size_t rdmeta_kraft_key_text(rdmeta_str_t text, uint8_t *out);
 int rdmeta_kraft_is_removal(const rdmeta_kraft_schema_t *schema,
                             const rdmeta_kraft_value_t *values);
 
-/* Returns the fact, or the first one that is not below the key, or above it.
- * NULL: none. */
+/* Returns the fact of a key. NULL: none. */
 rdmeta_kraft_fact_entry_t *
 rdmeta_kraft_facts_find(const rdmeta_kraft_facts_t *facts,
                         rdmeta_kraft_key_t key);
+/* Returns the first fact from a key on, or the first one behind it. */
 rdmeta_kraft_fact_entry_t *
-rdmeta_kraft_facts_from(const rdmeta_kraft_facts_t *facts,
-                        rdmeta_kraft_key_t key);
-rdmeta_kraft_fact_entry_t *
-rdmeta_kraft_facts_behind(const rdmeta_kraft_facts_t *facts,
-                          rdmeta_kraft_key_t key);
+rdmeta_kraft_facts_next(const rdmeta_kraft_facts_t *facts,
+                        rdmeta_kraft_key_t key, int is_behind);
 /* Stores a fact in place of an older one. Returns 0: no memory, nothing
  * changed. */
 int rdmeta_kraft_facts_set(rdmeta_kraft_facts_t *facts, rdmeta_kraft_key_t key,

@@ -14,7 +14,7 @@ typedef struct out {
         size_t len, capacity;
 } out_t;
 
-static void put(out_t *o, const char *s, size_t n) {
+RDMETA_INLINE void put(out_t *o, const char *s, size_t n) {
         if (n <= o->capacity && o->len <= o->capacity - n)
                 memcpy(o->p + o->len, s, n);
         o->len += n;
@@ -25,6 +25,12 @@ static void put(out_t *o, const char *s, size_t n) {
 static void put_number(out_t *o, int64_t v) {
         char text[20], *p = text + sizeof(text);
         uint64_t n = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+
+        if (n < 10 && v >= 0) {
+                *--p = (char)('0' + n);
+                put(o, p, 1);
+                return;
+        }
 
         do {
                 *--p = (char)('0' + n % 10);
@@ -122,7 +128,7 @@ static void put_struct(out_t *o, rdmeta_buf_t *b,
 /* Writes one value that is no array. */
 static void put_one(out_t *o, const rdmeta_kraft_field_t *field,
                     const rdmeta_kraft_value_t *v) {
-        char id[RDMETA_ARROW_ID];
+        char id[RDMETA_ARROW_ID + 2] = {[0] = '"', [RDMETA_ARROW_ID + 1] = '"'};
         rdmeta_buf_t b;
 
         switch (field->type) {
@@ -131,8 +137,8 @@ static void put_one(out_t *o, const rdmeta_kraft_field_t *field,
                 return;
         case RDMETA_KRAFT_FLOAT64: put_float(o, v->number); return;
         case RDMETA_KRAFT_UUID:
-                rdmeta_text_id(id, v->p);
-                put_text(o, id, sizeof(id));
+                rdmeta_text_id(id + 1, v->p);
+                put(o, id, sizeof(id));
                 return;
         case RDMETA_KRAFT_STRING:
                 put_text(o, (const char *)v->p, v->count);
@@ -163,12 +169,19 @@ static void put_array(out_t *o, const rdmeta_kraft_field_t *field,
         PUT(o, "]");
 }
 
-static void put_field(out_t *o, const rdmeta_kraft_field_t *field,
+/* Writes a field's name, behind what separates it from the one before. */
+static void put_name(out_t *o, char before, const char *name) {
+        const char begin[] = {before, '"'};
+
+        put(o, begin, 2);
+        put(o, name, strlen(name));
+        PUT(o, "\":");
+}
+
+static void put_value(out_t *o, const rdmeta_kraft_field_t *field,
                       const rdmeta_kraft_value_t *v) {
         const int array = field->flags & RDMETA_KRAFT_ARRAY;
 
-        put_text(o, field->name, strlen(field->name));
-        PUT(o, ":");
         if (!v->p && (array || field->type >= RDMETA_KRAFT_UUID))
                 PUT(o, "null");
         else if (array)
@@ -177,21 +190,33 @@ static void put_field(out_t *o, const rdmeta_kraft_field_t *field,
                 put_one(o, field, v);
 }
 
+/* Writes fields as an object; those with one of the flags `hidden` as "***". */
+static void put_fields(out_t *o, const rdmeta_kraft_schema_t *schema,
+                       const rdmeta_kraft_value_t *values, int hidden) {
+        char before = '{';
+        int i;
+
+        for (i = 0; i < schema->count; i++) {
+                const rdmeta_kraft_field_t *f = &schema->fields[i];
+
+                if (values[i].is_default)
+                        continue;
+                put_name(o, before, f->name);
+                before = ',';
+                if (f->flags & hidden && values[i].p)
+                        PUT(o, "\"***\"");
+                else
+                        put_value(o, f, &values[i]);
+        }
+        before == '{' ? PUT(o, "{}") : PUT(o, "}");
+}
+
 static void put_struct(out_t *o, rdmeta_buf_t *b,
                        const rdmeta_kraft_schema_t *schema) {
         rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS];
-        const char *before = "{";
-        int i;
 
         rdmeta_kraft_read(b, schema, values);
-        for (i = 0; i < schema->count; i++) {
-                if (values[i].is_default)
-                        continue;
-                put(o, before, 1);
-                put_field(o, &schema->fields[i], &values[i]);
-                before = ",";
-        }
-        *before == '{' ? PUT(o, "{}") : PUT(o, "}");
+        put_fields(o, schema, values, 0);
 }
 
 /* ---- records ----------------------------------------------------------- */
@@ -240,33 +265,6 @@ static int is_sensitive(const rdmeta_kraft_record_t *r,
         return rdmeta_kraft_is_sensitive(key);
 }
 
-static void put_data(out_t *o, const rdmeta_kraft_record_t *r,
-                     const rdmeta_kraft_schema_t *schema,
-                     const rdmeta_kraft_value_t *values, int32_t flags) {
-        const int config   = is_sensitive(r, schema, values);
-        const char *before = "{";
-        int i;
-
-        for (i = 0; i < schema->count; i++) {
-                const rdmeta_kraft_field_t *f = &schema->fields[i];
-
-                if (values[i].is_default)
-                        continue;
-                put(o, before, 1);
-                before = ",";
-                if (flags & RDMETA_KRAFT_SHOW_SECRETS ||
-                    !(f->flags & RDMETA_KRAFT_SECRET ||
-                      (config && f->flags & RDMETA_KRAFT_GONE_IF_NULL &&
-                       values[i].p))) {
-                        put_field(o, f, &values[i]);
-                        continue;
-                }
-                put_text(o, f->name, strlen(f->name));
-                PUT(o, ":\"***\"");
-        }
-        *before == '{' ? PUT(o, "{}") : PUT(o, "}");
-}
-
 /* Returns whether records of the type may have secrets, also in a version that
  * the table lacks. */
 static int may_hide(const rdmeta_kraft_record_t *r) {
@@ -292,24 +290,21 @@ static void put_head(out_t *o, const rdmeta_kraft_record_t *r,
                      rdmeta_str_t topic) {
         const rdmeta_kraft_type_t *t = rdmeta_kraft_type_of(r);
 
-        PUT(o, "{\"offset\":");
+        put_name(o, '{', "offset");
         put_number(o, r->offset);
-        PUT(o, ",\"epoch\":");
+        put_name(o, ',', "epoch");
         put_number(o, r->epoch);
-        PUT(o, ",\"time\":");
+        put_name(o, ',', "time");
         put_number(o, r->time_us / 1000);
-        if (t) {
-                PUT(o, ",\"type\":\"");
-                put(o, t->name, strlen(t->name));
-                PUT(o, "\"");
-        } else {
-                PUT(o, ",\"type\":");
+        put_name(o, ',', "type");
+        if (t)
+                put_text(o, t->name, strlen(t->name));
+        else
                 put_number(o, r->type);
-        }
-        PUT(o, ",\"version\":");
+        put_name(o, ',', "version");
         put_number(o, r->version);
         if (topic.data) {
-                PUT(o, ",\"topic\":");
+                put_name(o, ',', "topic");
                 put_text(o, topic.data, topic.len);
         }
 }
@@ -329,16 +324,18 @@ rdmeta_err_t rdmeta_kraft_record_json(const rdmeta_kraft_record_t *record,
                 return RDMETA_ERR_MALFORMED;
         if (!(flags & RDMETA_KRAFT_DATA_ALONE))
                 put_head(&o, record, topic);
-        if (schema) {
-                if (!(flags & RDMETA_KRAFT_DATA_ALONE))
-                        PUT(&o, ",\"data\":");
-                put_data(&o, record, schema, values, flags);
-        } else if (flags & RDMETA_KRAFT_DATA_ALONE) {
+        if (!(flags & RDMETA_KRAFT_DATA_ALONE))
+                put_name(&o, ',', schema ? "data" : "raw");
+        if (!schema)
                 put_raw(&o, record, flags);
-        } else {
-                PUT(&o, ",\"raw\":");
-                put_raw(&o, record, flags);
-        }
+        else if (flags & RDMETA_KRAFT_SHOW_SECRETS)
+                put_fields(&o, schema, values, 0);
+        else
+                put_fields(&o, schema, values,
+                           RDMETA_KRAFT_SECRET |
+                                   (is_sensitive(record, schema, values)
+                                            ? RDMETA_KRAFT_GONE_IF_NULL
+                                            : 0));
         if (!(flags & RDMETA_KRAFT_DATA_ALONE))
                 PUT(&o, "}");
         *len = o.len;

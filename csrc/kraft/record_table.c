@@ -23,83 +23,32 @@ enum {
 #define TAGGED(name, tag, type, number, flags) \
         {name, NULL, number, tag, RDMETA_KRAFT_##type, flags}
 #define STRUCT(name, of, flags) {name, &(of), 0, -1, RDMETA_KRAFT_STRUCT, flags}
-#define SCHEMA(fields, least) \
-        {fields, sizeof(fields) / sizeof((fields)[0]), least}
+#define SCHEMA(fields, count, least) {fields, count, least}
 
 static const rdmeta_kraft_schema_t nothing = {NULL, 0, 1};
 
-static const rdmeta_kraft_field_t register_broker_0_end_points_fields[] = {
+static const rdmeta_kraft_field_t register_broker_4_end_points_fields[] = {
         FIELD("name", STRING, 0),
         FIELD("host", STRING, 0),
         FIELD("port", UINT16, 0),
         FIELD("securityProtocol", INT16, 0)};
-static const rdmeta_kraft_schema_t register_broker_0_end_points =
-        SCHEMA(register_broker_0_end_points_fields, 7);
+static const rdmeta_kraft_schema_t register_broker_4_end_points =
+        SCHEMA(register_broker_4_end_points_fields, 4, 7);
 
-static const rdmeta_kraft_field_t register_broker_0_features_fields[] = {
+static const rdmeta_kraft_field_t register_broker_4_features_fields[] = {
         FIELD("name", STRING, 0),
         FIELD("minSupportedVersion", INT16, 0),
         FIELD("maxSupportedVersion", INT16, 0)};
-static const rdmeta_kraft_schema_t register_broker_0_features =
-        SCHEMA(register_broker_0_features_fields, 6);
-
-static const rdmeta_kraft_field_t register_broker_0_fields[] = {
-        FIELD("brokerId", INT32, 0),
-        FIELD("incarnationId", UUID, 0),
-        FIELD("brokerEpoch", INT64, 0),
-        STRUCT("endPoints", register_broker_0_end_points, ARRAY),
-        STRUCT("features", register_broker_0_features, ARRAY),
-        FIELD("rack", STRING, NULLABLE),
-        FIELD("fenced", BOOL, 0)};
-static const rdmeta_kraft_schema_t register_broker_0 =
-        SCHEMA(register_broker_0_fields, 33);
-
-static const rdmeta_kraft_field_t register_broker_1_fields[] = {
-        FIELD("brokerId", INT32, 0),
-        FIELD("incarnationId", UUID, 0),
-        FIELD("brokerEpoch", INT64, 0),
-        STRUCT("endPoints", register_broker_0_end_points, ARRAY),
-        STRUCT("features", register_broker_0_features, ARRAY),
-        FIELD("rack", STRING, NULLABLE),
-        FIELD("fenced", BOOL, 0),
-        FIELD("inControlledShutdown", BOOL, 0)};
-static const rdmeta_kraft_schema_t register_broker_1 =
-        SCHEMA(register_broker_1_fields, 34);
-
-static const rdmeta_kraft_field_t register_broker_2_fields[] = {
-        FIELD("brokerId", INT32, 0),
-        FIELD("isMigratingZkBroker", BOOL, 0),
-        FIELD("incarnationId", UUID, 0),
-        FIELD("brokerEpoch", INT64, 0),
-        STRUCT("endPoints", register_broker_0_end_points, ARRAY),
-        STRUCT("features", register_broker_0_features, ARRAY),
-        FIELD("rack", STRING, NULLABLE),
-        FIELD("fenced", BOOL, 0),
-        FIELD("inControlledShutdown", BOOL, 0)};
-static const rdmeta_kraft_schema_t register_broker_2 =
-        SCHEMA(register_broker_2_fields, 35);
-
-static const rdmeta_kraft_field_t register_broker_3_fields[] = {
-        FIELD("brokerId", INT32, 0),
-        FIELD("isMigratingZkBroker", BOOL, 0),
-        FIELD("incarnationId", UUID, 0),
-        FIELD("brokerEpoch", INT64, 0),
-        STRUCT("endPoints", register_broker_0_end_points, ARRAY),
-        STRUCT("features", register_broker_0_features, ARRAY),
-        FIELD("rack", STRING, NULLABLE),
-        FIELD("fenced", BOOL, 0),
-        FIELD("inControlledShutdown", BOOL, 0),
-        TAGGED("logDirs", 0, UUID, 0, ARRAY)};
-static const rdmeta_kraft_schema_t register_broker_3 =
-        SCHEMA(register_broker_3_fields, 35);
+static const rdmeta_kraft_schema_t register_broker_4_features =
+        SCHEMA(register_broker_4_features_fields, 3, 6);
 
 static const rdmeta_kraft_field_t register_broker_4_fields[] = {
         FIELD("brokerId", INT32, 0),
         FIELD("isMigratingZkBroker", BOOL, 0),
         FIELD("incarnationId", UUID, 0),
         FIELD("brokerEpoch", INT64, 0),
-        STRUCT("endPoints", register_broker_0_end_points, ARRAY),
-        STRUCT("features", register_broker_0_features, ARRAY),
+        STRUCT("endPoints", register_broker_4_end_points, ARRAY),
+        STRUCT("features", register_broker_4_features, ARRAY),
         FIELD("rack", STRING, NULLABLE),
         FIELD("fenced", BOOL, 0),
         FIELD("inControlledShutdown", BOOL, 0),
@@ -107,19 +56,34 @@ static const rdmeta_kraft_field_t register_broker_4_fields[] = {
         TAGGED("cordonedLogDirs", 1, UUID, 0,
                ARRAY | NULLABLE | DEFAULT_NULL)};
 static const rdmeta_kraft_schema_t register_broker_4 =
-        SCHEMA(register_broker_4_fields, 35);
+        SCHEMA(register_broker_4_fields, 11, 35);
+static const rdmeta_kraft_schema_t register_broker_3 =
+        SCHEMA(register_broker_4_fields, 10, 35);
+static const rdmeta_kraft_schema_t register_broker_2 =
+        SCHEMA(register_broker_4_fields, 9, 35);
+
+static const rdmeta_kraft_field_t register_broker_1_fields[] = {
+        FIELD("brokerId", INT32, 0),
+        FIELD("incarnationId", UUID, 0),
+        FIELD("brokerEpoch", INT64, 0),
+        STRUCT("endPoints", register_broker_4_end_points, ARRAY),
+        STRUCT("features", register_broker_4_features, ARRAY),
+        FIELD("rack", STRING, NULLABLE),
+        FIELD("fenced", BOOL, 0),
+        FIELD("inControlledShutdown", BOOL, 0)};
+static const rdmeta_kraft_schema_t register_broker_1 =
+        SCHEMA(register_broker_1_fields, 8, 34);
+static const rdmeta_kraft_schema_t register_broker_0 =
+        SCHEMA(register_broker_1_fields, 7, 33);
 static const rdmeta_kraft_schema_t *const register_broker[] = {
-        &register_broker_0,
-        &register_broker_1,
-        &register_broker_2,
-        &register_broker_3,
-        &register_broker_4};
+        &register_broker_0, &register_broker_1, &register_broker_2,
+        &register_broker_3, &register_broker_4};
 
 static const rdmeta_kraft_field_t unregister_broker_0_fields[] = {
         FIELD("brokerId", INT32, 0),
         FIELD("brokerEpoch", INT64, 0)};
 static const rdmeta_kraft_schema_t unregister_broker_0 =
-        SCHEMA(unregister_broker_0_fields, 13);
+        SCHEMA(unregister_broker_0_fields, 2, 13);
 static const rdmeta_kraft_schema_t *const unregister_broker[] = {
         &unregister_broker_0};
 
@@ -127,38 +91,9 @@ static const rdmeta_kraft_field_t topic_0_fields[] = {
         FIELD("name", STRING, 0),
         FIELD("topicId", UUID, 0)};
 static const rdmeta_kraft_schema_t topic_0 =
-        SCHEMA(topic_0_fields, 18);
+        SCHEMA(topic_0_fields, 2, 18);
 static const rdmeta_kraft_schema_t *const topic[] = {
         &topic_0};
-
-static const rdmeta_kraft_field_t partition_0_fields[] = {
-        FIELD("partitionId", INT32, 0),
-        FIELD("topicId", UUID, 0),
-        FIELD("replicas", INT32, ARRAY),
-        FIELD("isr", INT32, ARRAY),
-        FIELD("removingReplicas", INT32, ARRAY),
-        FIELD("addingReplicas", INT32, ARRAY),
-        FIELD("leader", INT32, 0),
-        TAGGED("leaderRecoveryState", 0, INT8, 0, 0),
-        FIELD("leaderEpoch", INT32, 0),
-        FIELD("partitionEpoch", INT32, 0)};
-static const rdmeta_kraft_schema_t partition_0 =
-        SCHEMA(partition_0_fields, 37);
-
-static const rdmeta_kraft_field_t partition_1_fields[] = {
-        FIELD("partitionId", INT32, 0),
-        FIELD("topicId", UUID, 0),
-        FIELD("replicas", INT32, ARRAY),
-        FIELD("isr", INT32, ARRAY),
-        FIELD("removingReplicas", INT32, ARRAY),
-        FIELD("addingReplicas", INT32, ARRAY),
-        FIELD("leader", INT32, 0),
-        TAGGED("leaderRecoveryState", 0, INT8, 0, 0),
-        FIELD("leaderEpoch", INT32, 0),
-        FIELD("partitionEpoch", INT32, 0),
-        FIELD("directories", UUID, ARRAY)};
-static const rdmeta_kraft_schema_t partition_1 =
-        SCHEMA(partition_1_fields, 38);
 
 static const rdmeta_kraft_field_t partition_2_fields[] = {
         FIELD("partitionId", INT32, 0),
@@ -176,11 +111,13 @@ static const rdmeta_kraft_field_t partition_2_fields[] = {
                ARRAY | NULLABLE | DEFAULT_NULL),
         TAGGED("lastKnownElr", 2, INT32, 0, ARRAY | NULLABLE | DEFAULT_NULL)};
 static const rdmeta_kraft_schema_t partition_2 =
-        SCHEMA(partition_2_fields, 38);
+        SCHEMA(partition_2_fields, 13, 38);
+static const rdmeta_kraft_schema_t partition_1 =
+        SCHEMA(partition_2_fields, 11, 38);
+static const rdmeta_kraft_schema_t partition_0 =
+        SCHEMA(partition_2_fields, 10, 37);
 static const rdmeta_kraft_schema_t *const partition[] = {
-        &partition_0,
-        &partition_1,
-        &partition_2};
+        &partition_0, &partition_1, &partition_2};
 
 static const rdmeta_kraft_field_t config_0_fields[] = {
         FIELD("resourceType", INT8, KEY),
@@ -188,38 +125,9 @@ static const rdmeta_kraft_field_t config_0_fields[] = {
         FIELD("name", STRING, KEY),
         FIELD("value", STRING, NULLABLE | GONE_IF_NULL)};
 static const rdmeta_kraft_schema_t config_0 =
-        SCHEMA(config_0_fields, 5);
+        SCHEMA(config_0_fields, 4, 5);
 static const rdmeta_kraft_schema_t *const config[] = {
         &config_0};
-
-static const rdmeta_kraft_field_t partition_change_0_fields[] = {
-        FIELD("partitionId", INT32, 0),
-        FIELD("topicId", UUID, 0),
-        TAGGED("isr", 0, INT32, 0, ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("leader", 1, INT32, -2, 0),
-        TAGGED("replicas", 2, INT32, 0, ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("removingReplicas", 3, INT32, 0,
-               ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("addingReplicas", 4, INT32, 0,
-               ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("leaderRecoveryState", 5, INT8, -1, 0)};
-static const rdmeta_kraft_schema_t partition_change_0 =
-        SCHEMA(partition_change_0_fields, 21);
-
-static const rdmeta_kraft_field_t partition_change_1_fields[] = {
-        FIELD("partitionId", INT32, 0),
-        FIELD("topicId", UUID, 0),
-        TAGGED("isr", 0, INT32, 0, ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("leader", 1, INT32, -2, 0),
-        TAGGED("replicas", 2, INT32, 0, ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("removingReplicas", 3, INT32, 0,
-               ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("addingReplicas", 4, INT32, 0,
-               ARRAY | NULLABLE | DEFAULT_NULL),
-        TAGGED("leaderRecoveryState", 5, INT8, -1, 0),
-        TAGGED("directories", 8, UUID, 0, ARRAY | NULLABLE | DEFAULT_NULL)};
-static const rdmeta_kraft_schema_t partition_change_1 =
-        SCHEMA(partition_change_1_fields, 21);
 
 static const rdmeta_kraft_field_t partition_change_2_fields[] = {
         FIELD("partitionId", INT32, 0),
@@ -237,11 +145,13 @@ static const rdmeta_kraft_field_t partition_change_2_fields[] = {
                ARRAY | NULLABLE | DEFAULT_NULL),
         TAGGED("lastKnownElr", 7, INT32, 0, ARRAY | NULLABLE | DEFAULT_NULL)};
 static const rdmeta_kraft_schema_t partition_change_2 =
-        SCHEMA(partition_change_2_fields, 21);
+        SCHEMA(partition_change_2_fields, 11, 21);
+static const rdmeta_kraft_schema_t partition_change_1 =
+        SCHEMA(partition_change_2_fields, 9, 21);
+static const rdmeta_kraft_schema_t partition_change_0 =
+        SCHEMA(partition_change_2_fields, 8, 21);
 static const rdmeta_kraft_schema_t *const partition_change[] = {
-        &partition_change_0,
-        &partition_change_1,
-        &partition_change_2};
+        &partition_change_0, &partition_change_1, &partition_change_2};
 
 static const rdmeta_kraft_field_t access_control_0_fields[] = {
         FIELD("resourceType", INT8, KEY),
@@ -252,7 +162,7 @@ static const rdmeta_kraft_field_t access_control_0_fields[] = {
         FIELD("operation", INT8, KEY),
         FIELD("permissionType", INT8, KEY)};
 static const rdmeta_kraft_schema_t access_control_0 =
-        SCHEMA(access_control_0_fields, 8);
+        SCHEMA(access_control_0_fields, 7, 8);
 static const rdmeta_kraft_schema_t *const access_control[] = {
         &access_control_0};
 
@@ -260,7 +170,7 @@ static const rdmeta_kraft_field_t fence_broker_0_fields[] = {
         FIELD("id", INT32, 0),
         FIELD("epoch", INT64, 0)};
 static const rdmeta_kraft_schema_t fence_broker_0 =
-        SCHEMA(fence_broker_0_fields, 13);
+        SCHEMA(fence_broker_0_fields, 2, 13);
 static const rdmeta_kraft_schema_t *const fence_broker[] = {
         &fence_broker_0};
 static const rdmeta_kraft_schema_t *const unfence_broker[] = {
@@ -269,7 +179,7 @@ static const rdmeta_kraft_schema_t *const unfence_broker[] = {
 static const rdmeta_kraft_field_t remove_topic_0_fields[] = {
         FIELD("topicId", UUID, 0)};
 static const rdmeta_kraft_schema_t remove_topic_0 =
-        SCHEMA(remove_topic_0_fields, 17);
+        SCHEMA(remove_topic_0_fields, 1, 17);
 static const rdmeta_kraft_schema_t *const remove_topic[] = {
         &remove_topic_0};
 
@@ -282,7 +192,7 @@ static const rdmeta_kraft_field_t delegation_token_0_fields[] = {
         FIELD("expirationTimestamp", INT64, 0),
         FIELD("tokenId", STRING, KEY | SECRET)};
 static const rdmeta_kraft_schema_t delegation_token_0 =
-        SCHEMA(delegation_token_0_fields, 29);
+        SCHEMA(delegation_token_0_fields, 7, 29);
 static const rdmeta_kraft_schema_t *const delegation_token[] = {
         &delegation_token_0};
 
@@ -294,7 +204,7 @@ static const rdmeta_kraft_field_t user_scram_credential_0_fields[] = {
         FIELD("serverKey", BYTES, SECRET),
         FIELD("iterations", INT32, 0)};
 static const rdmeta_kraft_schema_t user_scram_credential_0 =
-        SCHEMA(user_scram_credential_0_fields, 10);
+        SCHEMA(user_scram_credential_0_fields, 6, 10);
 static const rdmeta_kraft_schema_t *const user_scram_credential[] = {
         &user_scram_credential_0};
 
@@ -302,7 +212,7 @@ static const rdmeta_kraft_field_t feature_level_0_fields[] = {
         FIELD("name", STRING, KEY),
         FIELD("featureLevel", INT16, GONE_IF_ZERO)};
 static const rdmeta_kraft_schema_t feature_level_0 =
-        SCHEMA(feature_level_0_fields, 4);
+        SCHEMA(feature_level_0_fields, 2, 4);
 static const rdmeta_kraft_schema_t *const feature_level[] = {
         &feature_level_0};
 
@@ -310,7 +220,7 @@ static const rdmeta_kraft_field_t client_quota_0_entity_fields[] = {
         FIELD("entityType", STRING, 0),
         FIELD("entityName", STRING, NULLABLE)};
 static const rdmeta_kraft_schema_t client_quota_0_entity =
-        SCHEMA(client_quota_0_entity_fields, 3);
+        SCHEMA(client_quota_0_entity_fields, 2, 3);
 
 static const rdmeta_kraft_field_t client_quota_0_fields[] = {
         STRUCT("entity", client_quota_0_entity, ARRAY | KEY),
@@ -318,7 +228,7 @@ static const rdmeta_kraft_field_t client_quota_0_fields[] = {
         FIELD("value", FLOAT64, 0),
         FIELD("remove", BOOL, GONE_IF_TRUE)};
 static const rdmeta_kraft_schema_t client_quota_0 =
-        SCHEMA(client_quota_0_fields, 12);
+        SCHEMA(client_quota_0_fields, 4, 12);
 static const rdmeta_kraft_schema_t *const client_quota[] = {
         &client_quota_0};
 
@@ -327,33 +237,9 @@ static const rdmeta_kraft_field_t producer_ids_0_fields[] = {
         FIELD("brokerEpoch", INT64, 0),
         FIELD("nextProducerId", INT64, 0)};
 static const rdmeta_kraft_schema_t producer_ids_0 =
-        SCHEMA(producer_ids_0_fields, 21);
+        SCHEMA(producer_ids_0_fields, 3, 21);
 static const rdmeta_kraft_schema_t *const producer_ids[] = {
         &producer_ids_0};
-
-static const rdmeta_kraft_field_t broker_registration_change_0_fields[] = {
-        FIELD("brokerId", INT32, 0),
-        FIELD("brokerEpoch", INT64, 0),
-        TAGGED("fenced", 0, INT8, 0, 0)};
-static const rdmeta_kraft_schema_t broker_registration_change_0 =
-        SCHEMA(broker_registration_change_0_fields, 13);
-
-static const rdmeta_kraft_field_t broker_registration_change_1_fields[] = {
-        FIELD("brokerId", INT32, 0),
-        FIELD("brokerEpoch", INT64, 0),
-        TAGGED("fenced", 0, INT8, 0, 0),
-        TAGGED("inControlledShutdown", 1, INT8, 0, 0)};
-static const rdmeta_kraft_schema_t broker_registration_change_1 =
-        SCHEMA(broker_registration_change_1_fields, 13);
-
-static const rdmeta_kraft_field_t broker_registration_change_2_fields[] = {
-        FIELD("brokerId", INT32, 0),
-        FIELD("brokerEpoch", INT64, 0),
-        TAGGED("fenced", 0, INT8, 0, 0),
-        TAGGED("inControlledShutdown", 1, INT8, 0, 0),
-        TAGGED("logDirs", 2, UUID, 0, ARRAY)};
-static const rdmeta_kraft_schema_t broker_registration_change_2 =
-        SCHEMA(broker_registration_change_2_fields, 13);
 
 static const rdmeta_kraft_field_t broker_registration_change_3_fields[] = {
         FIELD("brokerId", INT32, 0),
@@ -364,12 +250,16 @@ static const rdmeta_kraft_field_t broker_registration_change_3_fields[] = {
         TAGGED("cordonedLogDirs", 3, UUID, 0,
                ARRAY | NULLABLE | DEFAULT_NULL)};
 static const rdmeta_kraft_schema_t broker_registration_change_3 =
-        SCHEMA(broker_registration_change_3_fields, 13);
+        SCHEMA(broker_registration_change_3_fields, 6, 13);
+static const rdmeta_kraft_schema_t broker_registration_change_2 =
+        SCHEMA(broker_registration_change_3_fields, 5, 13);
+static const rdmeta_kraft_schema_t broker_registration_change_1 =
+        SCHEMA(broker_registration_change_3_fields, 4, 13);
+static const rdmeta_kraft_schema_t broker_registration_change_0 =
+        SCHEMA(broker_registration_change_3_fields, 3, 13);
 static const rdmeta_kraft_schema_t *const broker_registration_change[] = {
-        &broker_registration_change_0,
-        &broker_registration_change_1,
-        &broker_registration_change_2,
-        &broker_registration_change_3};
+        &broker_registration_change_0, &broker_registration_change_1,
+        &broker_registration_change_2, &broker_registration_change_3};
 
 static const rdmeta_kraft_field_t access_control_entry_0_fields[] = {
         FIELD("id", UUID, KEY),
@@ -381,14 +271,11 @@ static const rdmeta_kraft_field_t access_control_entry_0_fields[] = {
         FIELD("operation", INT8, 0),
         FIELD("permissionType", INT8, 0)};
 static const rdmeta_kraft_schema_t access_control_entry_0 =
-        SCHEMA(access_control_entry_0_fields, 24);
+        SCHEMA(access_control_entry_0_fields, 8, 24);
 static const rdmeta_kraft_schema_t *const access_control_entry[] = {
         &access_control_entry_0};
-
-static const rdmeta_kraft_field_t remove_access_control_entry_0_fields[] = {
-        FIELD("id", UUID, KEY)};
 static const rdmeta_kraft_schema_t remove_access_control_entry_0 =
-        SCHEMA(remove_access_control_entry_0_fields, 17);
+        SCHEMA(access_control_entry_0_fields, 1, 17);
 static const rdmeta_kraft_schema_t *const remove_access_control_entry[] = {
         &remove_access_control_entry_0};
 static const rdmeta_kraft_schema_t *const no_op[] = {
@@ -397,22 +284,18 @@ static const rdmeta_kraft_schema_t *const no_op[] = {
 static const rdmeta_kraft_field_t zk_migration_state_0_fields[] = {
         FIELD("zkMigrationState", INT8, 0)};
 static const rdmeta_kraft_schema_t zk_migration_state_0 =
-        SCHEMA(zk_migration_state_0_fields, 2);
+        SCHEMA(zk_migration_state_0_fields, 1, 2);
 static const rdmeta_kraft_schema_t *const zk_migration_state[] = {
         &zk_migration_state_0};
-
-static const rdmeta_kraft_field_t remove_user_scram_credential_0_fields[] = {
-        FIELD("name", STRING, KEY),
-        FIELD("mechanism", INT8, KEY)};
 static const rdmeta_kraft_schema_t remove_user_scram_credential_0 =
-        SCHEMA(remove_user_scram_credential_0_fields, 3);
+        SCHEMA(user_scram_credential_0_fields, 2, 3);
 static const rdmeta_kraft_schema_t *const remove_user_scram_credential[] = {
         &remove_user_scram_credential_0};
 
 static const rdmeta_kraft_field_t begin_transaction_0_fields[] = {
         TAGGED("name", 0, STRING, 0, NULLABLE | DEFAULT_NULL)};
 static const rdmeta_kraft_schema_t begin_transaction_0 =
-        SCHEMA(begin_transaction_0_fields, 1);
+        SCHEMA(begin_transaction_0_fields, 1, 1);
 static const rdmeta_kraft_schema_t *const begin_transaction[] = {
         &begin_transaction_0};
 static const rdmeta_kraft_schema_t *const end_transaction[] = {
@@ -421,14 +304,14 @@ static const rdmeta_kraft_schema_t *const end_transaction[] = {
 static const rdmeta_kraft_field_t abort_transaction_0_fields[] = {
         TAGGED("reason", 0, STRING, 0, NULLABLE | DEFAULT_NULL)};
 static const rdmeta_kraft_schema_t abort_transaction_0 =
-        SCHEMA(abort_transaction_0_fields, 1);
+        SCHEMA(abort_transaction_0_fields, 1, 1);
 static const rdmeta_kraft_schema_t *const abort_transaction[] = {
         &abort_transaction_0};
 
 static const rdmeta_kraft_field_t remove_delegation_token_0_fields[] = {
         FIELD("tokenId", STRING, KEY | SECRET)};
 static const rdmeta_kraft_schema_t remove_delegation_token_0 =
-        SCHEMA(remove_delegation_token_0_fields, 2);
+        SCHEMA(remove_delegation_token_0_fields, 1, 2);
 static const rdmeta_kraft_schema_t *const remove_delegation_token[] = {
         &remove_delegation_token_0};
 
@@ -436,38 +319,25 @@ static const rdmeta_kraft_field_t register_controller_0_fields[] = {
         FIELD("controllerId", INT32, KEY),
         FIELD("incarnationId", UUID, 0),
         FIELD("zkMigrationReady", BOOL, 0),
-        STRUCT("endPoints", register_broker_0_end_points, ARRAY),
-        STRUCT("features", register_broker_0_features, ARRAY)};
+        STRUCT("endPoints", register_broker_4_end_points, ARRAY),
+        STRUCT("features", register_broker_4_features, ARRAY)};
 static const rdmeta_kraft_schema_t register_controller_0 =
-        SCHEMA(register_controller_0_fields, 24);
+        SCHEMA(register_controller_0_fields, 5, 24);
 static const rdmeta_kraft_schema_t *const register_controller[] = {
         &register_controller_0};
 
 static const rdmeta_kraft_field_t clear_elr_0_fields[] = {
         FIELD("topicName", STRING, 0)};
 static const rdmeta_kraft_schema_t clear_elr_0 =
-        SCHEMA(clear_elr_0_fields, 2);
+        SCHEMA(clear_elr_0_fields, 1, 2);
 static const rdmeta_kraft_schema_t *const clear_elr[] = {
         &clear_elr_0};
-
-static const rdmeta_kraft_field_t leader_change_message_0_voters_fields[] = {
-        FIELD("voterId", INT32, 0)};
-static const rdmeta_kraft_schema_t leader_change_message_0_voters =
-        SCHEMA(leader_change_message_0_voters_fields, 5);
-
-static const rdmeta_kraft_field_t leader_change_message_0_fields[] = {
-        FIELD("version", INT16, 0),
-        FIELD("leaderId", INT32, 0),
-        STRUCT("voters", leader_change_message_0_voters, ARRAY),
-        STRUCT("grantingVoters", leader_change_message_0_voters, ARRAY)};
-static const rdmeta_kraft_schema_t leader_change_message_0 =
-        SCHEMA(leader_change_message_0_fields, 9);
 
 static const rdmeta_kraft_field_t leader_change_message_1_voters_fields[] = {
         FIELD("voterId", INT32, 0),
         FIELD("voterDirectoryId", UUID, 0)};
 static const rdmeta_kraft_schema_t leader_change_message_1_voters =
-        SCHEMA(leader_change_message_1_voters_fields, 21);
+        SCHEMA(leader_change_message_1_voters_fields, 2, 21);
 
 static const rdmeta_kraft_field_t leader_change_message_1_fields[] = {
         FIELD("version", INT16, 0),
@@ -475,23 +345,29 @@ static const rdmeta_kraft_field_t leader_change_message_1_fields[] = {
         STRUCT("voters", leader_change_message_1_voters, ARRAY),
         STRUCT("grantingVoters", leader_change_message_1_voters, ARRAY)};
 static const rdmeta_kraft_schema_t leader_change_message_1 =
-        SCHEMA(leader_change_message_1_fields, 9);
+        SCHEMA(leader_change_message_1_fields, 4, 9);
+static const rdmeta_kraft_schema_t leader_change_message_0_voters =
+        SCHEMA(leader_change_message_1_voters_fields, 1, 5);
+
+static const rdmeta_kraft_field_t leader_change_message_0_fields[] = {
+        FIELD("version", INT16, 0),
+        FIELD("leaderId", INT32, 0),
+        STRUCT("voters", leader_change_message_0_voters, ARRAY),
+        STRUCT("grantingVoters", leader_change_message_0_voters, ARRAY)};
+static const rdmeta_kraft_schema_t leader_change_message_0 =
+        SCHEMA(leader_change_message_0_fields, 4, 9);
 static const rdmeta_kraft_schema_t *const leader_change_message[] = {
-        &leader_change_message_0,
-        &leader_change_message_1};
+        &leader_change_message_0, &leader_change_message_1};
 
 static const rdmeta_kraft_field_t snapshot_header_0_fields[] = {
         FIELD("version", INT16, 0),
         FIELD("lastContainedLogTimestamp", INT64, 0)};
 static const rdmeta_kraft_schema_t snapshot_header_0 =
-        SCHEMA(snapshot_header_0_fields, 11);
+        SCHEMA(snapshot_header_0_fields, 2, 11);
 static const rdmeta_kraft_schema_t *const snapshot_header[] = {
         &snapshot_header_0};
-
-static const rdmeta_kraft_field_t snapshot_footer_0_fields[] = {
-        FIELD("version", INT16, 0)};
 static const rdmeta_kraft_schema_t snapshot_footer_0 =
-        SCHEMA(snapshot_footer_0_fields, 3);
+        SCHEMA(leader_change_message_1_fields, 1, 3);
 static const rdmeta_kraft_schema_t *const snapshot_footer[] = {
         &snapshot_footer_0};
 
@@ -499,23 +375,18 @@ static const rdmeta_kraft_field_t k_raft_version_0_fields[] = {
         FIELD("version", INT16, 0),
         FIELD("kRaftVersion", INT16, 0)};
 static const rdmeta_kraft_schema_t k_raft_version_0 =
-        SCHEMA(k_raft_version_0_fields, 5);
+        SCHEMA(k_raft_version_0_fields, 2, 5);
 static const rdmeta_kraft_schema_t *const k_raft_version[] = {
         &k_raft_version_0};
-
-static const rdmeta_kraft_field_t voters_0_voters_endpoints_fields[] = {
-        FIELD("name", STRING, 0),
-        FIELD("host", STRING, 0),
-        FIELD("port", UINT16, 0)};
 static const rdmeta_kraft_schema_t voters_0_voters_endpoints =
-        SCHEMA(voters_0_voters_endpoints_fields, 5);
+        SCHEMA(register_broker_4_end_points_fields, 3, 5);
 
 static const rdmeta_kraft_field_t
         voters_0_voters_k_raft_version_feature_fields[] = {
         FIELD("minSupportedVersion", INT16, 0),
         FIELD("maxSupportedVersion", INT16, 0)};
 static const rdmeta_kraft_schema_t voters_0_voters_k_raft_version_feature =
-        SCHEMA(voters_0_voters_k_raft_version_feature_fields, 5);
+        SCHEMA(voters_0_voters_k_raft_version_feature_fields, 2, 5);
 
 static const rdmeta_kraft_field_t voters_0_voters_fields[] = {
         FIELD("voterId", INT32, 0),
@@ -524,13 +395,13 @@ static const rdmeta_kraft_field_t voters_0_voters_fields[] = {
         STRUCT("kRaftVersionFeature", voters_0_voters_k_raft_version_feature,
                0)};
 static const rdmeta_kraft_schema_t voters_0_voters =
-        SCHEMA(voters_0_voters_fields, 27);
+        SCHEMA(voters_0_voters_fields, 4, 27);
 
 static const rdmeta_kraft_field_t voters_0_fields[] = {
         FIELD("version", INT16, 0),
         STRUCT("voters", voters_0_voters, ARRAY)};
 static const rdmeta_kraft_schema_t voters_0 =
-        SCHEMA(voters_0_fields, 4);
+        SCHEMA(voters_0_fields, 2, 4);
 static const rdmeta_kraft_schema_t *const voters[] = {
         &voters_0};
 

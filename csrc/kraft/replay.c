@@ -274,6 +274,7 @@ static rdmeta_err_t batch_begin(rdmeta_kraft_replay_t *r,
         }
         if (batch->epoch > epoch)
                 r->before_epoch_us = r->batch_us;
+        rdmeta_kraft_gone_free(s);
         r->batch_us = 1000 * batch->time_ms;
         r->begun    = batch->base_offset;
         s->clocks_back += 1000 * batch->base_time_ms < s->time_us;

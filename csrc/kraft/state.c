@@ -1,18 +1,14 @@
 #include "kraft/state.h"
 
 #include "base/alloc.h"
-#include "base/tailq.h"
 
 /* WINDOW: the records that are fetched at a time. */
 enum { FIRST_SLOTS = 16, WINDOW = 32 };
 
-#define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
-#define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
-
 static int compare_name(const void *key, const rdmeta_avl_node_t *node,
                         void *opaque) {
         const rdmeta_str_t *name            = (const rdmeta_str_t *)key;
-        const rdmeta_kraft_topic_entry_t *t = BY_NAME(node);
+        const rdmeta_kraft_topic_entry_t *t = RDMETA_KRAFT_TOPIC_AT(node);
         const size_t n = name->len < t->name_len ? name->len : t->name_len;
         const int order = n ? memcmp(name->data, t->name, n) : 0;
 
@@ -23,7 +19,7 @@ static int compare_name(const void *key, const rdmeta_avl_node_t *node,
 
 static int compare_names(const rdmeta_avl_node_t *a,
                          const rdmeta_avl_node_t *b, void *opaque) {
-        const rdmeta_kraft_topic_entry_t *t = BY_NAME(a);
+        const rdmeta_kraft_topic_entry_t *t = RDMETA_KRAFT_TOPIC_AT(a);
         const rdmeta_str_t name             = {t->name, t->name_len};
 
         return compare_name(&name, b, opaque);
@@ -31,7 +27,8 @@ static int compare_names(const rdmeta_avl_node_t *a,
 
 static int compare_id(const void *key, const rdmeta_avl_node_t *node,
                       void *opaque) {
-        const int32_t id = *(const int32_t *)key, other = BY_ID(node)->id;
+        const int32_t id    = *(const int32_t *)key;
+        const int32_t other = RDMETA_KRAFT_BROKER_AT(node)->id;
 
         (void)opaque;
         return (id > other) - (id < other);
@@ -39,7 +36,7 @@ static int compare_id(const void *key, const rdmeta_avl_node_t *node,
 
 static int compare_ids(const rdmeta_avl_node_t *a, const rdmeta_avl_node_t *b,
                        void *opaque) {
-        return compare_id(&BY_ID(a)->id, b, opaque);
+        return compare_id(&RDMETA_KRAFT_BROKER_AT(a)->id, b, opaque);
 }
 
 rdmeta_kraft_state_t *rdmeta_kraft_state_new(const rdmeta_allocator_t *a,
@@ -71,9 +68,10 @@ void rdmeta_kraft_state_destroy(rdmeta_kraft_state_t *s) {
         if (!s)
                 return;
         while ((node = rdmeta_avl_first(&s->names)))
-                rdmeta_kraft_topic_remove(s, BY_NAME(node));
+                rdmeta_kraft_topic_remove(s, RDMETA_KRAFT_TOPIC_AT(node));
+        rdmeta_kraft_gone_free(s);
         while ((node = rdmeta_avl_first(&s->brokers)))
-                rdmeta_kraft_broker_remove(s, BY_ID(node));
+                rdmeta_kraft_broker_remove(s, RDMETA_KRAFT_BROKER_AT(node));
         rdmeta_slab_destroy(&s->slab);
         rdmeta_kraft_facts_free(&s->facts);
         if (s->slots)
@@ -113,7 +111,7 @@ rdmeta_kraft_topic_entry_t *
 rdmeta_kraft_topic_by_name(const rdmeta_kraft_state_t *s, rdmeta_str_t name) {
         rdmeta_avl_node_t *node = rdmeta_avl_find(&s->names, &name);
 
-        return node ? BY_NAME(node) : NULL;
+        return node ? RDMETA_KRAFT_TOPIC_AT(node) : NULL;
 }
 
 /* Reads the next record, of this batch or of one behind it. */
@@ -136,6 +134,7 @@ void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
         const void *at[WINDOW];
         int32_t ids[WINDOW];
         const rdmeta_kraft_topic_entry_t *t;
+        const rdmeta_kraft_row_t *rows[WINDOW];
         rdmeta_kraft_record_t record;
         int i, n, m = 0;
 
@@ -160,15 +159,14 @@ void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
                                                          : NULL;
                 __builtin_prefetch(at[i]);
         }
-        for (i = 0; i < m; i++) {
-                if (!at[i])
-                        continue;
-                at[i] = *(rdmeta_kraft_row_t *const *)at[i];
-                /* Read, as a CPU may drop a prefetch whose page it must look
-                 * up. */
-                (void)*(const volatile char *)at[i];
-                (void)*((const volatile char *)at[i] + 64);
-        }
+        for (i = n = 0; i < m; i++)
+                if (at[i])
+                        rows[n++] = *(rdmeta_kraft_row_t *const *)at[i];
+        /* Read to their ends: a CPU may drop a prefetch whose page it would
+         * have to look up. */
+        for (i = 0; i < n; i++)
+                (void)*(const volatile uint8_t *)(rows[i]->lists - 1 +
+                                                  4 * rows[i]->capacity);
 }
 
 static void slot_put(rdmeta_kraft_state_t *s,
@@ -261,7 +259,18 @@ void rdmeta_kraft_topic_remove(rdmeta_kraft_state_t *s,
         if (t->capacity)
                 rdmeta_slab_free(&s->slab, t->rows,
                                  t->capacity * sizeof(*t->rows));
-        rdmeta_slab_free(&s->slab, t, sizeof(*t) + t->name_len);
+        t->count = t->capacity = 0;
+        t->by_name.child[0]    = (uintptr_t)s->gone;
+        s->gone                = t;
+}
+
+void rdmeta_kraft_gone_free(rdmeta_kraft_state_t *s) {
+        rdmeta_kraft_topic_entry_t *t;
+
+        while ((t = s->gone)) {
+                s->gone = (rdmeta_kraft_topic_entry_t *)t->by_name.child[0];
+                rdmeta_slab_free(&s->slab, t, sizeof(*t) + t->name_len);
+        }
 }
 
 /* ---- partitions -------------------------------------------------------- */
@@ -411,7 +420,7 @@ rdmeta_kraft_broker_entry_t *
 rdmeta_kraft_broker_of(const rdmeta_kraft_state_t *s, int32_t id) {
         rdmeta_avl_node_t *node = rdmeta_avl_find(&s->brokers, &id);
 
-        return node ? BY_ID(node) : NULL;
+        return node ? RDMETA_KRAFT_BROKER_AT(node) : NULL;
 }
 
 void rdmeta_kraft_broker_remove(rdmeta_kraft_state_t *s,
@@ -420,11 +429,14 @@ void rdmeta_kraft_broker_remove(rdmeta_kraft_state_t *s,
         rdmeta_kraft_broker_free(s, b);
 }
 
+static void dirs_free(rdmeta_kraft_state_t *s, rdmeta_kraft_dirs_t *dirs) {
+        rdmeta_free(&s->allocator, dirs->own, 16 * (size_t)dirs->own_n);
+}
+
 void rdmeta_kraft_broker_free(rdmeta_kraft_state_t *s,
                               rdmeta_kraft_broker_entry_t *b) {
-        rdmeta_free(&s->allocator, b->own_dirs, 16 * (size_t)b->own_n_dirs);
-        rdmeta_free(&s->allocator, b->own_cordoned,
-                    16 * (size_t)b->own_n_cordoned);
+        dirs_free(s, &b->dirs);
+        dirs_free(s, &b->cordoned);
         rdmeta_free(&s->allocator, b, sizeof(*b) + b->registration.len);
 }
 
@@ -450,16 +462,11 @@ rdmeta_kraft_broker_new(rdmeta_kraft_state_t *s,
         b->epoch         = VALUE("brokerEpoch").number;
         b->fenced        = (int8_t)VALUE("fenced").number;
         b->shutting_down = (int8_t)VALUE("inControlledShutdown").number;
-        if (VALUE("logDirs").count) {
-                b->n_dirs = v.count;
-                b->dirs   = b->value + (v.p - record->value);
-        }
-        if (VALUE("cordonedLogDirs").p) {
-                b->n_cordoned = v.count;
-                b->cordoned   = b->value;
-                if (v.count)
-                        b->cordoned = b->value + (v.p - record->value);
-        }
+        b->dirs.n     = VALUE("logDirs").count;
+        b->dirs.p     = b->value + (v.count ? v.p - record->value : 0);
+        if (VALUE("cordonedLogDirs").p)
+                b->cordoned.p = b->value + (v.count ? v.p - record->value : 0);
+        b->cordoned.n = v.count;
 #undef VALUE
         return b;
 }
@@ -519,30 +526,19 @@ int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
         return 0;
 }
 
-int rdmeta_kraft_broker_dirs_set(rdmeta_kraft_state_t *s,
-                                 rdmeta_kraft_broker_entry_t *b, int cordoned,
-                                 const rdmeta_kraft_value_t *dirs) {
-        const size_t size = 16 * (size_t)dirs->count;
-        uint8_t **own     = cordoned ? &b->own_cordoned : &b->own_dirs;
-        uint32_t *own_n   = cordoned ? &b->own_n_cordoned : &b->own_n_dirs;
-        uint8_t *p        = NULL;
+int rdmeta_kraft_dirs_set(rdmeta_kraft_state_t *s, rdmeta_kraft_dirs_t *dirs,
+                          const rdmeta_kraft_value_t *to) {
+        static const uint8_t none[1];
+        uint8_t *p = NULL;
 
-        if (size) {
-                p = rdmeta_alloc(&s->allocator, size);
+        if (to->size) {
+                p = rdmeta_alloc(&s->allocator, to->size);
                 if (!p)
                         return 0;
-                memcpy(p, dirs->p, size);
+                memcpy(p, to->p, to->size);
         }
-        rdmeta_free(&s->allocator, *own, 16 * (size_t)*own_n);
-        *own   = p;
-        *own_n = dirs->count;
-        if (cordoned) {
-                b->cordoned   = p ? p : b->value;
-                b->n_cordoned = dirs->count;
-        } else {
-                b->dirs   = p;
-                b->n_dirs = dirs->count;
-        }
+        dirs_free(s, dirs);
+        *dirs = (rdmeta_kraft_dirs_t){p ? p : none, to->count, to->count, p};
         return 1;
 }
 

@@ -22,6 +22,7 @@
 
 #include "base/hash.h"
 #include "base/slab.h"
+#include "base/tailq.h"
 #include "kraft/facts.h"
 
 enum {
@@ -96,6 +97,13 @@ typedef struct rdmeta_kraft_topic_entry {
         char name[];
 } rdmeta_kraft_topic_entry_t;
 
+/* UUIDs: within a registration, or of a change. */
+typedef struct rdmeta_kraft_dirs {
+        const uint8_t *p; /* NULL: null */
+        uint32_t n, own_n;
+        uint8_t *own; /* NULL: within the registration, or none */
+} rdmeta_kraft_dirs_t;
+
 typedef struct rdmeta_kraft_broker_entry {
         rdmeta_avl_node_t by_id;
         int64_t offset, time_us; /* of the last record about it */
@@ -103,13 +111,15 @@ typedef struct rdmeta_kraft_broker_entry {
         int64_t epoch;
         int32_t id;
         int8_t fenced, shutting_down;
-        uint32_t n_dirs, n_cordoned;
-        /* UUIDs: within the registration, or of a change (owned). */
-        const uint8_t *dirs, *cordoned; /* cordoned NULL: null */
-        uint8_t *own_dirs, *own_cordoned;
-        uint32_t own_n_dirs, own_n_cordoned;
+        rdmeta_kraft_dirs_t dirs, cordoned;
         uint8_t value[];
 } rdmeta_kraft_broker_entry_t;
+
+/* Return the topic or the broker of a node. */
+#define RDMETA_KRAFT_TOPIC_AT(n) \
+        RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
+#define RDMETA_KRAFT_BROKER_AT(n) \
+        RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
 
 typedef struct rdmeta_kraft_epoch {
         int64_t from; /* offset */
@@ -122,6 +132,9 @@ struct rdmeta_kraft_state {
         rdmeta_slab_t slab; /* of topics and rows */
         uint64_t key[RDMETA_HASH_KEYS];
         rdmeta_kraft_topic_entry_t **slots;
+        /* Topics that the last batch removed, by by_name.child[0]: records of
+         * it have their names. */
+        rdmeta_kraft_topic_entry_t *gone;
         uint32_t mask; /* slots - 1; at most half are used */
         uint32_t topics;
         uint64_t partitions;
@@ -168,7 +181,9 @@ void rdmeta_kraft_prefetch(const rdmeta_kraft_state_t *s,
 rdmeta_kraft_topic_entry_t *rdmeta_kraft_topic_add(rdmeta_kraft_state_t *s,
                                                    rdmeta_str_t name,
                                                    const uint8_t id[16]);
-/* Removes a topic and its partitions. */
+/* Frees the topics that are gone. */
+void rdmeta_kraft_gone_free(rdmeta_kraft_state_t *s);
+/* Removes a topic and its partitions. It is gone, but not freed. */
 void rdmeta_kraft_topic_remove(rdmeta_kraft_state_t *s,
                                rdmeta_kraft_topic_entry_t *t);
 
@@ -208,11 +223,9 @@ void rdmeta_kraft_broker_put(rdmeta_kraft_state_t *s,
  * one). Returns 0 if there is no such endpoint: the host is empty then. */
 int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
                           rdmeta_str_t listener, rdmeta_broker_t *out);
-/* Sets the UUIDs of log directories, or of cordoned ones. Returns 0: no
- * memory. */
-int rdmeta_kraft_broker_dirs_set(rdmeta_kraft_state_t *s,
-                                 rdmeta_kraft_broker_entry_t *b, int cordoned,
-                                 const rdmeta_kraft_value_t *dirs);
+/* Sets a broker's directories to a copy. Returns 0: no memory. */
+int rdmeta_kraft_dirs_set(rdmeta_kraft_state_t *s, rdmeta_kraft_dirs_t *dirs,
+                          const rdmeta_kraft_value_t *to);
 void rdmeta_kraft_broker_remove(rdmeta_kraft_state_t *s,
                                 rdmeta_kraft_broker_entry_t *b);
 

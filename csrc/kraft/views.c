@@ -1,9 +1,5 @@
 /* views: what a state has, for its readers. Nothing is copied. */
-#include "base/tailq.h"
 #include "kraft/state.h"
-
-#define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
-#define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
 
 static rdmeta_kraft_mark_t mark_of(const rdmeta_kraft_state_t *s,
                                    int64_t offset, int64_t time_us) {
@@ -38,7 +34,11 @@ int32_t rdmeta_kraft_topic_find(const rdmeta_kraft_state_t *s,
 int32_t rdmeta_kraft_topic_find_id(const rdmeta_kraft_state_t *s,
                                    const uint8_t *id,
                                    rdmeta_kraft_topic_t *out) {
-        return topic_view(s, rdmeta_kraft_topic_by_id(s, id), out);
+        const rdmeta_kraft_topic_entry_t *t = rdmeta_kraft_topic_by_id(s, id);
+
+        for (t = t ? t : s->gone; t && memcmp(t->id, id, 16) != 0;)
+                t = (rdmeta_kraft_topic_entry_t *)t->by_name.child[0];
+        return topic_view(s, t, out);
 }
 
 int32_t rdmeta_kraft_topic_next(const rdmeta_kraft_state_t *s,
@@ -50,11 +50,11 @@ int32_t rdmeta_kraft_topic_next(const rdmeta_kraft_state_t *s,
 
         rdmeta_avl_iter_init(&it, &s->names, after.data ? &after : NULL);
         node = rdmeta_avl_iter_next(&it);
-        t    = node ? BY_NAME(node) : NULL;
+        t    = node ? RDMETA_KRAFT_TOPIC_AT(node) : NULL;
         if (t && after.data && t->name_len == after.len &&
             !memcmp(t->name, after.data, after.len)) {
                 node = rdmeta_avl_iter_next(&it);
-                t    = node ? BY_NAME(node) : NULL;
+                t    = node ? RDMETA_KRAFT_TOPIC_AT(node) : NULL;
         }
         return topic_view(s, t, out);
 }
@@ -62,11 +62,10 @@ int32_t rdmeta_kraft_topic_next(const rdmeta_kraft_state_t *s,
 static int32_t partition_view(const rdmeta_kraft_state_t *s,
                               const rdmeta_kraft_row_t *row,
                               rdmeta_kraft_partition_t *out) {
-        rdmeta_kraft_ids_t *const lists[RDMETA_KRAFT_LISTS] = {
+        rdmeta_wire_ids_t *const lists[RDMETA_KRAFT_LISTS] = {
                 &out->replicas, &out->isr,      &out->removing,
                 &out->adding,   &out->elr,      &out->last_elr,
                 &out->directories};
-        rdmeta_wire_ids_t l;
         int i;
 
         memset(out, 0, sizeof(*out));
@@ -77,11 +76,8 @@ static int32_t partition_view(const rdmeta_kraft_state_t *s,
         out->leader_epoch    = row->leader_epoch;
         out->partition_epoch = row->partition_epoch;
         out->recovery        = row->recovery;
-        for (i = 0; i < RDMETA_KRAFT_LISTS; i++) {
-                l               = rdmeta_kraft_row_list(row, i);
-                lists[i]->be    = l.be;
-                lists[i]->count = l.count;
-        }
+        for (i = 0; i < RDMETA_KRAFT_LISTS; i++)
+                *lists[i] = rdmeta_kraft_row_list(row, i);
         out->mark = mark_of(s, row->offset, row->time_us);
         return 1;
 }
@@ -117,10 +113,10 @@ static int32_t broker_view(const rdmeta_kraft_state_t *s,
         out->epoch         = b->epoch;
         out->fenced        = b->fenced;
         out->shutting_down = b->shutting_down;
-        out->log_dirs      = b->dirs;
-        out->n_log_dirs    = b->n_dirs;
-        out->cordoned      = b->cordoned;
-        out->n_cordoned    = b->n_cordoned;
+        out->log_dirs      = b->dirs.p;
+        out->n_log_dirs    = b->dirs.n;
+        out->cordoned      = b->cordoned.p;
+        out->n_cordoned    = b->cordoned.n;
         out->registration  = b->registration;
         out->mark          = mark_of(s, b->offset, b->time_us);
         return 1;
@@ -142,7 +138,7 @@ int32_t rdmeta_kraft_broker_next(const rdmeta_kraft_state_t *s,
                 return broker_view(s, NULL, out);
         rdmeta_avl_iter_init(&it, &s->brokers, &from);
         node = rdmeta_avl_iter_next(&it);
-        return broker_view(s, node ? BY_ID(node) : NULL, out);
+        return broker_view(s, node ? RDMETA_KRAFT_BROKER_AT(node) : NULL, out);
 }
 
 int32_t rdmeta_kraft_fact_next(const rdmeta_kraft_state_t *s, int32_t control,
@@ -152,8 +148,7 @@ int32_t rdmeta_kraft_fact_next(const rdmeta_kraft_state_t *s, int32_t control,
                 control ? type | RDMETA_KRAFT_KIND_CONTROL : type, key,
                 key ? key_len : 0};
         const rdmeta_kraft_fact_entry_t *fact =
-                key ? rdmeta_kraft_facts_behind(&s->facts, at)
-                    : rdmeta_kraft_facts_from(&s->facts, at);
+                rdmeta_kraft_facts_next(&s->facts, at, key != NULL);
 
         memset(out, 0, sizeof(*out));
         if (!fact)

@@ -1,10 +1,6 @@
 /* whole: the change records that tell a state from nothing, as those of an
  * image do: brokers, topics with their partitions, configurations. */
-#include "base/tailq.h"
 #include "kraft/apply.h"
-
-#define BY_NAME(n) RDMETA_CONTAINER(n, rdmeta_kraft_topic_entry_t, by_name)
-#define BY_ID(n) RDMETA_CONTAINER(n, rdmeta_kraft_broker_entry_t, by_id)
 
 /* Sets the place and the time of the next records. */
 static void at(rdmeta_kraft_replay_t *r, int64_t offset, int64_t wall_us) {
@@ -23,9 +19,9 @@ static int32_t whole_brokers(rdmeta_kraft_replay_t *r, int64_t wall_us) {
 
         rdmeta_avl_iter_init(&it, &r->state->brokers, NULL);
         while (!res && (node = rdmeta_avl_iter_next(&it))) {
-                at(r, BY_ID(node)->offset, wall_us);
+                at(r, RDMETA_KRAFT_BROKER_AT(node)->offset, wall_us);
                 res = rdmeta_kraft_change_broker(&r->changes, NULL,
-                                                 BY_ID(node));
+                                                 RDMETA_KRAFT_BROKER_AT(node));
         }
         return res;
 }
@@ -40,7 +36,7 @@ static int32_t whole_topics(rdmeta_kraft_replay_t *r, int64_t wall_us) {
 
         rdmeta_avl_iter_init(&it, &r->state->names, NULL);
         while (!res && (node = rdmeta_avl_iter_next(&it))) {
-                t         = BY_NAME(node);
+                t         = RDMETA_KRAFT_TOPIC_AT(node);
                 name.data = t->name;
                 name.len  = t->name_len;
                 at(r, t->offset, wall_us);

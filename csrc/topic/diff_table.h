@@ -75,4 +75,5 @@
         X(broker_epoch, INT64) \
         X(new_adding, IDS) \
         X(new_removing, IDS) \
-        X(new_elr, IDS)
+        X(new_elr, IDS) \
+        X(unseen_us, INT64)

@@ -59,9 +59,14 @@ def _snapshot_lines(log: KraftLog, wanted: Mapping[str, Any]) -> Iterator[bytes]
 def _print_lines(output: Output, lines: Iterable[bytes]) -> None:
     """Writes lines of JSON as they come, or as a table."""
     if output.form == "json":
-        write = open_stdout().write
+        out = open_stdout()
+        out.flush()
+        is_utf8 = out.encoding.lower() == "utf-8"
         for text in lines:
-            write(text.decode())
+            if is_utf8:  # as C writes it
+                out.buffer.write(text)
+            else:
+                out.write(text.decode())
         return
     records = (record_of(line) for text in lines for line in text.splitlines())
     output.tables(Table(_RECORDS, map(_row, records)))

@@ -118,7 +118,8 @@ cdef object change_of(const rdmeta_change_t *c, str session):
         c.offset if c.offset >= 0 else None, text(c.detail), some_ids(c.old_offline),
         some_ids(c.new_offline), some(c.partition_epoch),
         c.broker_epoch if c.broker_epoch >= 0 else None, some_ids(c.new_adding),
-        some_ids(c.new_removing), some_ids(c.new_elr)))
+        some_ids(c.new_removing), some_ids(c.new_elr),
+        c.unseen_us if c.unseen_us >= 0 else None))
 
 
 @cython.final

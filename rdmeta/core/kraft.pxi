@@ -8,6 +8,25 @@ cdef tuple KRAFT_FAULTS = (
     "contradicts", "reached",
 )
 
+@cython.final
+@cython.internal
+cdef class LogBytes:
+    """Borrows the bytes of a caller's object, from a byte on."""
+
+    cdef Py_buffer held
+    cdef const uint8_t *p
+    cdef size_t size
+
+    def __cinit__(self, data, start=0):
+        PyObject_GetBuffer(data, &self.held, PyBUF_SIMPLE)
+        cdef Py_ssize_t at = integer(start, "start", 0, self.held.len)
+        self.p = <const uint8_t *> self.held.buf + at
+        self.size = <size_t> (self.held.len - at)
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.held)
+
+
 cdef struct Lines:
     char *bytes
     size_t used
@@ -46,65 +65,16 @@ cdef rdmeta_err_t lines_add(Lines *lines, const rdmeta_kraft_record_t *record, r
     return err
 
 
-cdef rdmeta_str_t kraft_name(const rdmeta_kraft_state_t *state, const rdmeta_kraft_about_t *about,
-                             const Lines *gone) noexcept nogil:
-    """Returns the name of a record's topic; `gone` has ids and names that the batch removes."""
-    cdef rdmeta_kraft_topic_t topic
-    cdef rdmeta_str_t name = about.topic
-    cdef size_t at = 0
-    if name.data is not NULL or about.topic_id is NULL:
-        return name
-    if rdmeta_kraft_topic_find_id(state, about.topic_id, &topic):
-        return topic.name
-    while at < gone.used:
-        memcpy(&name.len, gone.bytes + at + 16, sizeof(size_t))
-        name.data = gone.bytes + at + 24
-        if memcmp(gone.bytes + at, about.topic_id, 16) == 0:
-            return name
-        at += 24 + name.len
-    name.data = NULL
-    name.len = 0
-    return name
-
-
-cdef rdmeta_err_t kraft_gone(const rdmeta_kraft_state_t *state, const rdmeta_kraft_batch_t *batch,
-                             Lines *gone) noexcept nogil:
-    """Writes the ids and names of the topics that a batch removes. NO_MEMORY."""
-    cdef rdmeta_kraft_record_t record
-    cdef rdmeta_kraft_about_t about
-    cdef rdmeta_kraft_topic_t topic
-    cdef rdmeta_kraft_place_t place
-    cdef size_t size
-    cdef char *grown
-    gone.used = 0
-    memset(&place, 0, sizeof(place))
-    while rdmeta_kraft_record_next(batch, &place, &record) > 0:
-        if record.type != RDMETA_KRAFT_REMOVE_TOPIC or record.control:
-            continue
-        rdmeta_kraft_record_about(&record, &about)
-        if about.topic_id is NULL or not rdmeta_kraft_topic_find_id(state, about.topic_id, &topic):
-            continue
-        size = 24 + topic.name.len
-        if size > gone.capacity - gone.used:
-            grown = <char *> realloc(gone.bytes, 2 * gone.capacity + size)
-            if grown is NULL:
-                return RDMETA_ERR_NO_MEMORY
-            gone.bytes = grown
-            gone.capacity = 2 * gone.capacity + size
-        memcpy(gone.bytes + gone.used, about.topic_id, 16)
-        memcpy(gone.bytes + gone.used + 16, &topic.name.len, sizeof(size_t))
-        memcpy(gone.bytes + gone.used + 24, topic.name.data, topic.name.len)
-        gone.used += size
-    return RDMETA_OK
-
-
 cdef rdmeta_err_t batch_lines(const rdmeta_kraft_state_t *state, const rdmeta_kraft_batch_t *batch,
-                              const Wanted *wanted, const Lines *gone, Lines *lines) noexcept nogil:
-    """Appends the records of a batch that are wanted. NO_MEMORY; MALFORMED: bad bytes."""
+                              const Wanted *wanted, Lines *lines) noexcept nogil:
+    """Appends the records of a batch that are wanted. NO_MEMORY; MALFORMED: bad bytes.
+
+    The batch was replayed: the state has the names of its topics.
+    """
     cdef rdmeta_kraft_record_t record
     cdef rdmeta_kraft_about_t about
     cdef rdmeta_kraft_place_t place
-    cdef rdmeta_str_t name
+    cdef rdmeta_kraft_topic_t topic
     cdef rdmeta_err_t err
     cdef int32_t got
     memset(&place, 0, sizeof(place))
@@ -118,16 +88,18 @@ cdef rdmeta_err_t batch_lines(const rdmeta_kraft_state_t *state, const rdmeta_kr
                                       >> record.type) & 1):
             continue
         rdmeta_kraft_record_about(&record, &about)
-        name = kraft_name(state, &about, gone)
+        if about.topic.data is NULL and about.topic_id is not NULL:
+            rdmeta_kraft_topic_find_id(state, about.topic_id, &topic)
+            about.topic = topic.name
         if wanted.topic.data is not NULL and (
-                name.data is NULL or name.len != wanted.topic.len
-                or memcmp(name.data, wanted.topic.data, name.len) != 0):
+                about.topic.data is NULL or about.topic.len != wanted.topic.len
+                or memcmp(about.topic.data, wanted.topic.data, about.topic.len) != 0):
             continue
         if wanted.partition != RDMETA_NONE and about.partition != wanted.partition:
             continue
         if wanted.broker != RDMETA_NONE and about.broker != wanted.broker:
             continue
-        err = lines_add(lines, &record, name, wanted.flags)
+        err = lines_add(lines, &record, about.topic, wanted.flags)
         if err:
             return err
 
@@ -158,13 +130,9 @@ cdef tuple kraft_mark(const rdmeta_kraft_mark_t *mark):
     return (mark.offset, mark.time_us, some(mark.epoch), bool(mark.at_or_before))
 
 
-cdef tuple kraft_ids(rdmeta_kraft_ids_t ids):
-    cdef list found = []
+cdef tuple kraft_ids(rdmeta_wire_ids_t ids):
     cdef uint32_t i
-    for i in range(ids.count):
-        found.append(<int32_t> (<uint32_t> ids.be[4 * i] << 24 | <uint32_t> ids.be[4 * i + 1] << 16
-                                | <uint32_t> ids.be[4 * i + 2] << 8 | ids.be[4 * i + 3]))
-    return tuple(found)
+    return tuple([big_endian(ids.be + 4 * i, 4) for i in range(ids.count)])
 
 
 cdef tuple kraft_uuids(const uint8_t *p, uint32_t n):
@@ -185,16 +153,9 @@ def kraft_batch(data, start=0, /):
     None for a good batch; "cut" if `data` ends within it: `size` is then what it takes at least, as
     far as it is known; or "zeros", "no_batch", "old_format", "bad_crc", "compressed".
     """
-    cdef Py_buffer view_
+    cdef LogBytes given = LogBytes(data, start)
     cdef rdmeta_kraft_batch_t b
-    cdef int32_t fault
-    PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
-    try:
-        at = integer(start, "start", 0, view_.len)
-        fault = rdmeta_kraft_batch(<const char *> view_.buf + <Py_ssize_t> at,
-                                   <size_t> (view_.len - at), &b)
-    finally:
-        PyBuffer_Release(&view_)
+    cdef int32_t fault = rdmeta_kraft_batch(given.p, given.size, &b)
     return (KRAFT_FAULTS[fault], b.size, b.base_offset, b.last_offset, b.time_ms, b.epoch, b.count,
             bool(b.control))
 
@@ -215,29 +176,24 @@ def kraft_plain(data, start, end, epoch, least_ms, most_ms, stop, /):
     offset `stop`, and its time is `least_ms` to `most_ms`; no time goes back. Returns the byte, the
     offset and the time behind them.
     """
-    cdef Py_buffer view_
-    cdef const uint8_t *p
-    cdef Py_ssize_t at
+    cdef LogBytes given = LogBytes(data, start)
+    cdef const uint8_t *p = given.p
     cdef int64_t next_ = end, time_ms = least_ms, most = most_ms, before = stop, size, last, ms
+    cdef int64_t left = given.size
     cdef int32_t of = epoch
-    PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
-    try:
-        at = integer(start, "start", 0, view_.len)
-        while view_.len - at >= 61:
-            p = <const uint8_t *> view_.buf + at
-            size = 12 + big_endian(p + 8, 4)
-            last = next_ + big_endian(p + 23, 4)
-            ms = big_endian(p + 35, 8)
-            if (size < 61 or size > view_.len - at or big_endian(p, 8) != next_ or last < next_
-                    or last >= before - 1 or big_endian(p + 12, 4) != of or p[16] != 2
-                    or p[22] & 0x27 or ms < time_ms or ms > most):
-                break
-            at += size
-            next_ = last + 1
-            time_ms = ms
-    finally:
-        PyBuffer_Release(&view_)
-    return at, next_, time_ms
+    while left >= 61:
+        size = 12 + big_endian(p + 8, 4)
+        last = next_ + big_endian(p + 23, 4)
+        ms = big_endian(p + 35, 8)
+        if (size < 61 or size > left or big_endian(p, 8) != next_ or last < next_
+                or last >= before - 1 or big_endian(p + 12, 4) != of or p[16] != 2
+                or p[22] & 0x27 or ms < time_ms or ms > most):
+            break
+        p += size
+        left -= size
+        next_ = last + 1
+        time_ms = ms
+    return start + (p - given.p), next_, time_ms
 
 
 def kraft_records(data, start=0, /, *, show_secrets=False):
@@ -247,7 +203,7 @@ def kraft_records(data, start=0, /, *, show_secrets=False):
     name, or a number where it is unknown; of such a one, the JSON is its value in base64.
     MalformedError for a batch or a record that is not good.
     """
-    cdef Py_buffer view_
+    cdef LogBytes given = LogBytes(data, start)
     cdef rdmeta_kraft_batch_t b
     cdef rdmeta_kraft_record_t r
     cdef rdmeta_kraft_place_t place
@@ -255,18 +211,12 @@ def kraft_records(data, start=0, /, *, show_secrets=False):
     cdef int32_t flags = RDMETA_KRAFT_SHOW_SECRETS if show_secrets else 0
     cdef int32_t got = -1
     memset(&place, 0, sizeof(place))
-    PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
-    try:
-        at = integer(start, "start", 0, view_.len)
-        if not rdmeta_kraft_batch(<const char *> view_.buf + <Py_ssize_t> at,
-                                  <size_t> (view_.len - at), &b):
-            got = rdmeta_kraft_record_next(&b, &place, &r)
-        while got > 0:
-            found.append((r.offset, r.time_us, r.epoch, kraft_type(r.control, r.type), r.version,
-                          kraft_json(&r, flags)))
-            got = rdmeta_kraft_record_next(&b, &place, &r)
-    finally:
-        PyBuffer_Release(&view_)
+    if not rdmeta_kraft_batch(given.p, given.size, &b):
+        got = rdmeta_kraft_record_next(&b, &place, &r)
+    while got > 0:
+        found.append((r.offset, r.time_us, r.epoch, kraft_type(r.control, r.type), r.version,
+                      kraft_json(&r, flags)))
+        got = rdmeta_kraft_record_next(&b, &place, &r)
     if got < 0:
         raise from_code(RDMETA_ERR_MALFORMED, f"no good batch of a metadata log at byte {start}")
     return found
@@ -314,7 +264,8 @@ cdef class KraftReplay:
     cdef bint busy
 
     def __cinit__(self, *, str cluster_id=None, str listener=None, str session=None,
-                  until_offset=None, until_us=None, epoch=None, leader=None, latest_us=None,
+                  until_offset=INT64_MAX, until_us=INT64_MAX, epoch=None, leader=None,
+                  latest_us=INT64_MIN,
                   skip=False, show_secrets=False):
         cdef rdmeta_kraft_conf_t conf
         rdmeta_kraft_conf_init(&conf)
@@ -322,16 +273,13 @@ cdef class KraftReplay:
         self.listener = None if listener is None else listener.encode("utf-8", "surrogateescape")
         conf.cluster_id = bytes_view(self.cluster)
         conf.listener = bytes_view(self.listener)
-        if until_offset is not None:
-            conf.until_offset = integer(until_offset, "until_offset", 0, INT64_MAX)
-        if until_us is not None:
-            conf.until_us = integer(until_us, "until_us", INT64_MIN, INT64_MAX)
+        conf.until_offset = integer(until_offset, "until_offset", 0, INT64_MAX)
+        conf.until_us = integer(until_us, "until_us", INT64_MIN, INT64_MAX)
         if epoch is not None:
             conf.epoch = <int32_t> integer(epoch, "epoch", 0, INT32_MAX)
         if leader is not None:
             conf.leader = <int32_t> integer(leader, "leader", 0, INT32_MAX)
-        if latest_us is not None:
-            conf.latest_us = integer(latest_us, "latest_us", INT64_MIN, INT64_MAX)
+        conf.latest_us = integer(latest_us, "latest_us", INT64_MIN, INT64_MAX)
         conf.skip = bool(skip)
         conf.show_secrets = bool(show_secrets)
         if session is not None:
@@ -377,21 +325,17 @@ cdef class KraftReplay:
     cdef size_t give(self, data, bint is_snapshot, int64_t end, int32_t epoch,
                      int32_t *ended) except? 0:
         """Gives bytes of a log or of a snapshot to C. Returns how many it used."""
-        cdef Py_buffer view_
+        cdef LogBytes given = LogBytes(data)
         cdef size_t used = 0
         cdef rdmeta_err_t err
-        PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
-        try:
-            self.begin()
-            with nogil:
-                if is_snapshot:
-                    err = rdmeta_kraft_replay_snapshot(self.replay_, view_.buf, <size_t> view_.len,
-                                                       end, epoch, &used, ended)
-                else:
-                    err = rdmeta_kraft_replay(self.replay_, view_.buf, <size_t> view_.len, &used)
-            self.busy = False
-        finally:
-            PyBuffer_Release(&view_)
+        self.begin()
+        with nogil:
+            if is_snapshot:
+                err = rdmeta_kraft_replay_snapshot(self.replay_, given.p, given.size, end, epoch,
+                                                   &used, ended)
+            else:
+                err = rdmeta_kraft_replay(self.replay_, given.p, given.size, &used)
+        self.busy = False
         self.check(err)
         return used
 
@@ -424,9 +368,9 @@ cdef class KraftReplay:
         either, all records come. A record has the name that its topic has or had in its batch. Of a
         bad batch `fault` tells; it ends the call, without an exception. MemoryError.
         """
-        cdef Py_buffer view_
+        cdef LogBytes given = LogBytes(data)
         cdef Wanted wanted
-        cdef Lines lines, gone
+        cdef Lines lines
         cdef rdmeta_err_t err
         cdef size_t used = 0
         wanted.types = kraft_bits(types) if types is not None or controls is None else 0
@@ -442,24 +386,19 @@ cdef class KraftReplay:
         wanted.broker = RDMETA_NONE if broker is None else int32(broker, "broker")
         wanted.flags = RDMETA_KRAFT_SHOW_SECRETS if show_secrets else 0
         memset(&lines, 0, sizeof(lines))
-        memset(&gone, 0, sizeof(gone))
-        PyObject_GetBuffer(data, &view_, PyBUF_SIMPLE)
+        self.begin()
+        with nogil:
+            err = self.each_batch(given.p, given.size, &wanted, &lines, &used)
+        self.busy = False
         try:
-            self.begin()
-            with nogil:
-                err = self.each_batch(<const char *> view_.buf, <size_t> view_.len, &wanted, &gone,
-                                      &lines, &used)
-            self.busy = False
             if err == RDMETA_ERR_NO_MEMORY:
                 raise MemoryError
             return PyBytes_FromStringAndSize(lines.bytes, <Py_ssize_t> lines.used), used
         finally:
             free(lines.bytes)
-            free(gone.bytes)
-            PyBuffer_Release(&view_)
 
-    cdef rdmeta_err_t each_batch(self, const char *p, size_t size, const Wanted *wanted,
-                                 Lines *gone, Lines *lines, size_t *used) noexcept nogil:
+    cdef rdmeta_err_t each_batch(self, const uint8_t *p, size_t size, const Wanted *wanted,
+                                 Lines *lines, size_t *used) noexcept nogil:
         """Writes and applies one batch after the other; MALFORMED, NO_MEMORY."""
         cdef const rdmeta_kraft_state_t *state = rdmeta_kraft_replay_state(self.replay_)
         cdef rdmeta_kraft_batch_t batch
@@ -468,16 +407,11 @@ cdef class KraftReplay:
         while True:
             step = size - used[0]
             if step and rdmeta_kraft_batch(p + used[0], step, &batch) == RDMETA_KRAFT_OK:
-                step = batch.size
-                err = kraft_gone(state, &batch, gone)
-                if err:
-                    return err
-                if batch.base_offset >= wanted.until:
-                    step = 0
+                step = batch.size if batch.base_offset < wanted.until else 0
             err = rdmeta_kraft_replay(self.replay_, p + used[0], step, &step)
             if err or not step:
                 return err
-            err = batch_lines(state, &batch, wanted, gone, lines)
+            err = batch_lines(state, &batch, wanted, lines)
             if err:
                 return err
             used[0] += step

@@ -31,18 +31,10 @@ class ChangeRows(Protocol):
 
 
 def rows_of(changes: ChangeRows) -> pa.Table:
-    """Returns records as rows of history. The columns that only history has are null."""
+    """Returns records as rows of history."""
     # pa.table() would import pandas where there is one.
     table = pa.RecordBatchReader.from_stream(changes.to_arrow()).read_all()
-    return pa.table(
-        [
-            table[field.name]
-            if field.name in table.column_names
-            else pa.nulls(len(table), field.type)
-            for field in CHANGE_SCHEMA
-        ],
-        schema=CHANGE_SCHEMA,
-    )
+    return pa.table([table[name] for name in CHANGE_SCHEMA.names], schema=CHANGE_SCHEMA)
 
 
 def rows_until(changes: ChangeRows, version: int) -> pa.Table:
@@ -143,16 +135,6 @@ def stamped(
     if before is not None:
         new["unseen_us"] = pc.subtract(times, pa.scalar(microseconds(before)))
     return _replaced(rows, new)
-
-
-def with_unseen(rows: pa.Table, unseen: Mapping[int, int | None]) -> pa.Table:
-    """Returns rows in which an election has the time since the record before it, by epoch."""
-    columns = (rows[name].to_pylist() for name in ("kind", "new_leader_epoch"))
-    values = [
-        unseen.get(epoch) if kind == "controller_changed" else None
-        for kind, epoch in zip(*columns, strict=True)
-    ]
-    return _replaced(rows, {"unseen_us": pa.array(values, CHANGE_SCHEMA.field("unseen_us").type)})
 
 
 def _replaced(rows: pa.Table, new: Mapping[str, Any]) -> pa.Table:

@@ -16,7 +16,7 @@ from uuid import NAMESPACE_OID, uuid5
 import pyarrow as pa
 
 from rdmeta._moments import microseconds, nearest_moment
-from rdmeta.history.columns import has_kind, rows_of, single, with_unseen
+from rdmeta.history.columns import rows_of, single
 from rdmeta.history.recorder import OpenRecording, midnight_after
 from rdmeta.history.schema import LONGEST, HistoryError
 from rdmeta.history.writing import write_whole
@@ -55,7 +55,6 @@ class _Days:
     def __init__(self, log: KraftLog, cluster_id: str) -> None:
         self._cluster_id = cluster_id
         self._end = min(log.proven, log.end)
-        self._unseen = {each.epoch: each.leaderless_us for each in log.epochs}
         self._replay = log.replay(log.first_state, self._end, session="log", skip=False)
 
     def recordings(self) -> Iterator[OpenRecording]:
@@ -114,8 +113,6 @@ class _Days:
         """Adds the changes of a piece of the log."""
         info = self._replay.replay.info()
         rows = rows_of(Changes(self._replay.replay.changes(), info["next"], False))
-        if has_kind(rows, "controller_changed"):
-            rows = with_unseen(rows, self._unseen)
         latest = info["latest_us"]
         now = recording.observed_to if latest is None else nearest_moment(latest)
         recording.add(rows, info["next"], now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -165,9 +166,11 @@ class LogReplay:
         """Gives a file from the byte where it stands; yields after each piece."""
         held = b""
         self._is_there = False
-        for _, piece in self._pieces(path):
+        for piece in chain(self._pieces(path), [b""]):
+            if not (piece or self._lost):
+                break
             held = held + piece if held else piece
-            used = self._applied(path, held, apply)
+            used = self._applied(path, held, apply, not piece)
             held, self._byte = held[used:], self._byte + used
             yield
             code = self.replay.fault[0]
@@ -178,16 +181,22 @@ class LogReplay:
             self.skipped.append(str(self._lost))
             self._lost = None
 
-    def _pieces(self, path: Path) -> Iterator[tuple[int, bytes]]:
+    def _pieces(self, path: Path) -> Iterator[bytes]:
         try:
-            yield from pieces(path, self._piece, self._byte)
+            yield from (piece for _, piece in pieces(path, self._piece, self._byte))
         except FileNotFoundError:
             raise LogChangedError("the file went while the log was read", path) from None
 
-    def _applied(self, path: Path, held: bytes, apply: Callable[[bytes], int]) -> int:
+    def _applied(self, path: Path, held: bytes, apply: Callable[[bytes], int], is_end: bool) -> int:
         """Returns how many bytes were used; what `skip` passes over is used, too."""
         used = 0
         while True:
+            if self._lost is not None:
+                used, is_good = next_batch(held, used, self.next - 1, is_end)
+                if not is_good:
+                    return used
+                self.skipped.append(str(self._lost))
+                self._lost = None
             try:
                 used += apply(held[used:] if used else held)
             except MalformedError:
@@ -205,11 +214,8 @@ class LogReplay:
             if not (self._skip and is_damaged):
                 raise error
             if code in _PASSABLE:
-                behind: int | None = used + kraft_batch(held, used)[1]
+                self.skipped.append(str(error))
+                used += kraft_batch(held, used)[1]
             else:
-                behind = next_batch(held, used + 1, self.next - 1)
-            self._lost = error if behind is None else None
-            if behind is None:
-                return used  # the next piece may have it
-            self.skipped.append(str(error))
-            used = behind
+                self._lost = error
+                used += 1

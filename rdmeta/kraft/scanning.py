@@ -14,6 +14,7 @@ import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -141,15 +142,23 @@ def first_later(path: Path, time_ms: int) -> BatchHead | None:
     return next((head for head in heads if head.time_ms > time_ms), None)
 
 
-def next_batch(held: bytes, at: int, last: int) -> int | None:
-    """Returns the place of the next good batch behind an offset, from a place on; None: none."""
-    at += _MAGIC
-    while (at := held.find(b"\2", at)) >= 0:
-        fault, _, base, *_ = kraft_batch(held, at - _MAGIC)
-        if fault is None and base > last:
-            return at - _MAGIC
+def next_batch(held: bytes, at: int, last: int, is_end: bool) -> tuple[int, bool]:
+    """Returns where the next good batch behind an offset begins, from a place on, and True.
+
+    Without one the place is where it may begin when more bytes follow; there are none with
+    `is_end`. So nothing before the place is needed again.
+    """
+    while (found := held.find(b"\2", at + _MAGIC)) >= 0:
+        at = found - _MAGIC
+        if len(held) - at < _HEAD.size:
+            return at, False
+        base, length, _, _, _, delta, _, records = _HEAD.unpack_from(held, at)
+        if base > last and _HEAD.size - 12 <= length <= LONGEST and delta == records - 1 >= 0:
+            fault = kraft_batch(held, at)[0]
+            if fault is None or (fault == "cut" and not is_end):
+                return at, fault is None
         at += 1
-    return None
+    return max(at, len(held) - _MAGIC), False
 
 
 def whole_batches(files: NodeFiles) -> Iterator[tuple[SegmentFile, BatchHead, bytes]]:
@@ -173,22 +182,26 @@ def _batches(
     the next good batch follows it; if none does, `lost` gets it, too.
     """
     held, begin, last = b"", 0, None  # `held` begins at the byte `begin`
-    damage: str | None = None  # at the begin of `held`
-    for _, piece in pieces(path, size):
+    damage: str | None = None  # before that byte; a good batch is sought
+    for piece in chain((piece for _, piece in pieces(path, size)), [b""]):
         held += piece
         at = 0
-        while len(held) - at >= _HEAD.size and held[at : at + _HEAD.size] != _ZEROS:
+        while True:
+            if damage is not None:
+                at, is_good = next_batch(held, at, -1 if last is None else last, not piece)
+                if not is_good:
+                    break
+                faults.append(damage)
+                damage = None
+            if len(held) - at < _HEAD.size or held[at : at + _HEAD.size] == _ZEROS:
+                break
             try:
                 head = _head(held, at, path, begin + at, last)
             except KraftError as error:
                 if lost is None:
                     raise
                 damage = str(error)
-                found = next_batch(held, at + 1, -1 if last is None else last)
-                if found is None:
-                    break
-                faults.append(damage)
-                at, damage = found, None
+                at += 1
                 continue
             if len(held) - at < head.size:
                 break
@@ -197,7 +210,7 @@ def _batches(
             if passed is not None:
                 at, last = passed(held, at, head)
         begin, held = begin + at, held[at:]
-        if held[: _HEAD.size] == _ZEROS:
+        if damage is None and held[: _HEAD.size] == _ZEROS:
             break
     if lost is not None and damage is not None:
         faults.append(damage)

@@ -421,7 +421,7 @@ def test_the_table_of_changes_equals_their_iteration(
 
 def test_changes_have_the_columns_of_history_that_records_have(cache: MetadataCache) -> None:
     table = cache.changes().to_arrow()
-    members = pa.schema([field for field in CHANGE_SCHEMA if field.name in Change._fields])
+    members = pa.schema([CHANGE_SCHEMA.field(name) for name in Change._fields])
     assert pa.schema(table) == members
     assert pa.table(table).schema == members
     assert tuple(members.names) == Change._fields

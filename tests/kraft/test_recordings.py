@@ -14,6 +14,7 @@ from kraft_records import Given, Log, uuid_text
 
 import rdmeta
 from rdmeta.history import HistoryError, HistoryFile, look, recordings, verify
+from rdmeta.history.columns import rows_of
 from rdmeta.kraft import KraftError, KraftLog
 
 NOON = datetime(2026, 11, 25, 12, tzinfo=timezone.utc)
@@ -83,6 +84,9 @@ def test_a_recording_has_the_changes_of_its_log(made: Made, tmp_path: Path) -> N
     assert (file.observed_from, file.observed_to) == (log.epochs[0].began, log.epochs[-1].ended)
     unseen = [row["unseen_us"] for row in rows if row["kind"] == "controller_changed"]
     assert unseen == [epoch.leaderless_us for epoch in log.epochs]
+    elections = [each for each in log.changes() if each.kind == "controller_changed"]
+    assert [each.unseen_us for each in elections] == unseen
+    assert [us for us in rows_of(log.changes())["unseen_us"].to_pylist() if us] == unseen[1:]
     assert b"m4rked" not in file.path.read_bytes()
     before = file.path.read_bytes()
     assert recorded(KraftLog(GOLDEN / made.name, show_secrets=True), tmp_path) == [file]

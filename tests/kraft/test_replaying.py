@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kraft_cluster import NOTHING, Cluster, modelled, random_node, replayed, shown
@@ -11,10 +12,11 @@ from kraft_logs import GOLDEN, LOGS, Made
 from kraft_model import Model
 from kraft_records import Log, batches, snapshot_name
 
-from rdmeta.kraft import KraftError, NodeLog
+from rdmeta.kraft import KraftError, NodeLog, replaying, scanning
 from rdmeta.kraft.log_files import find_nodes
 from rdmeta.kraft.proving import looked_at
 from rdmeta.kraft.replaying import offset_at
+from rdmeta.kraft.scanning import batch_heads, next_batch
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -104,6 +106,42 @@ def test_a_corrupt_batch_is_an_error_with_its_place_or_passed_over(tmp_path: Pat
         assert len(found.skipped) == 1
         assert f"byte {byte}, offset 2" in found.skipped[0]
         assert (found.replay.info()["next"], found.replay.info()["partial"]) == (4, True)
+
+
+@pytest.mark.parametrize("has_next", [True, False])
+def test_behind_a_damaged_head_each_byte_is_looked_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_next: bool
+) -> None:
+    log = Log()
+    log.lead(1, 1)
+    (head, end), longer = (len(log.data), log.end), b"\2\3" * 30_000
+    log.append(NOTHING)
+    behind = log.data[head:]
+    log.data[head:] = b"\xff" * len(behind) + longer
+    # A begin of a batch that is none, and one that is.
+    log.data += behind[:65] + b"\7" * 2000 + behind * has_next
+    (tmp_path / log.name).write_bytes(bytes(log.data))
+    node = looked_at(find_nodes([tmp_path])[0], skip=True)
+    sizes: list[int] = []
+
+    def sought(held: bytes, *place: Any) -> tuple[int, bool]:
+        sizes.append(len(held))
+        return next_batch(held, *place)
+
+    for module in (scanning, replaying):
+        monkeypatch.setattr(module, "next_batch", sought)
+    faults: list[str] = []
+    lost: list[str] = []
+    path = tmp_path / log.name
+    heads = [each.last for each in batch_heads(path, faults, 1000, lost)]
+    assert (heads, len(lost)) == ([end - 1, *[end] * has_next], not has_next)
+    found = replayed(node, skip=True, piece=1000)
+    assert found.replay.info()["next"] == end + has_next
+    for _ in found.steps(end + 9):  # to the end of the file
+        pass
+    assert len(found.skipped) == 1
+    assert max(sizes) < 2200
+    assert sum(sizes) < 4 * len(log.data)
 
 
 def test_a_record_that_contradicts_the_state_is_an_error(tmp_path: Path) -> None:

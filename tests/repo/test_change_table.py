@@ -15,6 +15,7 @@ from rdmeta._change_table import (
     END_KINDS,
     KINDS,
     MADE_BY,
+    RECORD_COLUMNS,
     SOURCES,
     STATE_KINDS,
     TYPES,
@@ -94,7 +95,7 @@ def test_a_list_of_the_abi_grows_only_at_its_end(tree: Path) -> None:
 
 
 def test_a_change_has_a_field_per_column_and_parquet_a_column_per_field() -> None:
-    assert Change._fields == tuple(column.name for column in COLUMNS if not column.history)
+    assert Change._fields == tuple(column.name for column in RECORD_COLUMNS)
     assert CHANGE_SCHEMA.names == [column.name for column in COLUMNS]
 
 

@@ -198,7 +198,7 @@ static TEST_UNUSED void rw_broker(rw_t *w, int id, int64_t epoch, int fenced) {
 /* ---- text --------------------------------------------------------------- */
 
 static TEST_UNUSED void rw_list(char *text, const char *what,
-                                rdmeta_kraft_ids_t l) {
+                                rdmeta_wire_ids_t l) {
         uint32_t i;
 
         if (!l.count)
