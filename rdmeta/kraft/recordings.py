@@ -13,8 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-import pyarrow as pa
-
 from rdmeta._moments import microseconds, nearest_moment
 from rdmeta.history.columns import rows_of, single
 from rdmeta.history.recorder import OpenRecording, midnight_after
@@ -92,22 +90,20 @@ class _Days:
         session = str(uuid5(NAMESPACE_OID, named))
         recording = OpenRecording(self._cluster_id, begin, continues, session, "log")
         state = Changes(self._replay.replay.whole(us, session), version, False)
-        recording.begin_with(pa.concat_tables([rows_of(state), self._term()]), version, reason)
-        return recording
-
-    def _term(self) -> pa.Table:
-        """Returns a row with the controller that leads; without one it has no rows."""
+        recording.begin_with(rows_of(state), version, reason)
         info = self._replay.replay.info()
-        leader = info["leader"]
-        row = {
-            "version": self._replay.next,
-            "source": "log",
-            "source_broker": leader,
-            "kind": "controller_changed",
-            "broker": leader,
-            "new_leader_epoch": info["epoch"],
-        }
-        return single([] if leader is None else [row])
+        if (leader := info["leader"]) is not None:
+            term = {
+                "version": version,
+                "observed_at": begin,
+                "source": "log",
+                "source_broker": leader,
+                "kind": "controller_changed",
+                "broker": leader,
+                "new_leader_epoch": info["epoch"],
+            }
+            recording.add(single([term]), version, begin)
+        return recording
 
     def _take(self, recording: OpenRecording) -> None:
         """Adds the changes of a piece of the log."""
