@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -29,9 +30,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """Yields the one classic session."""
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Yields the one classic session, on whose PATH python3 is no Python."""
+    other = tmp_path_factory.mktemp("other-python") / "python3"
+    other.write_text("#!/bin/sh\nexit 1\n")
+    other.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{other.parent}{os.pathsep}{os.environ['PATH']}")
+        patch.delenv("PYSPARK_PYTHON", raising=False)
         patch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf {PORT}={free_ports(1)[0]} pyspark-shell")
         session = build_session("local[2]", app="rdmeta-tests", short=True)
     yield session
