@@ -71,8 +71,8 @@ demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
 # What pytest leaves out: the parts of real systems that take minutes (`make test-all`), what only
 # `make nightly` runs, and what has a target of its own.
 OTHERS := packaging or real or nightly
-# Tests wait for servers about as long as they compute.
-PYTEST = $(PY) -m pytest -n $(shell expr $(JOBS) + $(JOBS) / 2) --dist loadgroup --no-loadscope-reorder
+# Tests wait for servers and other processes about as long as they compute.
+PYTEST = $(PY) -m pytest -n $(shell expr 2 \* $(JOBS)) --dist loadgroup --no-loadscope-reorder
 
 test: build optional-jars ## C tests, Python tests, proofs on real Kafka and Spark
 	@$(MAKE) --no-print-directory ctest
