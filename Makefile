@@ -71,8 +71,8 @@ demo: build ## the whole path on an embedded cluster; BOOTSTRAP=host:port: yours
 # What pytest leaves out: the parts of real systems that take minutes (`make test-all`), what only
 # `make nightly` runs, and what has a target of its own.
 OTHERS := packaging or real or nightly
-# Tests wait for servers about as long as they compute.
-PYTEST = $(PY) -m pytest -n $(shell expr $(JOBS) + $(JOBS) / 2) --dist loadgroup --no-loadscope-reorder
+# Tests wait for servers and other processes about as long as they compute.
+PYTEST = $(PY) -m pytest -n $(shell expr 2 \* $(JOBS)) --dist loadgroup --no-loadscope-reorder
 
 test: build optional-jars ## C tests, Python tests, proofs on real Kafka and Spark
 	@$(MAKE) --no-print-directory ctest
@@ -99,7 +99,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	@$(MAKE) --no-print-directory packaging
 	RDMETA_DAMAGE_SECONDS=60 $(PY) -m pytest -k damaged tests/net tests/client
 	RDMETA_SEEDS=100 $(PY) -m pytest tests/pipeline/test_random_fleets.py
-	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed.py
+	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed*.py
 	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory table-jars; fi
 	@$(MAKE) --no-print-directory .cache/airflow || echo "no Airflow: its test is skipped"
 	RDMETA_KILLS=every $(PY) -m pytest -m nightly
@@ -115,7 +115,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	for round in 1 2 3 4 5; do $(PY) -m pytest -m "not real" tests/real/test_*_on_kafka.py; done
 	RDMETA_AWAY_SECONDS=60 $(PY) -m pytest -m "not real" tests/real/test_pipeline_on_kafka.py
 	RDMETA_SEEDS=50 $(PY) -m pytest tests/pipeline/gold
-	RDMETA_SEEDS=40 $(PY) -m pytest tests/spark/test_gold_frames.py -k fleet_has_equal_rows
+	RDMETA_SEEDS=40 $(PY) -m pytest tests/spark/test_gold_frames.py -k equal_rows_as_data_frames
 
 # The newest patch of each older Spark; CI runs the one of constraints.txt.
 OLDER_SPARKS := 4.0.5 4.1.4 4.2.1

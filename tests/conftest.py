@@ -31,16 +31,28 @@ settings.register_profile("any speed", deadline=None, suppress_health_check=[Hea
 settings.load_profile("any speed")
 
 
-def group_of(nodeid: str) -> str:
-    """Returns what a test shares with others, or else its own name.
+# Tests that share something, the longest chains first: those of spark share a Java, those of real a
+# cluster, those of repo what `make` builds, those of gold a random fleet, those of the demo its
+# output, and those of a file a store or folders. One process runs a group.
+GROUPS = (
+    *("spark/", "real/", "repo/", "pipeline/gold/", "pipeline/test_killed_commits.py"),
+    *("pipeline/test_commits_in_a_store.py", "test_demo.py", "pipeline/test_killed.py"),
+)
 
-    Those of real share a cluster, those of spark a Java, those of repo what `make` builds, those of
-    gold a random fleet, and those of the demo its output.
-    """
-    for group in ("real/", "spark/", "repo/", "pipeline/gold/", "test_demo.py"):
+
+def group_of(nodeid: str) -> str:
+    """Returns the group of a test, or else its own name."""
+    for group in GROUPS:
         if nodeid.startswith(f"tests/{group}"):
             return group + "3.9.1" * ("[3.9.1" in nodeid)
     return nodeid
+
+
+def _place_of(item: pytest.Item) -> tuple[int, bool]:
+    """Returns where a test comes among others: groups first, and in each, what kills nodes last."""
+    group = group_of(item.nodeid).removesuffix("3.9.1")
+    place = GROUPS.index(group) if group in GROUPS else len(GROUPS)
+    return place, item.get_closest_marker("kills") is not None
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -56,13 +68,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Puts groups first: no long one is left for the end. In each, what kills nodes is last."""
-    items.sort(
-        key=lambda item: (
-            group_of(item.nodeid) == item.nodeid,
-            item.get_closest_marker("kills") is not None,
-        )
-    )
+    """Puts groups first: no long one is left for the end."""
+    items.sort(key=_place_of)
 
 
 @pytest.hookimpl(wrapper=True)

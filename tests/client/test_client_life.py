@@ -337,6 +337,15 @@ def test_the_client_s_own_thread_cannot_wait_for_itself(brokers: Brokers) -> Non
         assert "own thread" in str(client._thread.call(wait))
 
 
+def assert_ends(brokers: Brokers, code: str) -> None:
+    """Runs a program that prints "done"; it must end soon."""
+    begun = time.monotonic()
+    with run(brokers, code) as process:
+        out, err = process.communicate(timeout=60)
+    assert (out, err) == ("done\n", "")
+    assert time.monotonic() - begun < 20
+
+
 def test_an_open_client_holds_up_no_exit(brokers: Brokers) -> None:
     code = """
         client = rdmeta.Client({"bootstrap.servers": servers}, topics=["orders"])
@@ -344,11 +353,7 @@ def test_an_open_client_holds_up_no_exit(brokers: Brokers) -> None:
         client.refresh()
         print("done")
     """
-    begun = time.monotonic()
-    with run(brokers, code) as process:
-        out, err = process.communicate(timeout=60)
-    assert (out, err) == ("done\n", "")
-    assert time.monotonic() - begun < 20
+    assert_ends(brokers, code)
     until(lambda: sum(each.open for each in brokers) == 0)
 
 
@@ -380,11 +385,7 @@ def test_an_exit_does_not_wait_for_a_name(brokers: Brokers) -> None:
         time.sleep(0.1)
         print("done")
     """
-    begun = time.monotonic()
-    with run(brokers, code) as process:
-        out, err = process.communicate(timeout=60)
-    assert (out, err) == ("done\n", "")
-    assert time.monotonic() - begun < 20
+    assert_ends(brokers, code)
 
 
 @pytest.mark.slow

@@ -174,7 +174,6 @@ def test_a_second_compaction_at_once_is_refused(tmp_path: Path) -> None:
         ("replace", "before", 2),
         ("replace", "after", 2),
         ("replace", "after", 0),
-        ("unlink", "before", 2),
         ("unlink", "after", 2),
     ],
 )

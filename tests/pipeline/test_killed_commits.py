@@ -1,7 +1,11 @@
-"""After SIGKILL around a commit each reader sees each table before or after it; a run goes on."""
+"""After SIGKILL around a commit each reader sees each table before or after it; a run goes on.
+
+A run is killed at two random moments, or at 20 with RDMETA_KILLS=every.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -15,6 +19,8 @@ from recorded import cluster_day, tree
 from rdmeta import pipeline
 from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
 from rdmeta.pipeline.layout import StoredName
+
+EVERY = os.environ.get("RDMETA_KILLS") == "every"
 
 
 def are_new(
@@ -87,23 +93,34 @@ def test_a_run_killed_around_a_commit_goes_on(
     assert tree(out) == whole
 
 
+@pytest.fixture(scope="module")
+def gold_folders(folders: tuple[Path, Path, Path]) -> tuple[Path, Path]:
+    """The two folders without logs again, with gold."""
+    root, old, new = folders
+    made(root / "1", shutil.copytree(old, root / "old-gold"), gold=True)
+    made(root / "2", shutil.copytree(new, root / "new-gold"), gold=True)
+    return root / "old-gold", root / "new-gold"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("kind", "stop"), [("delta", "15"), ("delta", "22"), ("iceberg", "15")])
 def test_a_run_killed_around_a_commit_to_gold_goes_on(
-    folders: tuple[Path, Path, Path], tmp_path: Path, kind: str, stop: str
+    folders: tuple[Path, Path, Path],
+    gold_folders: tuple[Path, Path],
+    tmp_path: Path,
+    kind: str,
+    stop: str,
 ) -> None:
     """All tables of silver have been committed before, and none, or some, of gold."""
-    root, out = folders[0], tmp_path / "out"
+    root, (old, new), out = folders[0], gold_folders, tmp_path / "out"
     gold = tuple(each for each in EVERY_TABLE if each.layer == "gold")
-    for source, name in (("1", "old"), ("2", "new")):
-        made(root / source, tmp_path / name, gold=True)
     made(root / "1", out, tables=kind, gold=True)
     killed(root / "2", out, kind, stop, "gold")
-    assert_same_rows(out, tmp_path / "new", SILVER)
-    assert any(are_new(out, tmp_path / "old", tmp_path / "new", gold)) == (stop != "15")
+    assert_same_rows(out, new, SILVER)
+    assert any(are_new(out, old, new, gold)) == (stop != "15")
     assert made(root / "2", out, gold=True).made == []
-    assert_same_rows(out, tmp_path / "new", EVERY_TABLE)
+    assert_same_rows(out, new, EVERY_TABLE)
     assert pipeline.check(out) == []
 
 
@@ -125,7 +142,7 @@ def test_readers_see_each_row_once_while_a_run_commits(
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600 if EVERY else 300)
 @pytest.mark.parametrize(("kind", "seconds"), [("delta", 0.6), ("iceberg", 3.0)])
 def test_a_run_killed_at_any_moment_goes_on(
     folders: tuple[Path, Path, Path], tmp_path: Path, kind: str, seconds: float
@@ -134,7 +151,7 @@ def test_a_run_killed_at_any_moment_goes_on(
     seed = time.time_ns() % 1_000_000
     print(f"seed {seed}")
     random = Random(seed)
-    for number in range(4):
+    for number in range(20 if EVERY else 2):
         out = tmp_path / str(number)
         made(root / "1", out, tables=kind)
         killed(root / "2", out, kind, "0", after=random.random() * seconds)

@@ -86,7 +86,7 @@ def test_everything_is_as_confluents_client_has_it(listed: Commanded) -> None:
 
 @pytest.mark.slow
 @pytest.mark.kills
-def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
+def test_a_killed_broker_leads_nothing_and_its_partitions_need_care(listed: Commanded) -> None:
     kafka = listed.kafka
     assert partitions(found(listed, "--urp", "--leaderless", "--offline", "--fail")) == []
     kafka.kill(DEAD)
@@ -113,14 +113,6 @@ def test_partitions_of_a_killed_broker_need_care(listed: Commanded) -> None:
         ("strict", 0),
         ("well", 0),
     ]
-
-
-@pytest.mark.slow
-@pytest.mark.kills
-def test_skew_shows_that_a_killed_broker_leads_nothing(listed: Commanded) -> None:
-    kafka = listed.kafka
-    kafka.kill(DEAD)
-    until_noticed(kafka)
     words = ("list", "-b", kafka.address(1), "--skew", "--json")
     skew = commands.checked_json(commands.run(*words).out)["skew"]
     by_id = {each["broker"]: each for each in skew["brokers"]}

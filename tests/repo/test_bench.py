@@ -28,7 +28,7 @@ def figure(goal: Goal | None) -> Figure:
     return Figure("g", "f", "ns", Job("none", ()), series("a"), series("b"), "floor", goal)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_quick_run_writes_every_figure_and_judges_no_goal(tmp_path: Path) -> None:
     results = tmp_path / "results.json"

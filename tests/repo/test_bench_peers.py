@@ -50,7 +50,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Quick:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_a_quick_run_merges_its_rows_and_judges_no_goal(quick: Quick) -> None:
     assert MINE in quick.rows
@@ -64,7 +64,7 @@ def test_a_quick_run_merges_its_rows_and_judges_no_goal(quick: Quick) -> None:
         assert row["samples"] >= 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("peer", [peer.name for peer in PEERS])
 def test_every_peer_has_its_rows_or_a_reason(quick: Quick, peer: str) -> None:

@@ -13,19 +13,17 @@ import gold_model as risks
 import gold_model_brokers as brokers
 import gold_model_changes as changes
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from fleet import Fleet
 from given_frames import GivenTables, spark_gold
 from gold_rows import interval, observation
 from gold_rows import tables as rows_of_day
 from gold_tables import gold_of, same, silver_of
-from logged_tables import SILVER, assert_same_rows, made, rows_of_folder
+from logged_tables import SILVER, made, rows_of_folder
 from pyspark.sql import SparkSession
 from random_silver import random_silver
 
-from rdmeta import pipeline
-from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
+from rdmeta.pipeline.committing import LoggedTable
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
 from rdmeta.spark import measures, tables
@@ -76,8 +74,8 @@ def out(seed: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
     Fleet("one", folder / "history", seed)
     file = max((folder / "history").rglob("*.parquet"))
     file.write_bytes(file.read_bytes()[:-9])
-    plan = pipeline.plan([folder / "history"], folder / "out", in_place=True, gold=True)
-    pipeline.run(plan, workers=1)
+    settings = {"gold": True, "min_isr": 2, "flap_seconds": FLAP_SECONDS}
+    made(folder / "history", folder / "out", in_place=True, **settings)
     return folder / "out"
 
 
@@ -104,10 +102,10 @@ def test_a_measure_of_silver_of_logs_is_that_of_duckdb_and_of_a_naive_walk(
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_is_the_same_where_spark_compiles_its_plan(
-    spark: SparkSession, seed: int, name: str
+    compiling: SparkSession, seed: int, name: str
 ) -> None:
     silver = random_silver(seed, clusters=12)
-    found = unordered(spark_gold(GivenTables(spark, silver), name))
+    found = unordered(spark_gold(GivenTables(compiling, silver), name))
     assert found == unordered(gold_of(silver, name))
 
 
@@ -116,39 +114,36 @@ def test_a_measure_is_the_same_where_spark_compiles_its_plan(
 def test_a_measure_of_a_fleet_is_the_one_of_gold_and_of_a_naive_walk(
     light: SparkSession, out: Path, name: str
 ) -> None:
-    given = tables(light, out)
-    files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
-    made = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
-    assert unordered(spark_gold(given, name)) == unordered(made)
-    assert name != "data_quality" or sum(row["files_aside"] for row in made) == 1
-    silver = silver_of(out)
-    model = {table: risks.with_times(rows.to_pylist()) for table, rows in silver.items()}
+    rows = spark_gold(tables(light, out), name, min_isr=2, flap_seconds=FLAP_SECONDS)
+    assert unordered(rows) == rows_of_folder(out, LoggedTable("gold", name))
+    assert name != "data_quality" or sum(row["files_aside"] for row in rows) == 1
     if name in MODELS:
-        rows = spark_gold(given, name, min_isr=2, flap_seconds=FLAP_SECONDS)
+        silver = {t: risks.with_times(found.to_pylist()) for t, found in silver_of(out).items()}
         # The walks know neither racks nor files that were set aside.
         told = [row for row in rows if row.get("kind") != "rack" and not is_aside_alone(row)]
-        same([each | {"files_aside": 0} for each in told], MODELS[name](model, 2))
+        same([each | {"files_aside": 0} for each in told], MODELS[name](silver, 2))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(SEEDS))
-def test_a_fleet_has_equal_rows_in_each_kind_and_as_data_frames(
+def test_a_fleet_has_equal_rows_as_data_frames_of_each_kind(
     light: SparkSession, tmp_path: Path, number: int
 ) -> None:
+    """That their own readers see equal rows is a test of test_random_fleets."""
     seed = time.time_ns() % 10**9
     print(f"fleet {number}: seed {seed}")
     source, folder = tmp_path / "history", tmp_path / "folder"
     Fleet("one", source, seed)
     made(source, folder, gold=True, in_place=True)
     for kind in ("delta", "iceberg"):
-        made(source, tmp_path / kind, tables=kind, gold=True, in_place=True)
-        assert_same_rows(tmp_path / kind, folder, EVERY_TABLE)
+        made(source, tmp_path / kind, tables=kind, in_place=True)
     for where in (source, folder, tmp_path / "delta", tmp_path / "iceberg"):
         found = tables(light, where)
         for table in SILVER:
             rows = unordered(getattr(found, table.name).toArrow().to_pylist())
             assert rows == rows_of_folder(folder, table), (where.name, table.name)
-    for name in MEASURES:
+    # What a measure makes of equal rows is compared above; here all of them are, by night.
+    for name in MEASURES if SEEDS > 1 else ("data_quality", "reassignment"):
         wanted = rows_of_folder(folder, LoggedTable("gold", name))
         assert unordered(spark_gold(found, name)) == wanted, name
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -50,22 +51,26 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+PART = {"clusters": "cluster-0", "since": NOON, "until": NOON + timedelta(hours=12)}
+CHOSEN = [
+    {},
+    {"clusters": ["cluster-1", "cluster-2"]},
+    {"since": NOON + timedelta(days=1)},
+    PART,
+    {"until": NOON + timedelta(days=1, seconds=0.5)},
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["out", LOGGED, "history"])
 @pytest.mark.parametrize(
-    "chosen",
-    [
-        {},
-        {"clusters": ["cluster-1", "cluster-2"]},
-        {"since": NOON + timedelta(days=1)},
-        {"clusters": "cluster-0", "since": NOON, "until": NOON + timedelta(hours=12)},
-        {"until": NOON + timedelta(days=1, seconds=0.5)},
-    ],
+    ("source", "chosen"),
+    # The data source itself reads recordings, with the options that it gets.
+    [*product(("out", LOGGED), CHOSEN), ("history", {}), ("history", PART)],
 )
 def test_they_have_the_rows_of_the_data_source(
-    root: Path, spark: SparkSession, source: str, chosen: dict[str, Any]
+    root: Path, light: SparkSession, source: str, chosen: dict[str, Any]
 ) -> None:
-    found = tables(spark, root / source, **chosen)
+    found = tables(light, root / source, **chosen)
     options = {n.removesuffix("s") if n == "clusters" else n: v for n, v in chosen.items()}
     if "cluster" in options and not isinstance(options["cluster"], str):
         options["cluster"] = ",".join(options["cluster"])

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -73,14 +72,7 @@ def wsgi(kind: str, conf: str) -> Callable[..., Iterable[bytes]]:
 
 def work(folder: Path, kind: str, conf: str) -> None:
     """Runs two Celery workers until SIGTERM."""
-    app, seen = workers.celery(folder), parent(kind, json.loads(conf))
-
-    @app.task(name="seen")  # type: ignore[untyped-decorator]
-    def task() -> Seen:
-        time.sleep(0.02)  # so that the other worker takes the next
-        return seen()
-
-    app.worker_main(["worker", "--pool", "prefork", "--concurrency", "2", "--loglevel", "INFO"])
+    workers.work_on(workers.celery(folder), parent(kind, json.loads(conf)))
 
 
 if __name__ == "__main__":

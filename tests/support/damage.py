@@ -8,7 +8,10 @@ import struct
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import pytest
 from broker import Fault
+
+from rdmeta.errors import MalformedError
 
 _LENGTH = struct.Struct(">i")
 # Where a flexible Metadata answer has its throttle time: after length, correlation id and tags.
@@ -32,6 +35,17 @@ def seed() -> int:
 def seconds(short: float) -> float:
     """Returns how long a test damages answers: RDMETA_DAMAGE_SECONDS, or `short`."""
     return float(os.environ.get("RDMETA_DAMAGE_SECONDS", short))
+
+
+def assert_no_other_length_is_read(
+    parse: Callable[[bytes, int], object], body: bytes, version: int
+) -> None:
+    """Parses every prefix of an answer, and a longer one."""
+    for length in range(len(body)):
+        with pytest.raises(MalformedError):
+            parse(body[:length], version)
+    with pytest.raises(MalformedError, match="1 bytes follow"):
+        parse(body + b"\0", version)
 
 
 def rounds(rng: random.Random, largest: int, drip: float = 0.0005) -> Iterator[Damage]:

@@ -104,10 +104,14 @@ def ask_celery(app: Any, folder: Path) -> Any:
 
 def work(folder: Path, state: str) -> None:
     """Runs two Celery workers until SIGTERM."""
-    app, seen = celery(folder), reader(state)
+    work_on(celery(folder), reader(state))
+
+
+def work_on(app: Any, seen: Callable[[], Any]) -> None:
+    """Runs two Celery workers, whose task returns what `seen` does, until SIGTERM."""
 
     @app.task(name="seen")  # type: ignore[untyped-decorator]
-    def task() -> Seen:
+    def task() -> Any:
         time.sleep(0.02)  # so that the other worker takes the next
         return seen()
 

@@ -20,7 +20,7 @@ from rdmeta import pipeline
 # `make test` takes one seed, `make nightly` many. RDMETA_SEED=N runs one again.
 SEEDS = [
     pytest.param(number, marks=[pytest.mark.slow] if number else [])
-    for number in range(int(os.environ.get("RDMETA_SEEDS", "4")))
+    for number in range(int(os.environ.get("RDMETA_SEEDS", "2")))
 ]
 
 

@@ -66,6 +66,15 @@ def outage(source: Path, begin: datetime, end: datetime, until: datetime) -> Non
             recorder.observe()
 
 
+def assert_hours(out: Path) -> None:
+    """Compares what gold says of coverage with one query over all silver."""
+    silver = silver_of(out)
+    for name in ("coverage_hour", "data_quality"):
+        files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
+        rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+        same(rows, with_times(gold_of(silver, name)))
+
+
 @pytest.mark.slow
 def test_a_second_run_makes_nothing_and_one_more_day_makes_its_month(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
@@ -200,11 +209,7 @@ def test_a_month_that_was_not_observed_has_its_hole(tmp_path: Path) -> None:
     hours = pq.ParquetFile(path).read().to_pylist()
     assert len(hours) == 31 * 24
     assert {(hour["observed"], hour["hole"]) for hour in hours} == {(0.0, 60.0)}
-    silver = silver_of(out)
-    for name in ("coverage_hour", "data_quality"):
-        files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
-        rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
-        same(rows, with_times(gold_of(silver, name)))
+    assert_hours(out)
 
 
 @pytest.mark.slow
@@ -230,11 +235,7 @@ def test_an_observation_of_no_time_hides_no_hole(
         made(source, fresh)
         assert gold(out) == gold(fresh)
         shutil.rmtree(fresh)
-        silver = silver_of(out)
-        for name in ("coverage_hour", "data_quality"):
-            files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
-            rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
-            same(rows, with_times(gold_of(silver, name)))
+        assert_hours(out)
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -15,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from fleet import Fleet
+from logged_tables import made
 from recorded import large_days
 
-from rdmeta import pipeline
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/measures.md"
@@ -28,29 +29,28 @@ BEGIN = datetime(2026, 10, 30, 21, tzinfo=timezone.utc)
 BAD = "changes-one.00000000-0000-4000-8000-000000000000.1-2.parquet"
 
 
-@pytest.fixture(params=range(SEEDS))
-def seed(request: pytest.FixtureRequest) -> int:
-    found = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9 + request.param))
-    print(f"RDMETA_SEED={found}")
-    return found
+@pytest.fixture(scope="module", params=range(SEEDS))
+def made_once(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns a folder with the history of two clusters over the end of a month, and its tables."""
+    seed = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9 + request.param))
+    print(f"RDMETA_SEED={seed}")
+    folder = tmp_path_factory.mktemp("page")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fleet.BEGIN", BEGIN)
+        for number, name in enumerate(("one", "two")):
+            Fleet(name, folder / "history", seed + number, hours=60)
+        (folder / "history/cluster=one/day=2026-10-31" / BAD).write_bytes(b"no Parquet")
+        if Random(seed).random() < 0.5:
+            large_days(patch)
+        made(folder / "history", folder / "tables", gold=True)
+    return folder
 
 
 @pytest.fixture
-def folder(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Returns a folder with the history of two clusters over the end of a month."""
-    monkeypatch.setattr("fleet.BEGIN", BEGIN)
-    for number, name in enumerate(("one", "two")):
-        Fleet(name, tmp_path / "history", seed + number, hours=60)
-    (tmp_path / "history/cluster=one/day=2026-10-31" / BAD).write_bytes(b"no Parquet")
-    if Random(seed).random() < 0.5:
-        large_days(monkeypatch)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def made(folder: Path, **settings: Any) -> None:
-    plan = pipeline.plan([folder / "history"], folder / "tables", gold=True, **settings)
-    pipeline.run(plan, workers=1)
+def folder(made_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Returns that folder as the working directory, as the page's queries have it."""
+    monkeypatch.chdir(made_once)
+    return made_once
 
 
 def gold(folder: Path, name: str) -> pa.Table:
@@ -81,23 +81,26 @@ def differences(folder: Path, statements: str) -> list[str]:
 
 @pytest.mark.slow
 def test_each_query_gives_exactly_the_files(folder: Path) -> None:
-    made(folder)
     assert differences(folder, FIRST) == []
 
 
 @pytest.mark.slow
-def test_other_settings_give_the_files_that_are_made_with_them(folder: Path) -> None:
-    made(folder, min_isr=2, flap_seconds=3600)
+def test_other_settings_give_the_files_that_are_made_with_them(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(folder / "tables", tmp_path / "tables")
+    made(folder / "history", tmp_path / "tables", gold=True, min_isr=2, flap_seconds=3600)
+    monkeypatch.chdir(tmp_path)
     other = re.sub(r"(?<=min_isr = )NULL(?=::)", "2", FIRST)
     other = re.sub(r"(?<=flap_us = )600000000(?=::)", "3600000000", other)
     assert other != FIRST
-    assert differences(folder, other) == []
-    assert "risk_hour" in differences(folder, FIRST)
+    assert differences(tmp_path, other) == []
+    assert "risk_hour" in differences(tmp_path, FIRST)
 
 
 @pytest.mark.slow
-def test_each_example_of_the_page_runs_over_gold(folder: Path) -> None:
-    made(folder)
+@pytest.mark.usefixtures("folder")
+def test_each_example_of_the_page_runs_over_gold() -> None:
     assert EXAMPLES
     with duckdb.connect() as connection:
         for example in EXAMPLES:
