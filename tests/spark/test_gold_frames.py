@@ -13,13 +13,12 @@ import gold_model as risks
 import gold_model_brokers as brokers
 import gold_model_changes as changes
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from fleet import Fleet
 from given_frames import GivenTables, spark_gold
 from gold_rows import interval, observation
 from gold_rows import tables as rows_of_day
-from gold_tables import gold_of, same, silver_of
+from gold_tables import gold_in, gold_of, same, silver_of
 from logged_tables import SILVER, assert_same_rows, made, rows_of_folder
 from pyspark.sql import SparkSession
 from random_silver import random_silver
@@ -116,8 +115,7 @@ def test_a_measure_of_a_fleet_is_the_one_of_gold_and_of_a_naive_walk(
     light: SparkSession, out: Path, name: str
 ) -> None:
     given = tables(light, out)
-    files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
-    made = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
+    made = gold_in(out, name)
     assert unordered(spark_gold(given, name)) == unordered(made)
     assert name != "data_quality" or sum(row["files_aside"] for row in made) == 1
     silver = silver_of(out)

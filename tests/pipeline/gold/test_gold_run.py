@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from fake_cache import FakeCache, FakeClock
 from gold_model import with_times
-from gold_tables import gold_of, same, silver_of
+from gold_tables import gold_in, gold_of, same, silver_of
 from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
@@ -39,6 +39,13 @@ def incidents(out: Path, month: str) -> list[dict[str, Any]]:
     path = out / gold_file("incident", "one", month)
     rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
     return [row for row in rows if row["kind"] == "under_replicated"]
+
+
+def assert_follows_from_silver(out: Path) -> None:
+    """Compares what a folder says of observation with its whole silver."""
+    silver = silver_of(out)
+    for name in ("coverage_hour", "data_quality"):
+        same(gold_in(out, name), with_times(gold_of(silver, name)))
 
 
 def months(found: pipeline.Made) -> set[str]:
@@ -200,11 +207,7 @@ def test_a_month_that_was_not_observed_has_its_hole(tmp_path: Path) -> None:
     hours = pq.ParquetFile(path).read().to_pylist()
     assert len(hours) == 31 * 24
     assert {(hour["observed"], hour["hole"]) for hour in hours} == {(0.0, 60.0)}
-    silver = silver_of(out)
-    for name in ("coverage_hour", "data_quality"):
-        files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
-        rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
-        same(rows, with_times(gold_of(silver, name)))
+    assert_follows_from_silver(out)
 
 
 @pytest.mark.slow
@@ -230,11 +233,7 @@ def test_an_observation_of_no_time_hides_no_hole(
         made(source, fresh)
         assert gold(out) == gold(fresh)
         shutil.rmtree(fresh)
-        silver = silver_of(out)
-        for name in ("coverage_hour", "data_quality"):
-            files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
-            rows = [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
-            same(rows, with_times(gold_of(silver, name)))
+        assert_follows_from_silver(out)
 
 
 @pytest.mark.slow
