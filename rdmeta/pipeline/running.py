@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -248,15 +248,7 @@ class _Runner:
 
     def _make(self) -> bool:
         """Makes the tasks of the plan; returns whether an input was damaged."""
-        tasks = [
-            replace(
-                task,
-                token=self._token,
-                stored=self._stored_of(task),
-                storage=self._plan.options.storage,
-            )
-            for task in self._plan.tasks
-        ]
+        tasks = [replace(task, **self._given(task)) for task in self._plan.tasks]
         self._made.unchanged = 0  # a round before this one ended by a damaged file
         if not tasks:
             return False
@@ -282,10 +274,13 @@ class _Runner:
             self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
         return is_damaged
 
-    def _stored_of(self, task: Task | MonthTask) -> dict[str, str] | None:
-        """Returns where a task finds the files that it may read, None if they have one name."""
-        if not self._plan.kind.has_logs:
-            return None
+    def _given(self, task: Task | MonthTask) -> dict[str, Any]:
+        """Returns what a run gives to each task: its lock, credentials, and where files lie."""
+        given = {"token": self._token, "storage": self._plan.options.storage}
+        return given | {"stored": self._stored_of(task) if self._plan.kind.has_logs else None}
+
+    def _stored_of(self, task: Task | MonthTask) -> dict[str, str]:
+        """Returns where a task finds the files that it may read."""
         if isinstance(task, MonthTask):
             names = list(task.digests)
         else:
@@ -338,16 +333,7 @@ class _Runner:
             self._run_gold(tasks)
 
     def _run_gold(self, months: Sequence[MonthTask]) -> None:
-        tasks = [
-            replace(
-                each,
-                token=self._token,
-                beside=len(months),
-                stored=self._stored_of(each),
-                storage=self._plan.options.storage,
-            )
-            for each in months
-        ]
+        tasks = [replace(each, beside=len(months), **self._given(each)) for each in months]
         self._progress.begin("gold", len(tasks), sum(task.rows for task in tasks), 0)
         for result in self._engine(tasks):
             if isinstance(result, BadFileError):

@@ -51,11 +51,6 @@ class Task:
     storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
-    def name(self) -> str:
-        """The name of its first period."""
-        return self.periods[0].name
-
-    @property
     def rows(self) -> int:
         """The number of rows of its input files."""
         found = {(f.store, f.name): f.rows for f in self.files()}
@@ -114,11 +109,6 @@ class MonthTask:
     storage: Storage = field(default_factory=Storage, repr=False)
 
     @property
-    def name(self) -> str:
-        """The name of the month."""
-        return self.month
-
-    @property
     def cost(self) -> int:
         """What it takes, in rows."""
         return self.rows + _OF_MONTH
@@ -151,11 +141,6 @@ class CopyTask:
         return self.copies[0].source.cluster_id or ""
 
     @property
-    def name(self) -> str:
-        """The name of its first copy."""
-        return self.copies[0].name
-
-    @property
     def rows(self) -> int:
         """The number of rows of its files."""
         return sum(each.source.rows for each in self.copies)
@@ -180,11 +165,6 @@ class LookTask:
     token: str = ""
     cluster_id: str = ""
     storage: Storage = field(default_factory=Storage, repr=False)
-
-    @property
-    def name(self) -> str:
-        """The name of its first file."""
-        return self.inputs[0].name
 
     @property
     def rows(self) -> int:

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from logged_tables import SILVER, assert_same_rows, made, rows_by_reader, rows_of_folder
+from logged_tables import SILVER, made, rows_by_reader, rows_of_folder
 from recorded import cluster_day, contents, large_days, tree
 
 from rdmeta import pipeline
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline import layout
-from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
+from rdmeta.pipeline.committing import LoggedTable
 from rdmeta.pipeline.layout import StoredName
 
 deltalake = pytest.importorskip("deltalake", reason="the extra delta is not installed")
@@ -84,19 +84,6 @@ def test_a_second_run_changes_nothing(copied: tuple[Path, Path]) -> None:
     assert tree(out) == seen
 
 
-@pytest.mark.slow
-def test_each_reader_sees_the_rows_of_a_folder(copied: tuple[Path, Path], tmp_path: Path) -> None:
-    source, out = copied
-    cluster_day(source, "one", 2)
-    made(source, out, gold=True)
-    made(source, tmp_path / "folder", gold=True)
-    assert_same_rows(out, tmp_path / "folder", EVERY_TABLE)
-    assert pipeline.check(out) == []
-    seen = tree(out)
-    made(source, out, gold=True)
-    assert tree(out) == seen
-
-
 @pytest.mark.parametrize("kind", ["folder", "delta"])
 def test_a_folder_keeps_the_kind_that_it_began_with(
     copied: tuple[Path, Path], tmp_path: Path, kind: str
@@ -125,23 +112,6 @@ def test_a_table_that_rdmeta_did_not_make_stays_as_it_is(tmp_path: Path) -> None
     with pytest.raises(pipeline.PipelineError, match="rdmeta did not make the Delta table"):
         pipeline.plan([tmp_path / "history"], out)
     assert tree(out) == seen
-
-
-def test_files_of_another_program_are_named_or_taken_out(copied: tuple[Path, Path]) -> None:
-    source, out = copied
-    rows = opened(out).to_pyarrow_table()
-    wanted = rows_by_reader(out, INTERVALS)
-    deltalake.write_deltalake(out / INTERVALS.folder, rows.slice(0, 3), mode="append")
-    seen = tree(out)
-    with pytest.raises(pipeline.PipelineError, match=r"version 1 \(WRITE by delta-rs") as caught:
-        made(source, out)
-    assert "--overwrite-foreign" in str(caught.value)
-    assert tree(out) == seen
-    made(source, out, overwrite_foreign=True)
-    assert rows_by_reader(out, INTERVALS) == wanted
-    assert versions(out)[0] == 2
-    made(source, out)
-    assert versions(out)[0] == 2
 
 
 @pytest.mark.parametrize("how", ["deleted", "rewritten", "restored", "vacuumed"])
@@ -173,50 +143,6 @@ def test_a_table_whose_columns_changed_is_refused(copied: tuple[Path, Path]) -> 
     opened(out).alter.add_columns([field])
     with pytest.raises(pipeline.PipelineError, match="another program has changed its columns"):
         made(source, out)
-
-
-def test_a_commit_that_fails_leaves_its_table_as_it_was(
-    copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source, out = copied
-    wanted = rows_by_reader(out, INTERVALS)
-    cluster_day(source, "one", 2)
-
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(deltalake.DeltaTable, "create_write_transaction", full)
-        with pytest.raises(pipeline.PipelineError, match="partition_interval: .*No space left"):
-            made(source, out)
-    assert rows_by_reader(out, INTERVALS) == wanted
-    files = tables(out)
-    made(source, out)
-    assert versions(out) == [1] * len(SILVER)
-    assert tables(out) == files
-
-
-def test_the_loser_of_two_commits_plans_again(
-    copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rdmeta.pipeline.delta import DeltaLogs
-
-    source, out = copied
-    cluster_day(source, "one", 2)
-    commit, count = DeltaLogs.commit, 0
-
-    def beaten(self: DeltaLogs, *arguments: Any) -> None:
-        nonlocal count
-        count += 1
-        if count == 2:  # another program deletes a cluster just before
-            opened(out, SILVER[1]).delete("cluster_id = 'one'")
-        commit(self, *arguments)
-
-    monkeypatch.setattr(DeltaLogs, "commit", beaten)
-    made(source, out)
-    made(source, out.with_name("folder"))
-    assert versions(out) == [1, 2, *[1] * (len(SILVER) - 2)]
-    assert_same_rows(out, out.with_name("folder"), SILVER)
 
 
 def test_a_killed_run_whose_input_is_gone_leaves_whole_days(
@@ -255,24 +181,6 @@ def test_the_manifest_follows_from_the_logs(copied: tuple[Path, Path]) -> None:
     shutil.rmtree(out / layout.MANIFEST_PARTS)
     made(source, out)
     assert contents(out) == seen
-
-
-def test_vacuum_removes_what_only_older_versions_have(copied: tuple[Path, Path]) -> None:
-    source, out = copied
-    first = tables(out)
-    cluster_day(source, "a/b %", 2)
-    made(source, out)
-    both = tables(out)
-    assert pipeline.vacuum(out, "7d").files == ()
-    assert tables(out) == both
-    would = pipeline.vacuum(out, "0h", dry_run=True)
-    assert tables(out) == both
-    assert pipeline.vacuum(out, "0h") == would
-    assert {*would.files} == both - tables(out)
-    assert {*would.files} < first
-    assert len(would.files) == len(SILVER)
-    assert pipeline.check(out) == []
-    assert pipeline.vacuum(out, "0h").files == ()
 
 
 def test_vacuum_leaves_what_a_dead_run_has_made(copied: tuple[Path, Path]) -> None:

@@ -11,18 +11,11 @@ from typing import Any
 import commands
 import pyarrow as pa
 import pytest
-from logged_tables import (
-    SILVER,
-    assert_same_rows,
-    configured_catalog,
-    iceberg_table,
-    made,
-    rows_by_reader,
-)
+from logged_tables import SILVER, configured_catalog, iceberg_table, made, rows_by_reader
 from recorded import cluster_day, contents, tree
 
 from rdmeta import pipeline
-from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
+from rdmeta.pipeline.committing import LoggedTable
 from rdmeta.pipeline.store import Store
 
 sql = pytest.importorskip("pyiceberg.catalog.sql", reason="the extra iceberg is not installed")
@@ -69,79 +62,6 @@ def test_a_run_is_one_snapshot_of_whole_files(before: tuple[Path, Path]) -> None
     seen = tree(out)
     made(source, out, tables="iceberg")
     assert tree(out) == seen
-
-
-@pytest.mark.slow
-def test_each_reader_sees_the_rows_of_a_folder(before: tuple[Path, Path], tmp_path: Path) -> None:
-    source, out = before
-    cluster_day(source, "one", 2)
-    made(source, out, gold=True)
-    made(source, tmp_path / "folder", gold=True)
-    assert_same_rows(out, tmp_path / "folder", EVERY_TABLE)
-    assert pipeline.check(out) == []
-
-
-@pytest.mark.slow
-def test_rows_of_another_program_are_named_or_taken_out(before: tuple[Path, Path]) -> None:
-    source, out = before
-    wanted = rows_by_reader(out, INTERVALS)
-    table = opened(out)
-    table.append(table.scan().to_arrow().slice(0, 3))
-    seen = tree(out)
-    with pytest.raises(pipeline.PipelineError, match=r"snapshot \d+ \(append\) wrote 1 files"):
-        made(source, out)
-    assert {n: c for n, c in tree(out).items() if "catalog" not in n} == {
-        n: c for n, c in seen.items() if "catalog" not in n
-    }
-    made(source, out, overwrite_foreign=True)
-    assert rows_by_reader(out, INTERVALS) == wanted
-    opened(out).delete("cluster_id = 'one'")
-    made(source, out)
-    assert rows_by_reader(out, INTERVALS) == wanted
-    assert pipeline.check(out) == []
-
-
-@pytest.mark.slow
-def test_the_loser_of_two_commits_plans_again(
-    before: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from rdmeta.pipeline.iceberg import IcebergLogs
-
-    source, out = before
-    cluster_day(source, "one", 2)
-    commit, count = IcebergLogs.commit, 0
-
-    def beaten(self: IcebergLogs, *arguments: Any) -> None:
-        nonlocal count
-        count += 1
-        if count == 2:  # another program deletes a cluster just before
-            opened(out, SILVER[1]).delete("cluster_id = 'one'")
-        commit(self, *arguments)
-
-    monkeypatch.setattr(IcebergLogs, "commit", beaten)
-    made(source, out)
-    made(source, out.with_name("folder"))
-    assert [len(opened(out, table).snapshots()) for table in SILVER] == [2, 3, 2, 2, 2, 2, 2]
-    assert_same_rows(out, out.with_name("folder"), SILVER)
-
-
-@pytest.mark.slow
-def test_vacuum_expires_snapshots_and_removes_what_only_they_have(
-    before: tuple[Path, Path],
-) -> None:
-    source, out = before
-    cluster_day(source, "one", 2)
-    made(source, out)
-    wanted = rows_by_reader(out, INTERVALS)
-    assert pipeline.vacuum(out, "7d").files == ()
-    would = pipeline.vacuum(out, "0h", dry_run=True)
-    assert len(opened(out).snapshots()) == 2
-    done = pipeline.vacuum(out, "0h")
-    assert done == would
-    assert sum(name.endswith(".parquet") for name in done.files) == len(SILVER)
-    assert len(opened(out).snapshots()) == 1
-    assert rows_by_reader(out, INTERVALS) == wanted
-    assert pipeline.check(out) == []
 
 
 @pytest.fixture

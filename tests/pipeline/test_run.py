@@ -56,6 +56,18 @@ def parts(made: pipeline.Made) -> set[str]:
 
 
 @pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Returns a history of one day."""
+    cluster_day(tmp_path / "history", "one", 1)
+    return tmp_path / "history"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+@pytest.fixture
 def by_day(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets each cluster have a part for each day."""
     large_days(monkeypatch)
@@ -148,9 +160,9 @@ def damage_part(out: Path, damage: str) -> Path:
 
 
 @pytest.mark.parametrize("damage", ["missing", "turned bits"])
-def test_days_of_a_damaged_part_are_made_from_their_input(tmp_path: Path, damage: str) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_days_of_a_damaged_part_are_made_from_their_input(
+    source: Path, out: Path, tmp_path: Path, damage: str
+) -> None:
     made(source, out)
     damage_part(out, damage)
     cluster_day(source, "one", 2)
@@ -205,9 +217,7 @@ def test_input_that_is_gone_takes_nothing_away(tmp_path: Path, in_place: bool) -
     assert pipeline.check(out) == []
 
 
-def test_a_damaged_file_is_quarantined_and_all_else_goes_on(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_damaged_file_is_quarantined_and_all_else_goes_on(source: Path, out: Path) -> None:
     cluster_day(source, "two", 1)
     bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
     bad.write_bytes(bad.read_bytes()[:-20])
@@ -219,9 +229,9 @@ def test_a_damaged_file_is_quarantined_and_all_else_goes_on(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("in_place", [False, True])
-def test_a_file_whose_pages_are_damaged_is_quarantined(tmp_path: Path, in_place: bool) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_file_whose_pages_are_damaged_is_quarantined(
+    source: Path, out: Path, in_place: bool
+) -> None:
     cluster_day(source, "two", 1)
     bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
     content = bytearray(bad.read_bytes())
@@ -239,9 +249,7 @@ def test_a_file_whose_pages_are_damaged_is_quarantined(tmp_path: Path, in_place:
     assert tree(out) == before
 
 
-def test_a_copy_has_rows_that_agree_with_its_footer(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_copy_has_rows_that_agree_with_its_footer(source: Path, out: Path) -> None:
     cluster_day(source, "two", 1)
     bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
     rewrite(bad, with_column(bad, "cluster_id", "two"))
@@ -253,10 +261,8 @@ def test_a_copy_has_rows_that_agree_with_its_footer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_file_that_no_fold_takes_is_copied_once_and_quarantined(
-    tmp_path: Path, in_place: bool
+    source: Path, out: Path, in_place: bool
 ) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
     cluster_day(source, "two", 1)
     bad = next(source.rglob("changes-one.*.00000000000000000000-*"))
     rewrite(bad, with_column(bad, "partition", 2**31 - 1))
@@ -277,10 +283,8 @@ def test_a_file_that_no_fold_takes_is_copied_once_and_quarantined(
     ],
 )
 def test_years_without_rows_make_no_rows_and_stop_no_other_cluster(
-    tmp_path: Path, begin: int, end: int, reason: str
+    source: Path, out: Path, begin: int, end: int, reason: str
 ) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
     cluster_day(source, "two", 1)
     _, last = sorted(source.rglob("changes-one.*"))
     from_us = int(pq.read_schema(last).metadata[b"rdmeta.observed_from_us"])
@@ -296,10 +300,8 @@ def test_years_without_rows_make_no_rows_and_stop_no_other_cluster(
 
 
 def test_what_does_not_fit_on_the_disk_leaves_the_tables_as_they_were(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    source: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
     made(source, out)
     before = contents(out)
     cluster_day(source, "one", 2)
@@ -322,9 +324,7 @@ def silver(out: Path) -> dict[str, bytes]:
     return {name: c for name, c in contents(out).items() if name.startswith("silver")}
 
 
-def test_leftovers_of_a_run_that_died_are_removed(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_leftovers_of_a_run_that_died_are_removed(source: Path, out: Path) -> None:
     made(source, out)
     left = out / "silver/v1/change/cluster=one" / f".part-0-of-1.parquet.{'0' * 32}.tmp"
     left.write_bytes(b"cut")
@@ -334,9 +334,7 @@ def test_leftovers_of_a_run_that_died_are_removed(tmp_path: Path) -> None:
     assert pipeline.check(out) == []
 
 
-def test_a_part_that_is_missing_is_made_again(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_part_that_is_missing_is_made_again(source: Path, out: Path) -> None:
     made(source, out)
     before = contents(out)
     (out / layout.table_file("leader_change", "one", "2026-11", 0, 1)).unlink()
@@ -345,9 +343,7 @@ def test_a_part_that_is_missing_is_made_again(tmp_path: Path) -> None:
     assert contents(out) == before
 
 
-def test_a_part_of_another_size_is_made_again(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_part_of_another_size_is_made_again(source: Path, out: Path) -> None:
     made(source, out)
     before = contents(out)
     part = out / layout.table_file("change", "one", "2026-11", 0, 1)
@@ -357,9 +353,9 @@ def test_a_part_of_another_size_is_made_again(tmp_path: Path) -> None:
     assert contents(out) == before
 
 
-def test_a_file_that_changes_between_plan_and_copy_is_looked_at_again(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_file_that_changes_between_plan_and_copy_is_looked_at_again(
+    source: Path, out: Path
+) -> None:
     plan = pipeline.plan([source], out)
     first = next(source.rglob("*.00000000000000000000-*"))
     rewrite(first, pq.read_table(first, partitioning=None), name="production")
@@ -420,9 +416,7 @@ def test_a_notebook_shows_the_steps_of_a_plan(tmp_path: Path) -> None:
     assert shown.endswith("<p>rows: 1</p>")
 
 
-def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_arguments_of_a_plan_are_checked(source: Path, out: Path) -> None:
     for inputs in (str(source), source):
         with pytest.raises(TypeError, match="inputs must be a list"):
             pipeline.plan(inputs, out)  # type: ignore[arg-type]
@@ -450,9 +444,9 @@ def test_arguments_of_a_plan_are_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["rewritten", "cut"])
-def test_a_copy_that_has_changed_is_made_anew_from_its_source(tmp_path: Path, damage: str) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_copy_that_has_changed_is_made_anew_from_its_source(
+    source: Path, out: Path, damage: str
+) -> None:
     made(source, out)
     before = contents(out)
     copy = next(out.glob("bronze/*/*/changes-one.*.00000000000000000000-*"))
@@ -475,10 +469,8 @@ def test_a_copy_that_has_changed_is_made_anew_from_its_source(tmp_path: Path, da
 
 @pytest.mark.parametrize("how", ["moved", "touched", "without input.parquet"])
 def test_a_copy_that_has_changed_is_noticed_also_if_its_last_look_is_not_known(
-    tmp_path: Path, how: str
+    source: Path, out: Path, tmp_path: Path, how: str
 ) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
     made(source, out)
     before = contents(out)
     copy = next(out.glob("bronze/*/*/changes-one.*.00000000000000000000-*"))
@@ -498,9 +490,7 @@ def test_a_copy_that_has_changed_is_noticed_also_if_its_last_look_is_not_known(
     assert after == before
 
 
-def test_the_tables_can_be_made_from_the_copies_alone(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_the_tables_can_be_made_from_the_copies_alone(source: Path, out: Path) -> None:
     bronze = made(source, out, silver=False)
     assert (len(bronze.copied), bronze.made) == (2, [])
     shutil.rmtree(source)
@@ -592,9 +582,7 @@ def test_a_worker_that_dies_ends_the_run_and_the_next_one_goes_on(
     assert pipeline.check(out) == []
 
 
-def test_two_runs_of_one_process_are_not_mistaken_for_one(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_two_runs_of_one_process_are_not_mistaken_for_one(source: Path, out: Path) -> None:
 
     def inside(tasks: Sequence[AnyTask]) -> Iterator[Result | pipeline.BadFileError]:
         made(source, out)
@@ -604,18 +592,16 @@ def test_two_runs_of_one_process_are_not_mistaken_for_one(tmp_path: Path) -> Non
         pipeline.run(pipeline.plan([source], out), engine=inside)
 
 
-def test_a_task_whose_run_has_lost_the_lock_gives_no_file_its_name(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_task_whose_run_has_lost_the_lock_gives_no_file_its_name(source: Path, out: Path) -> None:
     task = replace(pipeline.plan([source], out, in_place=True).tasks[0], token="of a dead run")
     with pytest.raises(pipeline.LockedError, match="another run has taken it over"):
         make(task)
     assert not [path for path in out.rglob("*") if path.is_file()]
 
 
-def test_leftovers_of_a_process_that_was_lost_in_the_run_are_removed(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_leftovers_of_a_process_that_was_lost_in_the_run_are_removed(
+    source: Path, out: Path
+) -> None:
     names = "silver/v1/change/.part-0-of-1.parquet", "bronze/cluster=one/.changes.parquet"
     left = [out / f"{name}.{'0' * 32}.tmp" for name in names]
 
@@ -717,9 +703,7 @@ def test_a_state_of_exactly_midnight_counts_for_the_day_that_begins(tmp_path: Pa
     assert [(row["leader"], row["partial"]) for row in found] == [(1, False), (2, False)]
 
 
-def test_a_copy_that_another_one_covers_may_be_removed(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_a_copy_that_another_one_covers_may_be_removed(source: Path, out: Path) -> None:
     made(source, out)
     compact(source)
     first = next(source.rglob("*.parquet"))
@@ -735,9 +719,7 @@ def test_a_copy_that_another_one_covers_may_be_removed(tmp_path: Path) -> None:
     assert pipeline.check(out) == []
 
 
-def test_the_table_of_inputs_has_a_bad_file_that_comes_alone(tmp_path: Path) -> None:
-    source, out = tmp_path / "history", tmp_path / "out"
-    cluster_day(source, "one", 1)
+def test_the_table_of_inputs_has_a_bad_file_that_comes_alone(source: Path, out: Path) -> None:
     made(source, out)
     (source / "foreign.parquet").write_bytes(b"foreign")
     made(source, out)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from answers import apply_topics
-from processes import environment
-from pyspark import cloudpickle
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -20,21 +15,7 @@ from spark_releases import since
 from waiting import until
 
 from rdmeta import Image, MetadataCache, partitions_for
-from rdmeta._version import __version__
 from rdmeta.spark import functions as F
-from rdmeta.spark.functions.column_functions import _shipped
-
-# Spark's worker runs the function like this; `{rdmeta}` is the code that sets up rdmeta there.
-EXECUTOR = """
-import pickle, sys
-import pyarrow as pa
-{rdmeta}
-called = pickle.loads(sys.stdin.buffer.read())
-try:
-    print(called(pa.array([1])))
-except Exception as error:
-    print(error)
-"""
 
 
 def rows_of(spark: SparkSession, topic: str = "orders") -> DataFrame:
@@ -206,31 +187,3 @@ def test_functions_read_the_newest_image_by_default(spark: SparkSession, tmp_pat
 def test_a_wrong_option_is_refused(spark: SparkSession, call: object, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call()  # type: ignore[operator]
-
-
-def said(rdmeta: str) -> str:
-    """Returns what a process like that says to a column of one row."""
-    sent = cloudpickle.dumps(_shipped("row_lookups", "named", (), [None]))  # type: ignore[no-untyped-call]
-    words = [sys.executable, "-c", EXECUTOR.format(rdmeta=rdmeta)]
-    done = subprocess.run(words, input=sent, capture_output=True, env=environment(), check=True)
-    text: bytes = done.stdout
-    return text.decode().strip()
-
-
-@pytest.mark.slow
-def test_an_executor_with_rdmeta_reads_the_rows() -> None:
-    assert said("") == str(pa.array([1]))
-
-
-@pytest.mark.slow
-def test_an_executor_without_rdmeta_names_itself_and_what_to_install() -> None:
-    text = said("sys.modules['rdmeta'] = None")
-    assert text.startswith("executor ")
-    assert "cannot import rdmeta" in text
-    assert text.endswith(f"install rdmeta[arrow]=={__version__} for its Python")
-
-
-@pytest.mark.slow
-def test_an_executor_with_another_version_names_both() -> None:
-    text = said("import rdmeta._version as found; found.__version__ = '0.0.1'")
-    assert f"has rdmeta 0.0.1, and the driver {__version__}; install" in text

@@ -17,6 +17,7 @@ from recorded import cluster_day
 from rdmeta import pipeline
 from rdmeta._version import __version__
 from rdmeta.pipeline.work import Result, Task
+from rdmeta.spark.functions.column_functions import _shipped
 from rdmeta.spark.remote import COUNTS, made, shipped
 
 # Spark's worker runs the function like this; `{rdmeta}` is the code that sets up rdmeta there.
@@ -24,20 +25,28 @@ EXECUTOR = """
 import pickle, sys
 import pyarrow as pa
 {rdmeta}
-attempted = pickle.loads(sys.stdin.buffer.read())
-rows = list(attempted([pa.record_batch({{"tasks": pa.array([b""])}})]))
-print([row.to_pylist() for row in rows][0][0]["refusal"])
+called = pickle.loads(sys.stdin.buffer.read())
+try:
+    print({call})
+except Exception as error:
+    print(error)
 """
+# A function, what calls it, and the extra that it needs.
+TASKS = (
+    shipped("/"),
+    'list(called([pa.record_batch({"tasks": pa.array([b""])})]))[0].to_pylist()[0]["refusal"]',
+    "pipeline",
+)
+COLUMN = (_shipped("row_lookups", "named", (), [None]), "called(pa.array([1]))", "arrow")
 
 
-def refusal(rdmeta: str) -> str:
-    """Returns why a process like that makes no task."""
-    function = shipped("/")
+def said(function: object, call: str, rdmeta: str) -> str:
+    """Returns what a function says or raises in a process like that."""
     sent = cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
-    words = [sys.executable, "-c", EXECUTOR.format(rdmeta=rdmeta)]
+    words = [sys.executable, "-c", EXECUTOR.format(rdmeta=rdmeta, call=call)]
     done = subprocess.run(words, input=sent, capture_output=True, env=environment(), check=True)
-    said: bytes = done.stdout
-    return said.decode().strip()
+    text: bytes = done.stdout
+    return text.decode().strip()
 
 
 def tasks_of(source: Path, out: Path) -> list[Task]:
@@ -49,17 +58,15 @@ def outcomes(tasks: list[Task], folder: Path) -> list[object]:
 
 
 @pytest.mark.slow
-def test_an_executor_without_rdmeta_says_so() -> None:
-    said = refusal("sys.modules['rdmeta'] = None")
-    assert said.startswith("executor ")
-    assert "cannot import rdmeta" in said
-    assert said.endswith(f"install rdmeta[pipeline]=={__version__} for its Python")
-
-
-@pytest.mark.slow
-def test_an_executor_with_another_version_of_rdmeta_says_so() -> None:
-    said = refusal("import rdmeta._version as found; found.__version__ = '0.0.1'")
-    assert f"has rdmeta 0.0.1, and the driver {__version__}; install" in said
+@pytest.mark.parametrize(("function", "call", "extra"), [TASKS, COLUMN])
+def test_an_executor_without_this_rdmeta_says_so(function: object, call: str, extra: str) -> None:
+    text = said(function, call, "sys.modules['rdmeta'] = None")
+    assert text.startswith("executor ")
+    assert "cannot import rdmeta" in text
+    assert text.endswith(f"install rdmeta[{extra}]=={__version__} for its Python")
+    text = said(function, call, "import rdmeta._version as found; found.__version__ = '0.0.1'")
+    assert f"has rdmeta 0.0.1, and the driver {__version__}; install" in text
+    assert function is TASKS[0] or said(function, call, "") == str(pa.array([1]))
 
 
 def test_a_partition_has_a_result_for_each_task_of_its_packs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from gold_model import with_times
 from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.tables import SCHEMAS
 
-__all__ = ["gold_of", "rows_of_silver", "same", "silver_of"]
+__all__ = ["gold_in", "gold_of", "rows_of_silver", "same", "silver_of"]
 
 _INPUT = pa.schema([("cluster_id", pa.string()), ("day", pa.string()), ("state", pa.string())])
 
@@ -48,6 +48,12 @@ def silver_of(out: Path) -> dict[str, pa.Table]:
         files = sorted((out / "silver/v1" / name).rglob("*.parquet"))
         tables[name] = pa.concat_tables(pq.ParquetFile(path).read() for path in files)
     return tables
+
+
+def gold_in(out: Path, name: str) -> list[dict[str, Any]]:
+    """Returns the rows of a measure that a folder has."""
+    files = sorted((out / "gold/v1" / name).rglob("*.parquet"))
+    return [row for path in files for row in pq.ParquetFile(path).read().to_pylist()]
 
 
 def same(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> None:
