@@ -51,7 +51,8 @@
  *     version 8 -> resolve: intervals of orders 0 and 1 end, others begin
  *
  * The parts that a record gives win over an end in the same version, in either
- * order: `given` has a bit per part. A broker has what it said before beside
+ * order, for answers have none: `given` has a bit per part. Records of a log are
+ * in order. A broker has what it said before beside
  * what it says. A configuration, and the controller, have one record in a
  * version: their intervals end at once.
  *

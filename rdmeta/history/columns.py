@@ -59,6 +59,11 @@ def single(fields: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(fields), schema=CHANGE_SCHEMA)
 
 
+def followed_by(rows: pa.Table, fields: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Returns rows, and behind them rows that have only these fields."""
+    return pa.concat_tables([rows, single(fields)])
+
+
 def has_kind(rows: pa.Table, kind: str) -> bool:
     """Returns whether one of the rows is of that kind."""
     return bool(pc.any(pc.equal(rows["kind"], pa.scalar(kind))).as_py())

@@ -11,12 +11,11 @@ import os
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
-import pyarrow as pa
-
 from rdmeta._moments import microseconds, nearest_moment
-from rdmeta.history.columns import has_kind, rows_of, single, with_unseen
+from rdmeta.history.columns import followed_by, has_kind, rows_of, with_unseen
 from rdmeta.history.recorder import OpenRecording, midnight_after
 from rdmeta.history.schema import LONGEST, HistoryError
 from rdmeta.history.writing import write_whole
@@ -90,11 +89,11 @@ class _Days:
         session = str(uuid5(NAMESPACE_OID, named))
         recording = OpenRecording(self._cluster_id, begin, continues, session, "log")
         state = Changes(self._replay.replay.whole(us, session), version, False)
-        recording.begin_with(pa.concat_tables([rows_of(state), self._term()]), version, reason)
+        recording.begin_with(followed_by(rows_of(state), self._term()), version, reason)
         return recording
 
-    def _term(self) -> pa.Table:
-        """Returns a row with the controller that leads; without one it has no rows."""
+    def _term(self) -> list[dict[str, Any]]:
+        """Returns the fields of a row with the controller that leads, if one is known."""
         info = self._replay.replay.info()
         leader = info["leader"]
         row = {
@@ -105,7 +104,7 @@ class _Days:
             "broker": leader,
             "new_leader_epoch": info["epoch"],
         }
-        return single([] if leader is None else [row])
+        return [] if leader is None else [row]
 
     def _take(self, recording: OpenRecording) -> None:
         """Adds the changes of a piece of the log."""
