@@ -173,9 +173,8 @@ static void add(rdmeta_arrow_changes_t *changes, const uint8_t *p,
         c.new_adding   = c.new_isr;
         c.new_removing = c.new_replicas;
         c.new_elr      = c.new_offline;
-        c.offset       = -1;
         /* Some are of a log, and some of polls. */
-        c.source          = p[6] & 4 ? RDMETA_SOURCE_LOG : RDMETA_SOURCE_POLL;
+        c.offset          = p[6] & 4 ? p[7] : -1;
         c.broker_epoch    = p[6] & 4 ? p[4] & 1 : -1;
         c.partition_epoch = p[6] & 4 ? p[5] : RDMETA_NONE;
         c.unseen_us       = p[6] & 8 ? p[7] : -1;

@@ -124,10 +124,16 @@ static int rows_are_there(const struct ArrowArray *a, int64_t buffers,
         return 1;
 }
 
-static int has_null(const struct ArrowArray *a, int64_t at, int64_t n) {
+/* Returns how many of `n` values from `at` on are not null. */
+static int64_t count_values(const struct ArrowArray *a, int64_t at,
+                            int64_t n) {
         const uint8_t *bits = (const uint8_t *)a->buffers[0];
 
-        return bits && a->null_count && ArrowBitCountSet(bits, at, n) < n;
+        return bits && a->null_count ? ArrowBitCountSet(bits, at, n) : n;
+}
+
+static int has_null(const struct ArrowArray *a, int64_t at, int64_t n) {
+        return count_values(a, at, n) < n;
 }
 
 /* Checks the offsets of n texts or lists. Returns 0 if they contradict each
@@ -217,7 +223,8 @@ static rdmeta_err_t column_open(rdmeta_fold_t *f, column_t *c, int i,
         const rdmeta_arrow_type_t type = fields[i].type;
         const int is_text  = type == RDMETA_ARROW_STRING && !coded;
         const int is_short = type == RDMETA_ARROW_INT32 || coded;
-        int64_t at;
+        rdmeta_err_t err   = RDMETA_OK;
+        int64_t at, values;
 
         c->values = "";
         if (!rows_are_there(a, is_text ? 3 : 2, from, n, &at) ||
@@ -227,16 +234,23 @@ static rdmeta_err_t column_open(rdmeta_fold_t *f, column_t *c, int i,
                 return RDMETA_OK;
         if (!a->buffers[1])
                 return bad(f, i, "has no values");
-        if (has_null(a, at, n)) {
+        values = count_values(a, at, n);
+        if (values < n) {
                 c->valid = (const uint8_t *)a->buffers[0] + at / 8;
                 c->bit   = at % 8;
         }
+        if (!is_text && type != RDMETA_ARROW_IDS)
+                c->values = (const char *)a->buffers[1] +
+                            (is_short ? 4 : 8) * at;
         if (is_text)
-                return texts_open(f, c, i, a, at, n);
-        if (type == RDMETA_ARROW_IDS)
-                return ids_open(f, c, i, a, at, n);
-        c->values = (const char *)a->buffers[1] + (is_short ? 4 : 8) * at;
-        return coded ? dictionary_open(f, c, i, a->dictionary, n) : RDMETA_OK;
+                err = texts_open(f, c, i, a, at, n);
+        else if (type == RDMETA_ARROW_IDS)
+                err = ids_open(f, c, i, a, at, n);
+        else if (coded)
+                err = dictionary_open(f, c, i, a->dictionary, n);
+        if (!values) /* as if the column were not there, which costs less */
+                c->values = NULL;
+        return err;
 }
 
 /* Finds a column by its name; -1: it is not there. */

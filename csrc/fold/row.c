@@ -70,6 +70,11 @@ typedef struct step {
         rdmeta_fold_began_t next;
 } step_t;
 
+/* Only records of a log have offsets. */
+static int is_of_log(const rdmeta_fold_row_t *row) {
+        return row->offset >= 0;
+}
+
 /* ---- partitions ---------------------------------------------------------- */
 
 /* The words of the parts that a record gives. */
@@ -246,10 +251,13 @@ static rdmeta_err_t entries_room(rdmeta_fold_t *f,
         return RDMETA_OK;
 }
 
-/* Makes the parts that no record of the version gave unknown. */
-static void parts_end(rdmeta_fold_topic_t *t, rdmeta_fold_partition_t *p,
-                      rdmeta_fold_entry_t *e) {
+/* Makes the parts that no record of the version gave unknown. The records of a
+ * log are in order: what they gave before has ended, too. */
+static void parts_end(const step_t *s, rdmeta_fold_topic_t *t,
+                      rdmeta_fold_partition_t *p, rdmeta_fold_entry_t *e) {
         e->ended = 1;
+        if (is_of_log(s->row))
+                e->given = 0;
         if (!(e->given & RDMETA_GAVE_LEADER)) {
                 p->says.leader = p->says.epoch = -1;
                 set_live(t, p, 0);
@@ -298,7 +306,7 @@ static void end_parts(step_t *s, rdmeta_fold_topic_t *t) {
         rdmeta_fold_partitions_sort(s->f, t);
         for (i = 0; i < t->n; i++) {
                 rdmeta_fold_partition_t *p = &t->partitions[i];
-                parts_end(t, p,
+                parts_end(s, t, p,
                           rdmeta_fold_touch(s->f, t, p->number, s->reason,
                                             &s->next));
         }
@@ -437,7 +445,7 @@ static rdmeta_err_t take_config(step_t *s) {
         /* Only a log has configurations of all brokers. */
         if (!config_split(row->detail, &key, &value) ||
             (!row->topic.data && row->broker < 0 &&
-             row->source != RDMETA_SOURCE_LOG)) {
+             !is_of_log(row))) {
                 f->stats.bad_details++;
                 f->partial = 1;
                 return RDMETA_OK;
@@ -471,8 +479,8 @@ static rdmeta_err_t take_config(step_t *s) {
 
 /* ---- brokers ------------------------------------------------------------- */
 
-/* Makes a broker one with this endpoint. Only a log tells its epoch; another
- * epoch is another process, which does not shut down. */
+/* Makes a broker one with this endpoint. A log tells of a registration; if that
+ * shuts down, another record of the version says so. */
 static rdmeta_err_t broker_set(step_t *s, rdmeta_fold_broker_t *b,
                                const rdmeta_fold_endpoint_t *e) {
         rdmeta_fold_t *f    = s->f;
@@ -485,10 +493,7 @@ static rdmeta_err_t broker_set(step_t *s, rdmeta_fold_broker_t *b,
                 return RDMETA_ERR_NO_MEMORY;
         if (b->says.rack != rack)
                 rdmeta_fold_racks_moved(f, s->reason, &s->next);
-        if (s->row->broker_epoch >= 0 &&
-            (b->says.shutting_down < 0 ||
-             b->next_epoch != s->row->broker_epoch))
-                b->says.shutting_down = 0;
+        b->says.shutting_down = is_of_log(s->row) ? 0 : -1;
         f->gone -= !b->says.listed;
         b->says.host   = host;
         b->says.rack   = rack;

@@ -51,9 +51,9 @@
  *     version 8 -> resolve: intervals of orders 0 and 1 end, others begin
  *
  * The parts that a record gives win over an end in the same version, in either
- * order: `given` has a bit per part. A broker has what it said before beside
- * what it says. A configuration, and the controller, have one record in a
- * version: their intervals end at once.
+ * order, for answers have none: `given` has a bit per part. Those of a log are
+ * in order. A broker has what it said before beside what it says. Intervals of
+ * configurations and controllers end at once: a version has one record of each.
  *
  * A call that fails has left everything as it was, or can be repeated. Taking a
  * record first gets all memory, and then changes the state. A resolving version

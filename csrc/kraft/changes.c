@@ -210,7 +210,10 @@ rdmeta_kraft_change_broker(rdmeta_kraft_changes_t *c,
                                   new_->fenced ? RDMETA_BROKER_FENCED
                                                : RDMETA_BROKER_UNFENCED,
                                   new_);
-        if (!res && new_->shutting_down && !(old && old->shutting_down))
+        /* A registration tells it anew, for most are of another process. */
+        if (!res && new_->shutting_down &&
+            !(old && old->shutting_down &&
+              old->registration.offset == new_->registration.offset))
                 res = broker_emit(c, RDMETA_BROKER_SHUTTING_DOWN, new_);
         return res;
 }

@@ -47,7 +47,7 @@ def json(*words: str | Path, code: int = 0) -> Any:
 def test_tables_are_made_and_a_second_run_makes_nothing(source: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     first = json("all", source, out, "--engine", "local")
-    assert (first["copied"], first["read"], first["made"]) == (4, 4, 7 + len(MEASURES))
+    assert (first["copied"], first["read"], first["made"]) == (4, 4, 8 + len(MEASURES))
     assert first["rows_in"] == first["rows_out"] == 26
     assert first["holes"] == 1
     assert first["tables"]["observation"]["rows"] == 2
@@ -55,7 +55,7 @@ def test_tables_are_made_and_a_second_run_makes_nothing(source: Path, tmp_path: 
     second = json("all", source, out, "--engine", "spark")
     assert (first["engine"], second["engine"]) == ("local", "spark")
     assert (second["copied"], second["made"]) == (0, 0)
-    assert second["unchanged"] == 7 + len(MEASURES)
+    assert second["unchanged"] == 8 + len(MEASURES)
     assert second["tables"]["observation"] == {**first["tables"]["observation"], "made": 0}
     assert json("check", out)["faults"] == []
 
@@ -76,7 +76,7 @@ def test_a_quiet_run_prints_nothing_but_what_was_asked_for(source: Path, tmp_pat
     assert pipeline(*words, "--dry-run").out != ""
     done = pipeline(*words)
     assert (done.out, done.err) == ("", "")
-    assert json(*words)["unchanged"] == 7 + len(MEASURES)
+    assert json(*words)["unchanged"] == 8 + len(MEASURES)
 
 
 def test_a_path_that_is_not_utf_8_is_an_error(source: Path, tmp_path: Path) -> None:
@@ -475,7 +475,7 @@ def test_vacuum_prints_what_it_removes(tmp_path: Path) -> None:
         words = ("silver", tmp_path / "history", out, "--engine", "local", "--tables", "delta")
         pipeline(*words, "-q")
     would = json("vacuum", out, "--older-than", "0h", "--dry-run")
-    assert (would["dry_run"], len(would["removed"])) == (True, 7)
+    assert (would["dry_run"], len(would["removed"])) == (True, 8)
     done = pipeline("vacuum", out, "--older-than", "0h")
     assert done.out.splitlines() == ["removed", *would["removed"]]
     assert not any((out / name).exists() for name in would["removed"])

@@ -456,18 +456,23 @@ def test_each_other_change_is_a_row_but_for_the_baseline() -> None:
 
 def test_a_log_tells_whether_a_broker_is_fenced_or_shuts_down() -> None:
     def flag(name: str, epoch: int) -> Row:
-        return {"kind": f"broker_{name}", "topic": None, "broker": 1, "broker_epoch": epoch}
+        known = {"broker": 1, "broker_epoch": epoch, "offset": 1}
+        return {"kind": f"broker_{name}", "topic": None, **known}
+
+    def registered(kind: str, epoch: int) -> Row:
+        return broker(kind, 1, "h:1") | {"broker_epoch": epoch, "offset": 1}
 
     rows = recording(
-        broker("added", 1, "h:1") | {"broker_epoch": 5},
+        registered("added", 5),
         flag("fenced", 5) | {"same": True},
         flag("unfenced", 5),
         flag("shutting_down", 5),
-        broker("changed", 1, "h:1") | {"broker_epoch": 5},  # the same process
+        registered("changed", 5),  # the same process
+        flag("shutting_down", 5) | {"same": True},
         flag("fenced", 5),
-        broker("changed", 1, "h:1") | {"broker_epoch": 9},
+        registered("changed", 9),
         flag("unfenced", 9),
-        broker("changed", 1, "h:1"),
+        registered("changed", 12),
     )
     found = take(folded(rows, NOON + 10_000_000), "broker_interval")
     names = ("began_by", "us", "fenced", "shutting_down", "broker_epoch")
@@ -500,7 +505,7 @@ def test_a_log_tells_reassignments_and_eligible_leaders() -> None:
 
 def test_the_min_isr_of_all_brokers_counts_for_topics_without_their_own() -> None:
     def every(detail: str) -> Row:
-        return {"kind": "config_changed", "topic": None, "source": "log", "detail": detail}
+        return {"kind": "config_changed", "topic": None, "offset": 1, "detail": detail}
 
     own = {"kind": "config_changed", "detail": "min.insync.replicas"}
     rows = recording(
@@ -535,6 +540,13 @@ def test_a_term_of_a_controller_ends_at_its_last_record() -> None:
         (None, 5, 1_000_000, by, by),
         (2, 6, 1_000_000, by, "open"),
     ]
+
+
+def test_a_topic_that_ends_last_in_a_commit_of_a_log_has_ended() -> None:
+    led = {"partition": 0, "new_leader": 2, "new_leader_epoch": 6, "offset": 1}
+    removed = {"kind": "topic_removed", "same": True, "offset": 2}
+    rows = recording({"kind": "leader_changed", **led}, removed)
+    assert brief(rows, NOON + 2_000_000) == [(0, 1, "baseline", "topic_removed")]
 
 
 def test_an_unclean_election_is_a_change_with_its_leader() -> None:

@@ -55,7 +55,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]
     return root, root / "old", root / "new"
 
 
-# 1 is before the first commit, 2 behind it, and 9 before the fifth of seven.
+# 1 is before the first commit, 2 behind it, and 9 before the fifth of eight.
 STOPS = [("delta", "1"), ("delta", "2"), ("delta", "9"), ("delta", "manifest"), ("iceberg", "1")]
 STOPS += [
     ("delta", "log"),

@@ -141,7 +141,7 @@ def test_a_month_takes_the_days_that_have_not_changed_from_its_part(
     second = made(source, out)
     assert parts(second) == {"2026-11"}
     assert second.rows["read"] == 13
-    assert len(read) == len(set(read)) == 7  # each part once, not once for each day
+    assert len(read) == len(set(read)) == len(TABLES)  # each part once, not once for each day
     made(source, tmp_path / "fresh")
     name = layout.table_file("partition_interval", "one", "2026-11", 0, 1)
     assert (out / name).read_bytes() == (tmp_path / "fresh" / name).read_bytes()
@@ -240,7 +240,7 @@ def test_a_file_whose_pages_are_damaged_is_quarantined(
     result = made(source, out, in_place=in_place)
     assert str(bad) in {each.path for each in result.plan.quarantined}
     names = [each.name for each in result.made]
-    assert len(names) == len(set(names)) == 7
+    assert len(names) == len(set(names)) == len(TABLES)
     assert result.unchanged == 0
     assert set(rows(out, "partition_interval")["cluster_id"].to_pylist()) == {"two"}
     before = tree(out)
@@ -647,7 +647,7 @@ def test_a_program_without_a_guard_can_run_a_plan(
         text=True,
         check=True,
     )
-    assert done.stdout == "420\n"
+    assert done.stdout == "480\n"
 
 
 def test_a_day_whose_input_is_back_is_made_from_it_again(tmp_path: Path) -> None:
@@ -747,7 +747,7 @@ def test_a_task_that_is_made_again_after_its_worker_died_counts_as_made(tmp_path
     pipeline.run(pipeline.plan([source], out), workers=1)
     cluster_day(source, "one", 2, (3, 2))
     made = pipeline.run(pipeline.plan([source], out), engine=made_twice)
-    assert (len(made.made), made.unchanged) == (7, 0)
+    assert (len(made.made), made.unchanged) == (len(TABLES), 0)
     assert pipeline.check(out) == []
 
 

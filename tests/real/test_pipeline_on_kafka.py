@@ -366,7 +366,7 @@ def test_silver_says_what_happened_when_a_broker_was_killed(
 ) -> None:
     _, found = outage
     out = tmp_path / "tables"
-    assert pipelined(*found.recordings, out)["made"] == 7 + len(MEASURES)
+    assert pipelined(*found.recordings, out)["made"] == 8 + len(MEASURES)
     seen = rows(out, "observation")
     gap = max(row["longest_gap_us"] for row in seen)
     assert [row["ended_by"] for row in seen] == ["closed", "closed"]

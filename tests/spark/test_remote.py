@@ -79,7 +79,7 @@ def test_a_partition_has_a_result_for_each_task_of_its_packs(tmp_path: Path) -> 
     assert [each.cluster_id for each in results] == ["two", "one"]
     counted = [{name: row[name][0].as_py() for name in COUNTS} for row in rows]
     assert counted == [each.counts for each in results]
-    assert counted[0]["files_written"] == 7
+    assert counted[0]["files_written"] == 8
     assert min(counted[0].values()) > 0
 
 

@@ -111,7 +111,6 @@ class Walk:
         self.partitions: dict[Key, Row] = {}  # a state that has a leader given has "live"
         self.topics: dict[str, Row] = {}
         self.brokers: dict[int, Row] = {}
-        self.epochs: dict[int, int | None] = {}
         self.min_isr: int | None = None
         self.racks: dict[int, str | None] = {}
         self.configs: dict[Key, str] = {}
@@ -317,6 +316,8 @@ class Walk:
             for key, state in self.partitions.items():
                 if key[0] != topic:
                     continue
+                if row.get("offset") is not None:  # the rows of a log are in order
+                    given -= {(key, name) for name in state}
                 cut.add(("partition", *key))
                 touch("partition", *key)
                 for name in [*state]:
@@ -332,17 +333,17 @@ class Walk:
         topic = row.get("topic")
         broker = row.get("broker")
         name = "" if broker is None else str(broker)
-        config = ("topic", topic, key) if topic else ("broker", name, key)
+        config = ("broker", name, key) if topic is None else ("topic", topic, key)
         if equals:
             self.configs[config] = value
         else:
             self.configs.pop(config, None)
         touch("config", *config)
         min_isr = int(value) if value.isdigit() else None
-        if not topic and broker is None and key == "min.insync.replicas":
+        if topic is None and broker is None and key == "min.insync.replicas":
             self.min_isr = min_isr
             touch("min_isr")
-        elif topic and key == "min.insync.replicas":
+        elif topic is not None and key == "min.insync.replicas":
             if min_isr == (self.topics[topic]["min_isr"] if topic in self.topics else None):
                 return
             self.topic_of(topic)["min_isr"] = min_isr
@@ -352,26 +353,25 @@ class Walk:
                     touch("partition", name, partition)
 
     def broker(self, row: Row, touch: Any) -> None:
-        broker, kind, epoch = row["broker"], row["kind"], row.get("broker_epoch")
+        broker, kind = row["broker"], row["kind"]
         touch("broker", broker)
-        is_other = self.epochs.get(broker) != epoch
-        self.epochs[broker] = epoch
         found = self.brokers.setdefault(broker, {"fenced": None, "shutting_down": None})
         if kind in ("broker_fenced", "broker_unfenced"):
             found["fenced"] = kind == "broker_fenced"
         elif kind == "broker_shutting_down":
             found["shutting_down"] = True
-        if kind == "broker_removed" or "host" not in found and "detail" not in row:
+        is_whole = kind in ("broker_added", "broker_changed")
+        if kind == "broker_removed" or not ("host" in found or is_whole):
             del self.brokers[broker]
-        if "detail" not in row or kind == "broker_removed":
+        if not is_whole:
             return
-        endpoint, _, rack = row["detail"].partition(" rack=")
+        endpoint, has_rack, text = row["detail"].partition(" rack=")
         host, _, port = endpoint.rpartition(":")
-        found |= {"host": host, "port": int(port), "rack": rack or None}
-        if epoch is not None and (is_other or found["shutting_down"] is None):
-            found["shutting_down"] = False
-        if self.racks.get(broker) != (rack or None):
-            self.racks[broker] = rack or None
+        rack = text if has_rack else None
+        found |= {"host": host, "port": int(port), "rack": rack}
+        found["shutting_down"] = None if row.get("offset") is None else False
+        if self.racks.get(broker) != rack:
+            self.racks[broker] = rack
             touch("racks")
 
     def racks_of(self, replicas: tuple[int, ...] | None) -> int | None:
@@ -473,6 +473,7 @@ class Maker:
         if self.is_log:
             self.epoch += self.random.randrange(2)
             source = "log"
+            row["offset"] = len(self.rows)
             if "partition" in columns:
                 row["partition_epoch"] = self.epoch
             elif "broker" in columns and kind != "config_changed":

@@ -47,7 +47,8 @@ def churn(silver: Silver) -> list[Row]:
             about = (("broker", row["broker"], None), ("topic", None, row["topic"]))
             for kind, broker, topic in (*about, ("cluster", None, None)):
                 of(day, kind, broker, topic)["unclean"] += 1
-    logged = {row["began_at"] // DAY_US * DAY_US for row in silver["controller"] if row["us"]}
+    told = [row for row in silver.get("broker_interval", ()) if row["fenced"] is not None]
+    logged = {r["began_at"] // DAY_US * DAY_US for r in (*silver["controller"], *told) if r["us"]}
     for row in found.values():
         row["unclean"] = row["unclean"] if row["day"] in logged else None
     return list(found.values())

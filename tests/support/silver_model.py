@@ -131,7 +131,8 @@ def _changes(origin: Origin) -> Iterator[Row]:
     for row in origin.rows:
         is_change = row["kind"] not in _NOT_CHANGES and not _is_baseline(origin, row)
         if is_change and _is_told(origin, row):
-            yield row
+            is_unclean = row["kind"] == "unclean_election"
+            yield {**row, "broker": row["new_leader"]} if is_unclean else row
 
 
 def _is_baseline(origin: Origin, row: Row) -> bool:

@@ -99,7 +99,7 @@ static void of_log(rdmeta_fold_t *f, uint64_t v) {
         say_detail(f, v, RDMETA_BROKER_FENCED, NULL, 1, NULL);
         say_detail(f, v + 1, RDMETA_BROKER_REMOVED, NULL, 2, NULL);
         c        = fw_record(v + 2, RDMETA_CONFIG_CHANGED, NULL, -1, -1);
-        c.source = RDMETA_SOURCE_LOG;
+        c.offset = 7;
         c.detail = test_str("min.insync.replicas=2");
         say(f, c);
         say_detail(f, v + 2, RDMETA_CONTROLLER_CHANGED, NULL, 1, NULL);

@@ -74,13 +74,15 @@ counted AS (
     HAVING grouping(broker) = 1 OR broker IS NOT NULL
 ),
 
--- The days of which a log tells: each one has a controller.
+-- The days of which a log tells. What is left of a long term may not name its controller.
 logged AS (
-    SELECT DISTINCT
-        cluster_id,
-        date_trunc('day', began_at) AS day
+    SELECT cluster_id, date_trunc('day', began_at) AS day
     FROM controller
     WHERE us > 0
+    UNION
+    SELECT cluster_id, date_trunc('day', began_at)
+    FROM broker_interval
+    WHERE us > 0 AND fenced IS NOT NULL
 )
 
 SELECT
