@@ -43,7 +43,7 @@ sides AS (
     UNION ALL
     SELECT
         cluster_id,
-        date_trunc('day', observed_at),
+        timestamp_micros(unix_micros(observed_at) - pmod(unix_micros(observed_at), 86400000000)),
         topic,
         broker,
         false,
@@ -76,11 +76,11 @@ counted AS (
 
 -- The days of which a log tells. What is left of a long term may not name its controller.
 logged AS (
-    SELECT cluster_id, date_trunc('day', began_at) AS day
+    SELECT cluster_id, timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000)) AS day
     FROM controller
     WHERE us > 0
     UNION
-    SELECT cluster_id, date_trunc('day', began_at)
+    SELECT cluster_id, timestamp_micros(unix_micros(began_at) - pmod(unix_micros(began_at), 86400000000))
     FROM broker_interval
     WHERE us > 0 AND fenced IS NOT NULL
 )

@@ -3,7 +3,7 @@
 WITH marked AS (
     SELECT
         *,
-        date_trunc('month', began_at) AS month,
+        timestamp_micros(unix_date(trunc(date_from_unix_date((unix_micros(began_at) DIV 86400000000)::INT), 'MONTH')) * 86400000000) AS month,
         (
             lag(ended_at) OVER in_time = began_at
             AND lag(epoch) OVER in_time = epoch
@@ -12,7 +12,7 @@ WITH marked AS (
     FROM controller
     WHERE us > 0
     WINDOW
-        in_time AS (PARTITION BY cluster_id, date_trunc('month', began_at) ORDER BY began_at)
+        in_time AS (PARTITION BY cluster_id, timestamp_micros(unix_date(trunc(date_from_unix_date((unix_micros(began_at) DIV 86400000000)::INT), 'MONTH')) * 86400000000) ORDER BY began_at)
 ),
 
 numbered AS (
