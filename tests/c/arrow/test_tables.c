@@ -46,7 +46,7 @@ TEST(test_columns_are_those_of_the_header) {
                 s.release(&s);
         }
         CHECK(rdmeta_arrow_schema(-1, &s) == RDMETA_ERR_ARGUMENT);
-        CHECK(rdmeta_arrow_schema(RDMETA_FOLD_CHANGE + 1, &s) ==
+        CHECK(rdmeta_arrow_schema(RDMETA_FOLD_CONTROLLER + 1, &s) ==
               RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_arrow_schema(INT32_MAX, &s) == RDMETA_ERR_ARGUMENT);
         CHECK(rdmeta_arrow_schema(0, NULL) == RDMETA_ERR_ARGUMENT);
