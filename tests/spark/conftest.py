@@ -44,6 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         settings = {PORT: free_ports(1)[0], **LIGHT}
         words = [f"--conf {name}={value}" for name, value in settings.items()]
         patch.setenv("PYSPARK_SUBMIT_ARGS", " ".join([*words, "pyspark-shell"]))
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")  # other collectors have threads
         session = build_session("local[2]", app="rdmeta-tests", short=True)
     yield session
     session.stop()
