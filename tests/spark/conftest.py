@@ -13,9 +13,6 @@ from rdmeta.spark import build_session
 from rdmeta.spark.spark_versions import has_spark
 
 PORT = "spark.connect.grpc.binding.port"
-# Compiling a plan takes Spark longer than reading some rows with it.
-COMPILING = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-LIGHT = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,43 +31,35 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Yields the one classic session, on whose PATH python3 is no Python. It compiles no plans."""
+    """Yields the one classic session, on whose PATH python3 is no Python."""
     other = tmp_path_factory.mktemp("other-python") / "python3"
     other.write_text("#!/bin/sh\nexit 1\n")
     other.chmod(0o755)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{other.parent}{os.pathsep}{os.environ['PATH']}")
         patch.delenv("PYSPARK_PYTHON", raising=False)
-        settings = {PORT: free_ports(1)[0], **LIGHT}
-        words = [f"--conf {name}={value}" for name, value in settings.items()]
-        patch.setenv("PYSPARK_SUBMIT_ARGS", " ".join([*words, "pyspark-shell"]))
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"--conf {PORT}={free_ports(1)[0]} pyspark-shell")
+        patch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")  # other collectors have threads
         session = build_session("local[2]", app="rdmeta-tests", short=True)
     yield session
     session.stop()
 
 
-def having(session: SparkSession, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """Yields a session with other settings."""
-    before = {name: str(session.conf.get(name)) for name in settings}
-    for name, value in settings.items():
-        session.conf.set(name, value)
-    yield session
-    for name, value in before.items():
-        session.conf.set(name, value)
-
-
 @pytest.fixture
 def light(spark: SparkSession) -> Iterator[SparkSession]:
-    """Yields the session so that it has one task for each step of a plan, and plans once."""
-    yield from having(
-        spark, {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
-    )
-
-
-@pytest.fixture
-def compiling(spark: SparkSession) -> Iterator[SparkSession]:
-    """Yields the session so that it compiles its plans."""
-    yield from having(spark, COMPILING)
+    """Yields the session so that it spends no time on compiling plans for a few rows."""
+    settings = {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.shuffle.partitions": "1",
+    }
+    before = {name: str(spark.conf.get(name)) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield spark
+    for name, value in before.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

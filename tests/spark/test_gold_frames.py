@@ -102,10 +102,10 @@ def test_a_measure_of_silver_of_logs_is_that_of_duckdb_and_of_a_naive_walk(
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_is_the_same_where_spark_compiles_its_plan(
-    compiling: SparkSession, seed: int, name: str
+    spark: SparkSession, seed: int, name: str
 ) -> None:
     silver = random_silver(seed, clusters=12)
-    found = unordered(spark_gold(GivenTables(compiling, silver), name))
+    found = unordered(spark_gold(GivenTables(spark, silver), name))
     assert found == unordered(gold_of(silver, name))
 
 
