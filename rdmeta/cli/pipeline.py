@@ -238,7 +238,7 @@ def command(
             _print_plan(output, action, engine, plan)
         else:
             run_tasks = spark if engine == "spark" else None
-            if run_tasks and (plan.copies or plan.tasks or plan.months):
+            if run_tasks and (plan.copies or plan.log_tasks or plan.tasks or plan.months):
                 _require_spark(master)
             with _progress(quiet) as progress:
                 made = pipeline.run(plan, engine=run_tasks, progress=progress)
@@ -394,7 +394,7 @@ def _no_stderr() -> Iterator[None]:
 
 # ---- progress -----------------------------------------------------------------------------------
 
-_STAGES = {"copy": "bronze", "make": "silver", "gold": "gold"}
+_STAGES = {"copy": "bronze", "logs": "logs", "make": "silver", "gold": "gold"}
 
 
 class _Bars:

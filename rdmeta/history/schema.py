@@ -120,6 +120,9 @@ class Footer(NamedTuple):
     compacted: int | None = None
     # Where the rows come from: "log" is a metadata log, None are polls.
     source: str | None = None
+    # Of a recording that the pipeline made of a log: the first offset, the epoch of the batch
+    # before it, and the digest of the day's batches.
+    made_from: str | None = None
 
     def metadata(self) -> dict[bytes, bytes]:
         """Returns the footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
@@ -139,6 +142,7 @@ class Footer(NamedTuple):
             "min_isr": self.min_isr,
             "compacted": self.compacted,
             "source": self.source,
+            "made_from": self.made_from,
         }
         return {
             f"rdmeta.{key}".encode(): str(value).encode()
@@ -179,6 +183,7 @@ class Footer(NamedTuple):
                 entries.get("rdmeta.min_isr"),
                 _number(entries.get("rdmeta.compacted")),
                 entries.get("rdmeta.source"),
+                entries.get("rdmeta.made_from"),
             )
         except (KeyError, ValueError, OverflowError) as error:
             raise HistoryError(f"its metadata is damaged: {error}") from error

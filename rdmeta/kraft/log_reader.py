@@ -18,7 +18,16 @@ from rdmeta.kraft.explaining import Turn, explained, known_at_begin
 from rdmeta.kraft.log_files import KraftError, LogChangedError, SegmentFile, find_nodes
 from rdmeta.kraft.log_records import Records, types_of
 from rdmeta.kraft.log_state import KraftState
-from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, had, is_covered, looked_at, proof_of
+from rdmeta.kraft.proving import (
+    NodeLog,
+    Proof,
+    SnapshotUse,
+    had,
+    is_covered,
+    looked_at,
+    proof_of,
+    rank,
+)
 from rdmeta.kraft.replaying import LogReplay, offset_at
 from rdmeta.model import ChangeRecords, Changes
 
@@ -127,7 +136,7 @@ class KraftLog:
         """The copies that can be read: the files of each node, and what their heads say."""
         self.unread = tuple(map(str, errors))
         """Why other copies cannot be read."""
-        self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
+        self._by_rank = sorted(self.nodes, key=rank, reverse=True)
         self._main = self._by_rank[0]
         self.proof: Proof = proof_of(self.nodes)
         """The end of what is proven, and by what."""
@@ -344,12 +353,3 @@ class KraftLog:
             begun, begin, end, end <= self.proven, self.cluster_id, types=keys, controls=controls,
             topic=topic, partition=partition, broker=broker, show_secrets=self.show_secrets,
         )  # fmt: skip
-
-
-def _rank(log: NodeLog) -> tuple[int, int, int]:
-    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset.
-
-    Among equal copies, the one that goes back farthest ranks first.
-    """
-    epoch = log.scan.epochs[-1].epoch if log.scan.epochs else -1
-    return max([epoch, *(each.epoch for each in log.used)]), log.end, -log.start

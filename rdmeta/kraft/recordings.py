@@ -8,7 +8,7 @@ which covers the shorter one. This module needs pyarrow.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
@@ -19,7 +19,10 @@ from rdmeta.history.recorder import OpenRecording, midnight_after
 from rdmeta.history.schema import LONGEST, HistoryError
 from rdmeta.history.writing import write_whole
 from rdmeta.kraft.log_reader import KraftLog
+from rdmeta.kraft.replaying import LogReplay
 from rdmeta.model import Changes
+
+AFTER_A_MONTH = "no record for more than a month"
 
 
 def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
@@ -34,7 +37,14 @@ def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
     """
     if log.cluster_id is None:
         raise HistoryError("no meta.properties names the cluster: name it with cluster_id=")
-    made = _Days(log, log.cluster_id)
+    end = min(log.proven, log.end)
+    replay = log.replay(log.first_state, end, session="log", skip=False)
+    if replay.next >= end:
+        return []
+    latest = replay.replay.info()["latest_us"]
+    begin = replay.upcoming() if latest is None else nearest_moment(latest)
+    unseen = {each.epoch: each.leaderless_us for each in log.epochs}
+    made = LogDays(replay, log.cluster_id, end, unseen, begin)
     return [_written(each, Path(directory)) for each in made.recordings()]
 
 
@@ -44,39 +54,57 @@ def _written(recording: OpenRecording, directory: Path) -> Path:
     return path
 
 
-class _Days:
-    """The recordings of a log, made one after the other."""
+def session_of(cluster_id: str, begin: datetime, offset: int) -> str:
+    """Returns the recording of a day that begins with the state before an offset."""
+    return str(uuid5(NAMESPACE_OID, f"{cluster_id} {begin:%Y-%m-%d} {offset}"))
 
-    def __init__(self, log: KraftLog, cluster_id: str) -> None:
-        self._cluster_id = cluster_id
-        self._end = min(log.proven, log.end)
-        self._unseen = {each.epoch: each.leaderless_us for each in log.epochs}
-        self._replay = log.replay(log.first_state, self._end, session="log", skip=False)
+
+class LogDays:
+    """The recordings of a log, made one after the other, from where its replay stands.
+
+    The first one begins at `begin`. If that is a midnight, it may continue a recording; otherwise
+    `reason` says why the state before it is not known. They end before the offset `end`, and at the
+    midnight `until` if one is given: days without a record may come before that. `unseen` has the
+    microseconds without a known leader before each epoch. `ended_by` says how the last one ends.
+    """
+
+    def __init__(
+        self,
+        replay: LogReplay,
+        cluster_id: str,
+        end: int,
+        unseen: Mapping[int, int | None],
+        begin: datetime,
+        *,
+        continues: str | None = None,
+        reason: str | None = None,
+        until: datetime | None = None,
+        ended_by: str = "closed",
+    ) -> None:
+        self._replay, self._cluster_id, self._end, self._unseen = replay, cluster_id, end, unseen
+        self._first = (begin, reason, continues)
+        self._until, self._ended_by = until, ended_by
 
     def recordings(self) -> Iterator[OpenRecording]:
         """Yields one for each day, and another one behind a month without a record."""
-        if self._replay.next >= self._end:
-            return
-        latest = self._replay.replay.info()["latest_us"]
-        recording = self._begun(
-            self._replay.upcoming() if latest is None else nearest_moment(latest)
-        )
+        recording = self._begun(*self._first)
         while True:
             midnight = midnight_after(recording.observed_to)
             for _ in self._replay.steps(self._end, microseconds(midnight) - 1):
                 self._take(recording)
-            if self._replay.next >= self._end or self._replay.fault != "reached":
+            is_over = self._replay.next >= self._end or self._replay.fault != "reached"
+            if is_over and (self._until is None or midnight >= self._until):
                 break
-            following = self._replay.upcoming()
+            following = midnight if is_over else self._replay.upcoming()
             if following - recording.observed_to > LONGEST:
                 recording.end("gap")
                 yield recording
-                recording = self._begun(following, "no record for more than a month")
+                recording = self._begun(following, AFTER_A_MONTH)
             else:
                 recording.end("midnight", midnight)
                 yield recording
                 recording = self._begun(midnight, continues=recording.session)
-        recording.end("closed")
+        recording.end(self._ended_by, midnight if self._ended_by == "midnight" else None)
         yield recording
 
     def _begun(
@@ -84,8 +112,7 @@ class _Days:
     ) -> OpenRecording:
         """Returns a recording with the whole state."""
         version, us = self._replay.next, microseconds(begin)
-        named = f"{self._cluster_id} {begin:%Y-%m-%d} {version}"
-        session = str(uuid5(NAMESPACE_OID, named))
+        session = session_of(self._cluster_id, begin, version)
         recording = OpenRecording(self._cluster_id, begin, continues, session, "log")
         state = Changes(self._replay.replay.whole(us, session), version, False)
         recording.begin_with(rows_of(state), version, reason)

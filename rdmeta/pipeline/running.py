@@ -31,14 +31,14 @@ from rdmeta.pipeline.planning import (
 from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
-from rdmeta.pipeline.work import Engine, MadeFile, MonthTask, Result, Task
+from rdmeta.pipeline.work import Engine, LogRecording, MadeFile, MonthTask, Result, Task
 
 # So often a run plans again when another program commits before it.
 _ATTEMPTS = 5
 
 
 class Progress(Protocol):
-    """Gets told how far a run is; `stage` is "copy", "make" or "gold"."""
+    """Gets told how far a run is; `stage` is "copy", "logs", "make" or "gold"."""
 
     def begin(self, stage: str, steps: int, rows: int, size: int) -> object: ...
 
@@ -123,6 +123,8 @@ def _carried_out(
         if not plan.kind.has_logs:
             runner.remove_unwanted(manifest)
         write_manifest(out, manifest)
+        for name in made.plan.superseded:
+            out.remove(name)
         made.files = manifest.files
     return made
 
@@ -141,7 +143,9 @@ def _remove_leftovers(out: Store) -> None:
 
 
 def _has_nothing_to_do(plan: Plan) -> bool:
-    if plan.copies or plan.tasks or plan.leftovers or plan.is_marked:
+    if plan.copies or plan.log_tasks or plan.superseded:
+        return False
+    if plan.tasks or plan.leftovers or plan.is_marked:
         return False
     if plan.months or plan.is_news or any(changes_of_plan(plan, plan.manifest.files)):
         return False
@@ -161,17 +165,19 @@ class _Runner:
         self._files: dict[str, FileEntry] = {}
         self._months = {c: dict(months) for c, months in plan.manifest.months.items()}
         self._trusted = True
+        self._transcribed: set[LogRecording] = set()
         self._has_failed = False
 
     def run(self, was_marked: bool) -> Made:
         """Copies and makes until no input turns out to be damaged."""
         self._trusted = not was_marked
-        while self._copy() or self._make():
+        while self._copy() or self._transcribe() or self._make():
             # A task that failed may have left parts that are newer than the manifest.
             is_marked = was_marked or self._has_failed
             seen = {(each.store, each.name): each for each in self._plan.files}
             known = {**seen, **self._known}
             self._plan = plan_of(self._plan.options, known, is_marked, self._engine)
+            write_layout(self._out, self._plan.parts, self._plan.kind)
             if self._plan.kind.has_logs:  # what this run has made is found by its name
                 self._files = {n: each for n, each in self._files.items() if self._is_copy(n)}
                 self._stored.clear()
@@ -186,6 +192,7 @@ class _Runner:
         """Returns the manifest of what is in place now."""
         plan = self._plan
         names = {e.name for e in plan.files if self._is_bronze(e) and e.state != "gone"}
+        names |= set(plan.notes)
         for cluster_id, days in plan.days.items():
             parts = plan.parts[cluster_id]
             for period in {period_of(day, parts) for day in days}:
@@ -240,11 +247,39 @@ class _Runner:
                 for source, made in result.copied:
                     self._known[made.store, made.name] = made
                     self._known[source.store, source.name] = source
-                    self._made.copied.append(made.name)
-                    self._files[made.name] = FileEntry(made.rows, made.bytes, made.sha256)
+                    if made.kind != "note":
+                        self._made.copied.append(made.name)
+                    self._files[made.name] = self._entry_of_copy(made)
                 done = [*result.refused, *(source for source, _ in result.copied)]
                 self._progress.step(sum(f.rows for f in done), sum(f.bytes for f in done))
         return bool(copies)
+
+    def _entry_of_copy(self, made: Input) -> FileEntry:
+        if made.kind == "history":
+            return FileEntry(made.rows, made.bytes, made.sha256)
+        return kept(self._out, made.name)
+
+    def _transcribe(self) -> bool:
+        """Makes recordings of metadata logs; returns whether there were any to make."""
+        tasks = [
+            replace(task, token=self._token, storage=self._plan.options.storage)
+            for task in self._plan.log_tasks
+            if not self._transcribed.issuperset(task.todo)
+        ]
+        if tasks:
+            self._progress.begin("logs", len(tasks), sum(task.rows for task in tasks), 0)
+        for task in tasks:
+            self._transcribed.update(task.todo)
+        for result in self._engine(tasks) if tasks else ():
+            if isinstance(result, BadFileError):
+                raise result
+            for each in (*result.refused, *result.seen):
+                self._known[each.store, each.name] = each
+            for file in result.made:
+                self._files[file.name] = FileEntry(file.rows, file.bytes, file.sha256)
+            self._made.made += result.made
+            self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
+        return bool(tasks)
 
     def _make(self) -> bool:
         """Makes the tasks of the plan; returns whether an input was damaged."""
