@@ -13,6 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
+import pyarrow as pa
+
 from rdmeta._moments import microseconds, nearest_moment
 from rdmeta.history.columns import has_kind, rows_of, with_unseen
 from rdmeta.history.recorder import OpenRecording, midnight_after
@@ -57,6 +59,13 @@ def _written(recording: OpenRecording, directory: Path) -> Path:
 def session_of(cluster_id: str, begin: datetime, offset: int) -> str:
     """Returns the recording of a day that begins with the state before an offset."""
     return str(uuid5(NAMESPACE_OID, f"{cluster_id} {begin:%Y-%m-%d} {offset}"))
+
+
+def _without_offsets(state: pa.Table) -> pa.Table:
+    """Returns a state whose rows do not say which record made them: a snapshot does not know it."""
+    place = state.schema.get_field_index("offset")
+    field = state.schema.field(place)
+    return state.set_column(place, field, pa.nulls(len(state), field.type))
 
 
 class LogDays:
@@ -115,7 +124,7 @@ class LogDays:
         session = session_of(self._cluster_id, begin, version)
         recording = OpenRecording(self._cluster_id, begin, continues, session, "log")
         state = Changes(self._replay.replay.whole(us, session), version, False)
-        recording.begin_with(rows_of(state), version, reason)
+        recording.begin_with(_without_offsets(rows_of(state)), version, reason)
         return recording
 
     def _take(self, recording: OpenRecording) -> None:

@@ -191,11 +191,13 @@ def _bare(store: Store, name: str, path: Path, kind: str, reason: str | None = N
 def look_at_logs(
     folders: Sequence[LogFolder],
     known: Mapping[tuple[str, str], Input],
+    settled: Mapping[tuple[str, str], Input],
     again: Collection[str] | None = None,
 ) -> None:
     """Fills in the rows of directories; a file that is as `known` has it is not read again.
 
-    A segment is also read again if it lacks the mark of a snapshot's end. With `again` this is
+    A segment is also read again if it lacks the mark of a snapshot's end. What is not as it was
+    `settled` at the end of the last run is unsure. With `again` this is
     another look during a run: only files in those stores are new, others count as they are known.
     Raises OSError.
     """
@@ -211,13 +213,9 @@ def look_at_logs(
             before = known.get((row.store, row.name))
             if again is not None and row.store not in again:
                 folder.rows += [] if before is None else [_as_looked_at(before)]
-                folder.unsure.add(row.name)
                 continue
             if before is None or not _is_same(before, row) or _lacks(before, wanted):
                 before = _read(row, segment.path, segment.base, wanted, segment.path == newest)
-                folder.unsure.add(row.name)
-            elif before.state == "set aside":
-                folder.unsure.add(row.name)
             folder.rows.append(_as_looked_at(before))
         for snapshot in folder.files.snapshots:
             row = _row(folder, snapshot.path, "snapshot")
@@ -228,6 +226,10 @@ def look_at_logs(
             if before is None or not _is_same(before, row):
                 before = _read_snapshot(row, snapshot.path, snapshot.end, snapshot.epoch)
             folder.rows.append(before)
+        for row in folder.rows:
+            last = settled.get((row.store, row.name))
+            if last is None or last.sha256 != row.sha256 or last.state == "set aside":
+                folder.unsure.add(row.name)
         _use_snapshots(folder)
 
 

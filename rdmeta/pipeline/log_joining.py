@@ -72,13 +72,17 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True)
 class LogDay:
-    """A day of a span: the offsets from `first` to before `end`, none if it has no record."""
+    """A day of a span: the offsets from `first` to before `end`, none if it has no record.
+
+    `continues` is the recording of the day before it.
+    """
 
     cluster_id: str
     begin_us: int
     first: int
     end: int
     epoch_before: int
+    continues: str | None
     slices: tuple[Slice, ...]
     ended_by: str
 
@@ -402,7 +406,10 @@ class _Spans:
             end = today[-1].end if today else begin
             before = epoch if begin == first else _epoch_at(run, begin - 1)
             at = begin_us if not days else day * DAY_US
-            days.append(LogDay(self._cluster_id, at, begin, end, before, tuple(today), ended_by))
+            last = days[-1].session if days else None
+            days.append(
+                LogDay(self._cluster_id, at, begin, end, before, last, tuple(today), ended_by)
+            )
             today.clear()
 
         for each in slices:

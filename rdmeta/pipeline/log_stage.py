@@ -46,6 +46,7 @@ def stage_of(
     out: Store,
     inputs: Iterable[str],
     known: Known,
+    settled: Known,
     held: Sequence[Input],
     *,
     in_place: bool,
@@ -53,8 +54,9 @@ def stage_of(
 ) -> LogStage:
     """Returns what is to be done about the logs of the inputs, and those that OUT has.
 
-    `held` are the recordings in OUT. In a plan that is made `again` during a run, a file of an
-    input counts as `known` has it: a live node goes on writing. Raises OSError.
+    `held` are the recordings in OUT, and `settled` the files as the last run left them. In a plan
+    that is made `again` during a run, a file of an input counts as `known` has it: a live node goes
+    on writing. Raises OSError.
     """
     stage = LogStage()
     ours, bad = log_folders(out, is_out=True)
@@ -63,7 +65,7 @@ def stage_of(
         found, refused = log_folders(Store(where))
         others += found
         bad += refused
-    look_at_logs([*ours, *others], known, {out.where} if is_again else None)
+    look_at_logs([*ours, *others], known, settled, {out.where} if is_again else None)
     stage.files += bad
     clusters = sorted({each.files.cluster_id or "" for each in (*ours, *others)})
     for cluster_id in clusters:

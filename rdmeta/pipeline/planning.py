@@ -388,9 +388,7 @@ def plan_of(
     out = Store(options.out)
     _refuse_nested(options)
     marked = lock.is_marked(out) if is_marked is None else is_marked
-    inputs = {**read_inputs(out), **(known or {})}
-    is_again = known is not None
-    return _Planner(options, out, inputs, marked, engine or local_engine(), is_again).plan()
+    return _Planner(options, out, known, marked, engine or local_engine()).plan()
 
 
 def _kind_of(options: PipelineOptions, out: Store) -> TableKind:
@@ -438,13 +436,14 @@ class _Planner:
         self,
         options: PipelineOptions,
         out: Store,
-        known: Known,
+        known: Known | None,
         is_marked: bool,
         engine: Engine,
-        is_again: bool,
     ) -> None:
-        self._options, self._known, self._engine = options, known, engine
-        self._is_again = is_again
+        self._options, self._engine = options, engine
+        self._is_again = known is not None
+        self._settled = read_inputs(out)
+        self._known: Known = {**self._settled, **(known or {})}
         self._logs = LogStage()
         self._replaced: set[str] = set()
         self._kind = _kind_of(options, out)
@@ -573,6 +572,7 @@ class _Planner:
             self._out,
             options.inputs,
             self._known,
+            self._settled,
             [each for each in recordings if is_of_log(each)],
             in_place=options.in_place,
             is_again=self._is_again,

@@ -97,6 +97,8 @@ def _why_make(day: LogDay, held: Sequence[Input], new: set[tuple[str, str]]) -> 
             return None  # files that are gone had more of the day
         elif each.ended_by != day.ended_by:
             reason = f"{day.day} of the log is over"
+        elif each.continues != day.continues:
+            reason = f"the day before {day.day} begins elsewhere"
         elif not _is_new(day, new) or each.made_from == day.made_from:
             return None
         else:
@@ -121,7 +123,6 @@ def _superseded(day: LogDay, held: Sequence[Input]) -> Iterator[tuple[str, Input
 def _task(out: str, log: JoinedLog, span: LogSpan, reasons: Mapping[int, str]) -> LogTask:
     """Returns the task that makes some days of a span, which have one restart point."""
     first, last = span.days[min(reasons)], span.days[max(reasons)]
-    before = span.days[min(reasons) - 1] if min(reasons) else None
     restart = span.restart(first.first)
     snapshot = span.restarts[restart]
     parts = tuple(
@@ -140,8 +141,8 @@ def _task(out: str, log: JoinedLog, span: LogSpan, reasons: Mapping[int, str]) -
         first.first,
         last.end,
         first.begin_us,
-        None if before is None else before.session,
-        span.reason if before is None else None,
+        first.continues,
+        span.reason if first is span.days[0] else None,
         (last.begin_us // DAY_US + 1) * DAY_US if is_over else None,
         last.ended_by,
         tuple(LogRecording(day.day, day.session, day.made_from) for day in days),

@@ -1,0 +1,222 @@
+"""A log becomes one recording for each day, whatever files its batches lie in."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from kraft_days import FIRST, LogOfDays
+from kraft_logs import GOLDEN, LOGS, Made
+from recorded import contents, tree
+
+from rdmeta import pipeline
+from rdmeta.kraft import KraftLog
+from rdmeta.pipeline import PipelineError
+
+
+def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
+    return pipeline.run(pipeline.plan([source], out, **options), workers=1)
+
+
+def rows(out: Path, table: str) -> list[dict[str, Any]]:
+    paths = sorted(out.glob(f"silver/v1/{table}/**/*.parquet"))
+    return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def recordings(out: Path) -> dict[str, bytes]:
+    return {name: data for name, data in contents(out / "bronze").items() if "/day=" in name}
+
+
+def silver(out: Path) -> dict[str, bytes]:
+    return {n: data for n, data in contents(out / "silver").items() if "_state" not in n}
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: str(log.name))
+def test_changes_of_leader_have_the_times_and_offsets_of_records(log: Made, tmp_path: Path) -> None:
+    made(GOLDEN / log.name, tmp_path)
+    read = KraftLog(GOLDEN / log.name, proven=True)
+    wanted = [
+        (each.offset, each.observed_at, each.topic, each.partition, each.new_leader)
+        for each in read.changes(read.first_state)
+        if each.kind == "leader_changed"
+    ]
+    found = [
+        tuple(row[n] for n in ("offset", "observed_at", "topic", "partition", "new_leader"))
+        for row in rows(tmp_path, "leader_change")
+    ]
+    assert found == wanted
+    assert pipeline.check(tmp_path) == []
+
+
+def test_a_second_run_writes_nothing(tmp_path: Path) -> None:
+    LogOfDays(3).write(tmp_path / "in", 1, snapshots=(30, 60))
+    made(tmp_path / "in", tmp_path / "out")
+    before = tree(tmp_path / "out")
+    assert made(tmp_path / "in", tmp_path / "out").made == []
+    assert tree(tmp_path / "out") == before
+
+
+def test_any_files_in_any_order_give_the_same_recordings_and_tables(tmp_path: Path) -> None:
+    days = LogOfDays(4)
+    days.write(tmp_path / "whole", 1, snapshots=(days.end,))
+    made(tmp_path / "whole", tmp_path / "wanted")
+    assert len(recordings(tmp_path / "wanted")) == 4
+    days.write(tmp_path / "in/n1", 1, cuts=(10, 40), snapshots=(20, 50, 70))
+    days.write(tmp_path / "in/n2", 2, cuts=(25, 60), snapshots=(days.end, 33))
+    days.write(tmp_path / "in/n3", 3, cuts=(11, 12, 80), snapshots=(45,))
+    random = Random(28)
+    for number in range(4):
+        source, out = tmp_path / f"come{number}", tmp_path / f"out{number}"
+        paths = [path for path in (tmp_path / "in").rglob("*") if path.is_file()]
+        random.shuffle(paths)
+        paths.sort(key=lambda path: path.name != "meta.properties")
+        for path in paths:
+            target = source / path.relative_to(tmp_path / "in")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+            if path.suffix in (".log", ".checkpoint") and random.random() < 0.4:
+                made(source, out)
+        made(source, out)
+        assert recordings(out) == recordings(tmp_path / "wanted")
+        assert silver(out) == silver(tmp_path / "wanted")
+
+
+def test_a_day_more_makes_one_recording_and_one_longer_one(tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    days = LogOfDays(5)
+    days.write(source, 1, end=60, snapshots=(60,))
+    made(source, out)
+    before = tree(out / "bronze/cluster=c")
+    days.write(source, 1, end=90, snapshots=(90,))
+    plan = pipeline.plan([source], out)
+    steps = [(step["periods"], step["reason"]) for step in plan.steps if step["part"] == "log"]
+    assert steps == [
+        (["2026-11-24"], "the log has more of 2026-11-24"),
+        (["2026-11-25", "2026-11-26"], "2026-11-25 of the log is new"),
+    ]
+    made(source, out)
+    after = tree(out / "bronze/cluster=c")
+    kept = {name for name in before if "/day=" in f"/{name}" and "11-24" not in name}
+    assert {name: after[name] for name in kept} == {name: before[name] for name in kept}
+    assert len(recordings(out)) == 5  # the shorter one has gone
+    assert pipeline.check(out) == []
+
+
+def test_what_is_not_proven_waits(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    days.write(tmp_path / "in", 1, snapshots=(20,))
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert plan.logs["c"].proof.end == 20
+    assert "offsets 20 to" in str(plan.logs["c"].waits)
+    assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == 19
+    days.write(tmp_path / "in2", 2)  # a majority of the voters
+    made(tmp_path / "in2", tmp_path / "out")
+    assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == days.end - 1
+
+
+def test_no_interval_spans_a_hole(tmp_path: Path) -> None:
+    days = LogOfDays(3)
+    directory = days.write(tmp_path / "in", 1, cuts=(20, 30), snapshots=(35, days.end))
+    (directory / f"{20:020d}.log").unlink()
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert [hole[:2] for hole in plan.logs["c"].holes] == [(20, 30), (30, 35)]
+    left, came = FIRST + timedelta(hours=15), FIRST + timedelta(hours=30)
+    found = rows(tmp_path / "out", "partition_interval")
+    assert not [row for row in found if row["began_at"] < came and row["ended_at"] > left]
+    assert "gap" in {row["ended_by"] for row in found if row["ended_at"] == left}
+    assert min(row["began_at"] for row in found if row["began_at"] > left) == came
+    days.write(tmp_path / "late", 2, cuts=(10, 50))  # another node has it
+    out = made(tmp_path / "late", tmp_path / "out")
+    assert out.plan.logs["c"].holes == ()
+    days.write(tmp_path / "whole", 1, snapshots=(days.end,))
+    made(tmp_path / "whole", tmp_path / "wanted")
+    assert recordings(tmp_path / "out") == recordings(tmp_path / "wanted")
+    assert silver(tmp_path / "out") == silver(tmp_path / "wanted")
+
+
+def test_a_begin_above_0_needs_a_snapshot(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    days.write(tmp_path / "in", 1, first=10)
+    plan = pipeline.plan([tmp_path / "in"], tmp_path / "out")
+    assert (plan.log_tasks, plan.logs["c"].proof.end) == ((), 0)
+    days.write(tmp_path / "in", 1, first=10, snapshots=(20, days.end))
+    assert made(tmp_path / "in", tmp_path / "out").plan.logs["c"].holes[1][:2] == (10, 20)
+    first = rows(tmp_path / "out", "partition_interval")[0]
+    assert (first["began_at"], first["began_by"]) == (FIRST + timedelta(hours=15), "baseline")
+
+
+def test_in_place_copies_no_raw_file(tmp_path: Path) -> None:
+    LogOfDays(2).write(tmp_path / "in", 1, snapshots=(30,))
+    made(tmp_path / "in", tmp_path / "out", in_place=True)
+    made(tmp_path / "in", tmp_path / "copied")
+    assert not list((tmp_path / "out").rglob("*.log"))
+    assert silver(tmp_path / "out") == silver(tmp_path / "copied")
+    before = tree(tmp_path / "out")
+    made(tmp_path / "in", tmp_path / "out", in_place=True)
+    assert tree(tmp_path / "out") == before
+
+
+def test_a_corrupt_batch_is_set_aside_with_what_follows_it(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    directory = days.write(tmp_path / "in", 1, snapshots=(days.end, 25))
+    path = directory / f"{0:020d}.log"
+    data = bytearray(path.read_bytes())
+    at = len(days.segment(0, 15))
+    data[at + 70] ^= 1
+    path.write_bytes(bytes(data))
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    (bad,) = plan.quarantined
+    assert f"byte {at}, offset 15" in str(bad.reason)
+    assert "offsets 0 to 14 count" in str(bad.reason)
+    assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == 14
+    path.write_bytes(days.segment())
+    made(tmp_path / "in", tmp_path / "out")
+    assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == days.end - 1
+
+
+def test_copies_that_contradict_each_other_are_set_aside(tmp_path: Path) -> None:
+    days, other = LogOfDays(2), LogOfDays(2, first=FIRST + timedelta(minutes=1))
+    days.write(tmp_path / "in/n1", 1, snapshots=(30,))
+    other.write(tmp_path / "in/n2", 2, end=20)
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert len(plan.quarantined) == 2
+    for each in plan.quarantined:
+        assert "offset 0 is the first that differs, so offsets 0 to 19 of both" in str(each.reason)
+    before = tree(tmp_path / "out")
+    assert len(made(tmp_path / "in", tmp_path / "out").plan.quarantined) == 2
+    assert tree(tmp_path / "out") == before
+
+
+@pytest.mark.parametrize("lacking", ["meta.properties", "everything"])
+def test_a_log_without_a_cluster_is_quarantined(lacking: str, tmp_path: Path) -> None:
+    days = LogOfDays(1)
+    source = tmp_path / "in" / ("" if lacking == "everything" else "cluster=a%2Fb/node=4")
+    days.write(source, 1, snapshots=(days.end,))
+    (source / "meta.properties").unlink()
+    if lacking == "everything":
+        with pytest.raises(PipelineError, match="put the node's meta.properties beside"):
+            pipeline.plan([tmp_path / "in"], tmp_path / "out")
+        return
+    made(tmp_path / "in", tmp_path / "out")
+    assert list((tmp_path / "out/bronze/cluster=a%2Fb/log/node=4").glob("*.log"))
+    assert rows(tmp_path / "out", "leader_change")[0]["cluster_id"] == "a/b"
+
+
+def test_another_topics_log_and_a_foreign_snapshot_are_not_used(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    directory = days.write(tmp_path / "in", 1, snapshots=(20,))
+    foreign = LogOfDays(2, first=FIRST + timedelta(minutes=7)).snapshot(25)
+    (directory / f"{25:020d}-{1:010d}.checkpoint").write_bytes(foreign)
+    (directory / f"{22:020d}-{1:010d}.checkpoint").write_bytes(days.snapshot(22)[:-9])
+    other = days.write(tmp_path / "in/other", 2)
+    (other / "partition.metadata").write_text("version: 0\ntopic_id: abc\n")
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert plan.logs["c"].proof.end == 20
+    reasons = " ".join(str(each.reason) for each in plan.quarantined)
+    assert len(plan.quarantined) == 3
+    for what in ("another log (its id is abc)", "it is of another log", "cut short"):
+        assert what in reasons
