@@ -218,7 +218,7 @@ class InputRecording:
     """One recording's unbroken files in their order; times are microseconds since 1970.
 
     `ended_by` is the reason in the last footer, None while the recording goes on, or "missing" if
-    later files of it are damaged or missing.
+    later files of it are damaged or missing. `is_of_log` says that it was made of a metadata log.
     """
 
     cluster_id: str
@@ -228,6 +228,7 @@ class InputRecording:
     to_us: int
     continues: str | None
     ended_by: str | None
+    is_of_log: bool = False
 
 
 def opened_here(store: Store, new: Iterable[Input]) -> Iterator[Input]:
@@ -367,6 +368,7 @@ def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:
         max(each.to_us for each in chain),
         first.continues,
         "missing" if is_cut and last.ended_by is None else last.ended_by,
+        first.source == "log",
     )
 
 

@@ -869,7 +869,7 @@ def _holes(days: Iterable[Day]) -> Iterator[int]:
     """Yields the microseconds of each hole between what counts of one cluster."""
     until = None
     for day in days:
-        for each in day.stretches:
+        for each in sorted(day.stretches, key=lambda each: each.counts_from_us or 0):
             if each.counts_from_us is None or each.counts_to_us is None:
                 continue
             if until is not None and each.counts_from_us > until:

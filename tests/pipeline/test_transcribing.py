@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from fake_cache import FakeCache, FakeClock
 from kraft_days import FIRST, LogOfDays
 from kraft_logs import GOLDEN, LOGS, Made
+from kraft_records import uuid_text
 from recorded import contents, tree
 
 from rdmeta import pipeline
+from rdmeta.history import Recorder
 from rdmeta.kraft import KraftLog
 from rdmeta.pipeline import PipelineError
 
@@ -220,3 +224,40 @@ def test_another_topics_log_and_a_foreign_snapshot_are_not_used(tmp_path: Path) 
     assert len(plan.quarantined) == 3
     for what in ("another log (its id is abc)", "it is of another log", "cut short"):
         assert what in reasons
+
+
+def polled(directory: Path, hours: range) -> None:
+    """Writes what a recorder saw that polled each hour, three seconds late."""
+    clock = FakeClock()
+    clock.now = FIRST + timedelta(hours=hours[0], seconds=3)
+    cache = FakeCache(clock, "c")
+    cache.add_broker(1)
+    cache.add_topic("orders", uuid_text(7), [1 + hours[0] % 2])
+    cache.set_leader("orders", 0, 1 + hours[0] % 2, epoch=hours[0])
+    with Recorder(cache, directory, clock=clock, max_gap=7200.0) as recorder:
+        recorder.observe()
+        for hour in hours[1:]:
+            clock.pass_seconds(3600)
+            cache.set_leader("orders", 0, 1 + hour % 2)
+            recorder.observe()
+
+
+def test_recordings_tell_of_what_the_log_lacks(tmp_path: Path) -> None:
+    days = LogOfDays(3)
+    directory = days.write(tmp_path / "in/n1", 1, cuts=(14, 20), snapshots=(20, 40, 50))
+    (directory / f"{14:020d}.log").unlink()  # the hours 10 to 15
+    polled(tmp_path / "in/polled", range(5, 31))
+    made(tmp_path / "in", tmp_path / "out")
+    changes = {row["new_leader_epoch"]: row for row in rows(tmp_path / "out", "leader_change")}
+    assert sorted(changes) == list(range(1, 46))
+    for epoch, row in changes.items():
+        is_in_log, is_polled = not 10 <= epoch <= 15, 6 <= epoch <= 30
+        assert row["offset"] == (4 + epoch if is_in_log else None)
+        late = timedelta(seconds=0 if is_in_log else 3)
+        assert row["observed_at"] == FIRST + timedelta(hours=epoch) + late
+        assert (row["elections"], row["recordings"]) == (1, is_in_log + is_polled)
+        assert row["spread_us"] == (3_000_000 if is_in_log and is_polled else None)
+    found = sorted(rows(tmp_path / "out", "partition_interval"), key=lambda row: row["began_at"])
+    for before, after in pairwise(found):
+        assert before["ended_at"] <= after["began_at"]
+    assert sum(row["us"] for row in found) == 45 * 3_600_000_000
