@@ -123,6 +123,8 @@ class Footer(NamedTuple):
     # Of a recording that the pipeline made of a log: the first offset, the epoch of the batch
     # before it, and the digest of the day's batches.
     made_from: str | None = None
+    # The number of records of a log of which rdmeta does not know the type or version.
+    unknown_records: int | None = None
 
     def metadata(self) -> dict[bytes, bytes]:
         """Returns the footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
@@ -143,6 +145,7 @@ class Footer(NamedTuple):
             "compacted": self.compacted,
             "source": self.source,
             "made_from": self.made_from,
+            "unknown_records": self.unknown_records,
         }
         return {
             f"rdmeta.{key}".encode(): str(value).encode()
@@ -184,6 +187,7 @@ class Footer(NamedTuple):
                 _number(entries.get("rdmeta.compacted")),
                 entries.get("rdmeta.source"),
                 entries.get("rdmeta.made_from"),
+                _number(entries.get("rdmeta.unknown_records")),
             )
         except (KeyError, ValueError, OverflowError) as error:
             raise HistoryError(f"its metadata is damaged: {error}") from error

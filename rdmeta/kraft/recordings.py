@@ -47,11 +47,11 @@ def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
     begin = replay.upcoming() if latest is None else nearest_moment(latest)
     unseen = {each.epoch: each.leaderless_us for each in log.epochs}
     made = LogDays(replay, log.cluster_id, end, unseen, begin)
-    return [_written(each, Path(directory)) for each in made.recordings()]
+    return [_written(*each, Path(directory)) for each in made.recordings()]
 
 
-def _written(recording: OpenRecording, directory: Path) -> Path:
-    path, table = recording.file(directory)
+def _written(recording: OpenRecording, unknown: int | None, directory: Path) -> Path:
+    path, table = recording.file(directory, unknown_records=unknown)
     write_whole(path, table)
     return path
 
@@ -93,9 +93,13 @@ class LogDays:
         self._replay, self._cluster_id, self._end, self._unseen = replay, cluster_id, end, unseen
         self._first = (begin, reason, continues)
         self._until, self._ended_by = until, ended_by
+        self._known_unknown: int = replay.replay.info()["unknown"]
 
-    def recordings(self) -> Iterator[OpenRecording]:
-        """Yields one for each day, and another one behind a month without a record."""
+    def recordings(self) -> Iterator[tuple[OpenRecording, int | None]]:
+        """Yields one for each day, and another one behind a month without a record.
+
+        With each comes its number of unknown records, None for none.
+        """
         recording = self._begun(*self._first)
         while True:
             midnight = midnight_after(recording.observed_to)
@@ -107,14 +111,19 @@ class LogDays:
             following = midnight if is_over else self._replay.upcoming()
             if following - recording.observed_to > LONGEST:
                 recording.end("gap")
-                yield recording
+                yield recording, self._unknown()
                 recording = self._begun(following, AFTER_A_MONTH)
             else:
                 recording.end("midnight", midnight)
-                yield recording
+                yield recording, self._unknown()
                 recording = self._begun(midnight, continues=recording.session)
         recording.end(self._ended_by, midnight if self._ended_by == "midnight" else None)
-        yield recording
+        yield recording, self._unknown()
+
+    def _unknown(self) -> int | None:
+        """Returns how many unknown records came since the last call."""
+        before, self._known_unknown = self._known_unknown, self._replay.replay.info()["unknown"]
+        return (self._known_unknown - before) or None
 
     def _begun(
         self, begin: datetime, reason: str | None = None, continues: str | None = None

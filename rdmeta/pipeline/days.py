@@ -245,7 +245,7 @@ def _files_of(
             each.from_us,
             each.to_us,
             each.longest_gap_us,
-            bool(each.unknown_columns),
+            bool(each.unknown_columns or each.unknown_records),
         )
         for each in files
     ]

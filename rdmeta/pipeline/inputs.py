@@ -155,8 +155,8 @@ class Input:
 
     `state` is good, quarantined, duplicate, set aside or gone; `reason` says why it is not good.
     `kind` is history, or segment or snapshot of a metadata log. Only these have node, offsets, and
-    the columns behind `made_from`; `log_inputs` says what is in those. `source` and `made_from` are
-    of a recording's footer.
+    the last three columns; `log_inputs` says what is in those. `source`,
+    `made_from` and `unknown_records` are of a recording's footer.
     """
 
     store: str
@@ -185,6 +185,7 @@ class Input:
     compacted: int | None = None
     source: str | None = None
     made_from: str | None = None
+    unknown_records: int | None = None
     epochs: str | None = None
     days: str | None = None
     marks: str | None = None
@@ -318,6 +319,7 @@ def _described(bare: Input, digest: str, file: HistoryFile) -> Input:
         compacted=file.compacted,
         source=file.source,
         made_from=file.made_from,
+        unknown_records=file.unknown_records,
     )
 
 
@@ -385,7 +387,7 @@ def _field(name: str, kind: str) -> pa.Field:
     return pa.field(_COLUMNS.get(name, name), pa.int64() if kind.startswith("int") else pa.string())
 
 
-_LATER = ("source", "made_from", "epochs", "days", "marks")
+_LATER = ("source", "made_from", "unknown_records", "epochs", "days", "marks")
 _SCHEMA = pa.schema([_field(each.name, str(each.type)) for each in fields(Input)])
 _PLAIN = pa.schema(
     [

@@ -9,7 +9,7 @@ A file is read once, from its first batch to its last. A row of `input.parquet` 
   batch belongs to the day of the latest time so far. Digests are sums, so those of two parts of a
   day make that of the whole, however nodes cut their segments.
 - `marks`: its control batches, which name voters and leaders; and the batches that end where a
-  snapshot ends, which say whether that belongs to the log.
+  snapshot ends, which say whether that belongs to the log; and how often its clock went back.
 """
 
 from __future__ import annotations
@@ -87,9 +87,10 @@ def marks_of(each: Input) -> dict[str, Any]:
 
     These are the heads of its `control` batches, the `leaders` by epoch that they name, and for the
     `ends` of snapshots the epoch, the time and the latest time of the batch there, None for none.
+    `clocks_back` counts the batches whose time is before the latest one.
     """
     found: dict[str, Any] = json.loads(each.marks or "{}")
-    return {"control": [], "leaders": [], "ends": {}, **found}
+    return {"control": [], "leaders": [], "ends": {}, "clocks_back": 0, **found}
 
 
 def good_bytes(each: Input) -> int:
@@ -287,7 +288,7 @@ class _Reader:
         self._leaders: list[tuple[int, int]] = []
         self._ends: dict[int, tuple[int, int, int]] = {}
         self._next: int | None = None
-        self._latest = self._rows = self._sum = 0
+        self._latest = self._rows = self._clocks_back = 0
 
     def take(self, head: BatchHead, data: bytes) -> None:
         """Takes a batch. Raises KraftError for one that does not follow the one before."""
@@ -295,6 +296,7 @@ class _Reader:
         self._check(head)
         if self._next is None:
             self._latest = time_ms
+        self._clocks_back += time_ms < self._latest
         self._latest = max(self._latest, time_ms)
         day = self._latest // _DAY_MS
         if not self._parts or self._parts[-1][0] != day:
@@ -341,7 +343,14 @@ class _Reader:
             rows=self._rows,
             epochs=_json(self._epochs),
             days=_json(parts),
-            marks=_json({"control": self._control, "leaders": self._leaders, "ends": ends}),
+            marks=_json(
+                {
+                    "control": self._control,
+                    "leaders": self._leaders,
+                    "ends": ends,
+                    "clocks_back": self._clocks_back,
+                }
+            ),
         )
 
 

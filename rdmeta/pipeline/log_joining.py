@@ -133,7 +133,8 @@ class JoinedLog:
     """The log of one cluster. `end` is that of the longest copy, `waits` why not all of it counts.
 
     `aside` are the files that contradict others. `unseen` has the microseconds without a known
-    leader before each epoch, `leaders` who led it.
+    leader before each epoch, `leaders` who led it. `clocks_back` counts batches that are not later
+    than those before them.
     """
 
     cluster_id: str
@@ -147,6 +148,7 @@ class JoinedLog:
     aside: tuple[Input, ...]
     unseen: Mapping[int, int | None] = field(default_factory=dict)
     leaders: Mapping[int, int] = field(default_factory=dict)
+    clocks_back: int = 0
 
 
 def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog:
@@ -188,6 +190,7 @@ def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog
         tuple(aside),
         _unseen(epochs),
         {e: who for f in folders for row in f.rows for e, who in marks_of(row)["leaders"]},
+        sum(marks_of(piece.file)["clocks_back"] for run in runs for piece in run),
     )
 
 

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from rdmeta._moments import moment
 from rdmeta.history.opening import opened_source
-from rdmeta.history.recorder import OpenRecording
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile, SnapshotFile
 from rdmeta.kraft.proving import looked_at
 from rdmeta.kraft.recordings import LogDays
@@ -166,10 +165,13 @@ def transcribe(task: LogTask) -> Result:
     todo = {each.session: each for each in task.todo}
     with contextlib.ExitStack() as stack:
         try:
-            for recording in _days_of(task, stack).recordings():
+            for recording, unknown in _days_of(task, stack).recordings():
                 found = todo.get(recording.session)
                 if found is not None:
-                    _write(out, task, recording, found, result)
+                    about = {"made_from": found.made_from, "unknown_records": unknown}
+                    path, table = recording.file(Path(), **about)
+                    name = bronze_file(task.cluster_id, found.day, path.name)
+                    _write(out, task, name, table, result)
         except KraftError as error:
             if error.file is None:
                 raise
@@ -235,11 +237,7 @@ def _is_one_log(parts: Sequence[LogPart]) -> bool:
     return whole and after and all(part.end == part.file.to_offset for part in parts[:-1])
 
 
-def _write(
-    out: Store, task: LogTask, recording: OpenRecording, wanted: LogRecording, result: Result
-) -> None:
-    path, table = recording.file(Path(), made_from=wanted.made_from)
-    name = bronze_file(task.cluster_id, wanted.day, path.name)
+def _write(out: Store, task: LogTask, name: str, table: pa.Table, result: Result) -> None:
     with out.draft(name) as draft:
         with draft.naming(), draft.path.open("wb") as stream:
             pq.write_table(table, stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -10,14 +11,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from commands import run
 from fake_cache import FakeCache, FakeClock
 from kraft_days import FIRST, LogOfDays
-from kraft_logs import GOLDEN, LOGS, Made
-from kraft_records import uuid_text
+from kraft_logs import GOLDEN, LOG, LOGS, Made
+from kraft_records import snapshot, uuid_text
 from recorded import contents, tree
 
 from rdmeta import pipeline
-from rdmeta.history import Recorder
+from rdmeta.history import Recorder, look
 from rdmeta.kraft import KraftLog
 from rdmeta.pipeline import PipelineError
 
@@ -261,3 +263,36 @@ def test_recordings_tell_of_what_the_log_lacks(tmp_path: Path) -> None:
     for before, after in pairwise(found):
         assert before["ended_at"] <= after["began_at"]
     assert sum(row["us"] for row in found) == 45 * 3_600_000_000
+
+
+def test_unknown_records_and_clocks_that_go_back_are_counted(tmp_path: Path) -> None:
+    days = LogOfDays(1)
+    unknown = (None, b"\1\x7f\0\0")
+    days.log._add([unknown], False)
+    days.elect(FIRST + timedelta(hours=13), 12)  # the next day, which the clock leaves again
+    days.elect(FIRST + timedelta(hours=1), 13)
+    source = days.write(tmp_path / "in", 1).parent
+    name = f"{days.end:020d}-{1:010d}.checkpoint"
+    (source / LOG / name).write_bytes(snapshot([], 1, days.log.time_ms - 1000))
+    answer = json.loads(run("pipeline", "all", str(source), str(tmp_path / "out"), "--json").out)
+    (log,) = answer["logs"]
+    assert (log["nodes"], log["clocks_back"], log["proven_to"]) == ([1], 1, days.end)
+    assert (log["waits"], log["holes"]) == (None, [])
+    found = {row["offset"]: row for row in rows(tmp_path / "out", "leader_change")}
+    assert [found[offset]["observed_at"] for offset in (17, 18)] == [
+        FIRST + timedelta(hours=13)
+    ] * 2
+    assert [each.unknown_records for each in look(tmp_path / "out").files] == [1, None]
+    assert rows(tmp_path / "out", "partition_interval")[0]["partial"]
+    assert (
+        "the types of 1 records" in run("pipeline", "all", str(source), str(tmp_path / "new")).err
+    )
+
+
+def test_a_dry_run_names_copies_and_days(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    days.write(tmp_path / "in", 1, cuts=(20,), snapshots=(30,))
+    shown = run("pipeline", "all", str(tmp_path / "in"), str(tmp_path / "out"), "--dry-run").out
+    assert "bronze/cluster=c/log/node=1/quorum-state" in shown
+    assert "2026-11-22,2026-11-23\tlog" in shown
+    assert not (tmp_path / "out").exists()

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from kraft_logs import LOG
-from kraft_records import Given, Log, batches, snapshot, snapshot_name, uuid_text
+from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
 
 FIRST = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 _ID = uuid_text(7)
@@ -69,13 +69,13 @@ class LogOfDays:
     def segment(self, first: int = 0, end: int | None = None) -> bytes:
         """Returns the batches from an offset to before another one."""
         last = self.end if end is None else end
-        every = [each for each in batches(bytes(self.log.data)) if first <= each.base < last]
-        return bytes(self.log.data[every[0].begin : every[-1].end])
+        places = {0: 0, **{behind: byte for byte, behind, *_ in self.log.ends}}
+        return bytes(self.log.data[places[first] : places[last]])
 
     def snapshot(self, end: int) -> bytes:
-        (last,) = (each for each in batches(bytes(self.log.data)) if each.last + 1 == end)
+        ((time_ms, epoch),) = (each[2:] for each in self.log.ends if each[1] == end)
         state = [_broker(1), _broker(2), _TOPIC, _partition(end - 5)]
-        return snapshot(state, last.epoch, last.time_ms)
+        return snapshot(state, epoch, time_ms)
 
     def write(
         self,
