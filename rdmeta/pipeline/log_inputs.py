@@ -414,16 +414,7 @@ def _why_not(snapshot: Input, segments: Iterable[Input]) -> str | None:
 
 def cut_at(row: Input, offset: int | None, reason: str) -> Input:
     """Returns a file of which nothing counts from an offset on: a replay could not read that."""
-    first = row.from_offset or 0
-    end = first if offset is None or row.kind == "snapshot" else max(offset, first)
-    parts = [part for part in parts_of(row) if part.end <= end]
-    end = parts[-1].end if parts else first
-    epochs = [each for each in json.loads(row.epochs or "[]") if each[1] < end]
-    return replace(
-        row,
-        state="quarantined",
-        reason=reason,
-        to_offset=end if row.kind == "segment" else row.to_offset,
-        days=_json(parts),
-        epochs=_json([[*e[:2], min(e[2], end - 1), *e[3:]] for e in epochs]),
-    )
+    first, end = row.from_offset or 0, row.to_offset
+    if row.kind == "segment":
+        end = first if offset is None else max(offset, first)
+    return replace(row, state="quarantined", reason=reason, to_offset=end)

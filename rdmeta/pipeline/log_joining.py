@@ -217,9 +217,13 @@ def _node_log(folder: LogFolder) -> NodeLog:
             run = scan.runs.pop()._replace(end=run.end, last_ms=run.last_ms)
         scan.runs.append(run)
         scan.control += [(path, BatchHead(*each)) for each in marks_of(row)["control"]]
-    scan.epochs += _epochs_of(Piece(r, 0, 1 << 63) for r in rows if r.kind == "segment")
+    scan.epochs += _epochs_of(_whole(row) for row in rows if row.kind == "segment")
     segments = tuple(SegmentFile(0, Path(folder.store.path(row.name))) for row in rows[:1])
     return NodeLog(files._replace(segments=segments), scan, tuple(uses))
+
+
+def _whole(row: Input) -> Piece:
+    return Piece(row, row.from_offset or 0, row.to_offset or 0)
 
 
 def _epochs_of(pieces: Iterable[Piece]) -> list[EpochSpan]:
@@ -230,6 +234,7 @@ def _epochs_of(pieces: Iterable[Piece]) -> list[EpochSpan]:
             span = EpochSpan(*values)
             if span.first >= piece.end or span.last < piece.begin:
                 continue
+            span = span._replace(last=min(span.last, piece.end - 1))
             if found and found[-1].epoch == span.epoch:
                 before = found.pop()
                 span = span._replace(first=before.first, first_ms=before.first_ms)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
+import sys
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -16,12 +19,16 @@ from fake_cache import FakeCache, FakeClock
 from kraft_days import FIRST, LogOfDays
 from kraft_logs import GOLDEN, LOG, LOGS, Made
 from kraft_records import snapshot, uuid_text
+from processes import environment
 from recorded import contents, tree
 
 from rdmeta import pipeline
 from rdmeta.history import Recorder, look
 from rdmeta.kraft import KraftLog
-from rdmeta.pipeline import PipelineError
+from rdmeta.pipeline import PipelineError, attempting
+from rdmeta.pipeline.work import AnyTask
+
+KILLED = Path(__file__).parents[1] / "support" / "killed_run.py"
 
 
 def made(source: Path, out: Path, **options: Any) -> pipeline.Made:
@@ -282,7 +289,8 @@ def test_unknown_records_and_clocks_that_go_back_are_counted(tmp_path: Path) -> 
     assert [found[offset]["observed_at"] for offset in (17, 18)] == [
         FIRST + timedelta(hours=13)
     ] * 2
-    assert [each.unknown_records for each in look(tmp_path / "out").files] == [1, None]
+    files = sorted(look(tmp_path / "out").files, key=lambda each: each.observed_from)
+    assert [each.unknown_records for each in files] == [1, None]
     assert rows(tmp_path / "out", "partition_interval")[0]["partial"]
     assert (
         "the types of 1 records" in run("pipeline", "all", str(source), str(tmp_path / "new")).err
@@ -296,3 +304,78 @@ def test_a_dry_run_names_copies_and_days(tmp_path: Path) -> None:
     assert "bronze/cluster=c/log/node=1/quorum-state" in shown
     assert "2026-11-22,2026-11-23\tlog" in shown
     assert not (tmp_path / "out").exists()
+
+
+def test_a_record_that_contradicts_the_state_ends_what_counts(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    about = {"partitionId": 7, "topicId": uuid_text(7), "leader": 1}
+    days.log.append(("PARTITION_CHANGE_RECORD", 0, about))
+    bad = days.end - 1
+    days.elect(FIRST + timedelta(hours=37), 37)
+    source = days.write(tmp_path / "in", 1).parent
+    name = f"{days.end:020d}-{1:010d}.checkpoint"
+    (source / LOG / name).write_bytes(snapshot([], 1, days.log.time_ms - 1000))
+    plan = made(source, tmp_path / "out").plan
+    (fault,) = plan.quarantined
+    assert f"offset {bad}" in str(fault.reason)
+    assert [hole[:2] for hole in plan.logs["c"].holes] == [(bad, days.end)]
+    assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == bad - 1
+    before = tree(tmp_path / "out")
+    assert made(source, tmp_path / "out").plan.log_tasks == ()
+    assert tree(tmp_path / "out") == before
+
+
+def test_a_live_log_that_goes_on_is_copied_once_in_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    days = LogOfDays(2)
+    directory = days.write(tmp_path / "in", 1, end=20, snapshots=(20,))
+    attempt = attempting.attempt
+
+    def while_it_grows(task: AnyTask) -> Any:
+        days.write(tmp_path / "in", 1, end=30, snapshots=(30,))
+        return attempt(task)
+
+    monkeypatch.setattr(attempting, "attempt", while_it_grows)
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert plan.logs["c"].proof.end == 20
+    copy = tmp_path / f"out/bronze/cluster=c/log/node=1/{0:020d}.log"
+    assert (directory / copy.name).read_bytes().startswith(copy.read_bytes())
+    made(tmp_path / "in", tmp_path / "out")
+    assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == 29
+    assert pipeline.check(tmp_path / "out") == []
+
+
+def test_a_longer_copy_must_agree_with_the_shorter_one(tmp_path: Path) -> None:
+    days, other = LogOfDays(2), LogOfDays(2, first=FIRST + timedelta(minutes=1))
+    days.write(tmp_path / "in", 1, end=20, snapshots=(20,))
+    made(tmp_path / "in", tmp_path / "out")
+    shutil.rmtree(tmp_path / "in")
+    other.write(tmp_path / "in", 1, end=30)
+    (bad,) = made(tmp_path / "in", tmp_path / "out").plan.quarantined
+    assert "the batch at offset 0 differs" in str(bad.reason)
+    copy = tmp_path / f"out/bronze/cluster=c/log/node=1/{0:020d}.log"
+    assert copy.read_bytes() == days.segment(0, 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", range(1, 24, 5))
+def test_a_run_that_was_killed_goes_on(count: int, tmp_path: Path) -> None:
+    days = LogOfDays(3)
+    source, out = tmp_path / "in", tmp_path / "out"
+    days.write(source, 1, end=30, snapshots=(30,))
+    made(source, out)
+    days.write(source, 1, snapshots=(days.end,))
+    words = [sys.executable, str(KILLED), str(source), str(out), str(count)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment()) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip() == str(count):
+                break
+        process.kill()
+    made(source, out)
+    days.write(tmp_path / "whole", 1, snapshots=(days.end,))
+    made(tmp_path / "whole", tmp_path / "wanted")
+    assert recordings(out) == recordings(tmp_path / "wanted")
+    assert silver(out) == silver(tmp_path / "wanted")
+    assert pipeline.check(out) == []
