@@ -800,7 +800,8 @@ class _Planner:
         there = {*states, *((copy.source.store, copy.source.name) for copy in copies)}
         places = {self._out.where, *self._options.inputs}
         for key in sorted(set(self._known) - there):
-            if key[0] in places and not is_of_log(self._known[key]):
+            known = self._known[key]
+            if key[0] in places and known.kind != "note" and not is_of_log(known):
                 yield replace(self._known[key], state="gone", reason="it is not there any more")
 
 

@@ -31,7 +31,7 @@ from rdmeta.pipeline.planning import (
 from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import made_from
-from rdmeta.pipeline.work import Engine, LogRecording, MadeFile, MonthTask, Result, Task
+from rdmeta.pipeline.work import Engine, MadeFile, MonthTask, Result, Task
 
 # So often a run plans again when another program commits before it.
 _ATTEMPTS = 5
@@ -165,7 +165,7 @@ class _Runner:
         self._files: dict[str, FileEntry] = {}
         self._months = {c: dict(months) for c, months in plan.manifest.months.items()}
         self._trusted = True
-        self._transcribed: set[LogRecording] = set()
+        self._transcribed: set[tuple[str | None, str | None]] = set()
         self._has_failed = False
 
     def run(self, was_marked: bool) -> Made:
@@ -264,17 +264,16 @@ class _Runner:
         tasks = [
             replace(task, token=self._token, storage=self._plan.options.storage)
             for task in self._plan.log_tasks
-            if not self._transcribed.issuperset(task.todo)
+            if not all((e.session, e.made_from) in self._transcribed for e in task.todo)
         ]
         if tasks:
             self._progress.begin("logs", len(tasks), sum(task.rows for task in tasks), 0)
-        for task in tasks:
-            self._transcribed.update(task.todo)
         for result in self._engine(tasks) if tasks else ():
             if isinstance(result, BadFileError):
                 raise result
             for each in (*result.refused, *result.seen):
                 self._known[each.store, each.name] = each
+            self._transcribed.update((each.session, each.made_from) for each in result.seen)
             for file in result.made:
                 self._files[file.name] = FileEntry(file.rows, file.bytes, file.sha256)
             self._made.made += result.made

@@ -147,6 +147,7 @@ def _task(out: str, log: JoinedLog, span: LogSpan, reasons: Mapping[int, str]) -
         tuple(LogRecording(day.day, day.session, day.made_from) for day in days),
         log.leaders,
         log.unseen,
+        restart > min(span.restarts),
         next(iter(reasons.values())),
     )
 
@@ -252,7 +253,13 @@ def _write(out: Store, task: LogTask, name: str, table: pa.Table, result: Result
 
 
 def _blamed(task: LogTask, error: KraftError) -> Input:
-    """Returns the file of an error, of which nothing counts from there on."""
+    """Returns the file of an error, of which nothing counts from there on.
+
+    If the state before it came from a snapshot, and others could have given it, that is the file.
+    """
+    if task.snapshot is not None and task.has_earlier:
+        reason = f"a replay from it fails: {error}"
+        return cut_at(task.snapshot, None, reason)
     for each in task.files():
         if Path(Store(each.store).path(each.name)) == error.file:
             return cut_at(each, error.offset, str(error).removeprefix(f"{error.file}, "))

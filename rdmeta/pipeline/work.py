@@ -228,6 +228,7 @@ class LogTask:
     last one ends before the offset `end`, and as `ended_by` says: `until_us` is the midnight of
     that, if it is one. Of the days between, only `todo` are written. `latest_us` is the latest time
     up to the snapshot, `leaders` are those of epochs, and `unseen` are microseconds without one.
+    `has_earlier` says that the log could also be replayed from a restart point before that.
     """
 
     out: str
@@ -245,6 +246,7 @@ class LogTask:
     todo: tuple[LogRecording, ...]
     leaders: Mapping[int, int]
     unseen: Mapping[int, int | None]
+    has_earlier: bool
     reason: str
     token: str = ""
     storage: Storage = field(default_factory=Storage, repr=False)

@@ -325,6 +325,23 @@ def test_a_record_that_contradicts_the_state_ends_what_counts(tmp_path: Path) ->
     assert tree(tmp_path / "out") == before
 
 
+def test_a_snapshot_that_the_log_contradicts_is_not_used(tmp_path: Path) -> None:
+    days = LogOfDays(3)
+    directory = days.write(tmp_path / "in", 1, snapshots=(20, days.end))
+    time_ms = next(each[2] for each in days.log.ends if each[1] == 30)
+    (directory / f"{30:020d}-{1:010d}.checkpoint").write_bytes(snapshot([], 1, time_ms))
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    (bad,) = plan.quarantined
+    assert "a replay from it fails" in str(bad.reason)
+    assert bad.name.endswith(f"{30:020d}-{1:010d}.checkpoint")
+    days.write(tmp_path / "whole", 1, snapshots=(days.end,))
+    made(tmp_path / "whole", tmp_path / "wanted")
+    assert recordings(tmp_path / "out") == recordings(tmp_path / "wanted")
+    before = tree(tmp_path / "out")
+    made(tmp_path / "in", tmp_path / "out")
+    assert tree(tmp_path / "out") == before
+
+
 def test_a_live_log_that_goes_on_is_copied_once_in_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
