@@ -185,7 +185,8 @@ def command(
     vacuum OUT         removes files that only older versions of tables have,
                        with --older-than.
 
-    IN is a directory that `rdmeta record` wrote to. Each may be a URI, such as s3://bucket/folder.
+    IN is a directory that `rdmeta record` wrote to, or one with metadata logs of KRaft (directories
+    __cluster_metadata-0). Recordings may lie at a URI, such as s3://bucket/folder, and so may OUT.
     Only what is new or has changed is made. A file is complete or absent, even after kill -9.
     """
     messages.level = -1 if quiet else 0

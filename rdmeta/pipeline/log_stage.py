@@ -7,6 +7,7 @@ so that it may prove them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -72,7 +73,7 @@ def stage_of(
         mine = [each for each in ours if each.files.cluster_id == cluster_id]
         new = [each for each in others if each.files.cluster_id == cluster_id]
         if not in_place:
-            _choose_copies(stage, mine, new)
+            _choose_copies(stage, mine, new, _proven_of(cluster_id, mine, out.where))
         _plan(stage, out, cluster_id, [each for each in (*mine, *new) if each.rows], held)
     return stage
 
@@ -104,7 +105,15 @@ def _plan(
 # ---- copies -------------------------------------------------------------------------------------
 
 
-def _choose_copies(stage: LogStage, mine: Sequence[LogFolder], new: Sequence[LogFolder]) -> None:
+def _proven_of(cluster_id: str, mine: Sequence[LogFolder], out: str) -> int:
+    """Returns up to which offset the copies in OUT are proven."""
+    there = [each for each in mine if each.rows]
+    return joined(cluster_id, there, out).proof.end if there else 0
+
+
+def _choose_copies(
+    stage: LogStage, mine: Sequence[LogFolder], new: Sequence[LogFolder], proven: int
+) -> None:
     """Adds the copies to make; leaves the rows in the folders that count until then."""
     held = {row.name: row for folder in mine for row in folder.rows}
     same = {row.sha256: row.name for row in held.values() if row.state == "good"}
@@ -118,7 +127,7 @@ def _choose_copies(stage: LogStage, mine: Sequence[LogFolder], new: Sequence[Log
         if not _counts(row):
             folder.rows.append(row)
             continue
-        found = _why_no_copy(row, held.get(name))
+        found = _why_no_copy(row, held.get(name), proven)
         is_sealed = row.kind == "snapshot" or Path(row.name).name not in newest
         if found is None and is_sealed and row.sha256 in same:
             found = "duplicate", f"the same as {same[row.sha256]}"
@@ -144,8 +153,12 @@ def _counts(row: Input) -> bool:
     return row.state in ("good", "quarantined") and (row.from_offset or 0) < (row.to_offset or 0)
 
 
-def _why_no_copy(row: Input, held: Input | None) -> tuple[str, str] | None:
-    """Returns the state of a file that is not copied, and why; None for one that is."""
+def _why_no_copy(row: Input, held: Input | None, proven: int) -> tuple[str, str] | None:
+    """Returns the state of a file that is not copied, and why; None for one that is.
+
+    A node cuts off what never committed. So where two differ behind what is proven, the one with
+    the later epoch counts.
+    """
     if held is None:
         return None
     if held.sha256 == row.sha256:
@@ -157,7 +170,16 @@ def _why_no_copy(row: Input, held: Input | None) -> tuple[str, str] | None:
         return None if longer is row else ("copied", f"{held.name} is a later one")
     pieces = [Piece(each, each.from_offset or 0, each.to_offset or 0) for each in (held, row)]
     offset = first_difference(*pieces)
+    if offset is not None and offset >= proven:
+        is_later = _last_of(row) > _last_of(held)
+        return None if is_later else ("duplicate", f"{held.name} is of a later epoch")
     return "set aside", f"contradicts {held.path}: the batch at offset {offset} differs"
+
+
+def _last_of(row: Input) -> tuple[int, int]:
+    """Returns the last epoch and the end of a segment."""
+    epochs = json.loads(row.epochs or "[]")
+    return (epochs[-1][0] if epochs else -1), row.to_offset or 0
 
 
 def _begins_with(longer: Input, shorter: Input) -> bool:

@@ -375,6 +375,20 @@ def test_a_longer_copy_must_agree_with_the_shorter_one(tmp_path: Path) -> None:
     assert copy.read_bytes() == days.segment(0, 20)
 
 
+def test_a_tail_that_a_node_cut_off_is_replaced(tmp_path: Path) -> None:
+    days, later = LogOfDays(2), LogOfDays(1)
+    days.write(tmp_path / "in", 1, snapshots=(15,))
+    made(tmp_path / "in", tmp_path / "out")
+    later.log.lead(2, 1)
+    later.elect(FIRST + timedelta(hours=14), 12)
+    source = later.write(tmp_path / "in", 1)
+    (source / f"{later.end:020d}-{2:010d}.checkpoint").write_bytes(later.snapshot(later.end))
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert (plan.quarantined, plan.logs["c"].proof.end) == ((), later.end)
+    found = rows(tmp_path / "out", "leader_change")
+    assert (found[-1]["offset"], found[-1]["observed_at"]) == (17, FIRST + timedelta(hours=14))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", range(1, 24, 5))
 def test_a_run_that_was_killed_goes_on(count: int, tmp_path: Path) -> None:
