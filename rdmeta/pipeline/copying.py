@@ -4,6 +4,7 @@ the files of metadata logs, as far as they count."""
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -87,6 +88,10 @@ def _copy(source: Input, path: Path) -> None:
     if not is_raw(source):
         path.write_bytes(_checked(source) if source.kind == "history" else _read(source))
         return
+    # A log has what its node keeps to itself, such as keys of SCRAM.
+    with contextlib.suppress(OSError):
+        path.touch()
+        path.chmod(0o666 & os.stat(Store(source.store).path(source.name)).st_mode)
     digest, left = sha256(), good_bytes(source)
     with path.open("wb") as draft, _opened(source) as stream:
         while left and (piece := stream.read(min(left, _PIECE))):

@@ -34,7 +34,8 @@ from rdmeta.pipeline.layout import BRONZE
 from rdmeta.pipeline.store import Store, is_text
 
 KINDS = ("segment", "snapshot")
-NOTES = ("meta.properties", "quorum-state")
+QUORUM_STATE = "quorum-state"
+NOTES = ("meta.properties", QUORUM_STATE)
 _IDENTITY = Struct(">qiI")
 _SUM = 1 << 128
 _DAY_MS = 86_400_000
@@ -141,6 +142,8 @@ def log_folders(store: Store, *, is_out: bool = False) -> tuple[list[LogFolder],
             bad += _refused(store, name, path, _LACKING)
             continue
         node = int(number)
+        if is_out and not _is_later_than_files(path / QUORUM_STATE, files):
+            files = files._replace(quorum=None)
         found.append(LogFolder(store, name, files._replace(cluster_id=cluster_id, node=node)))
     return found, bad
 
@@ -149,6 +152,12 @@ _LACKING = (
     "the log's cluster and node are not known: put the node's meta.properties beside"
     f" {LOG_NAME}, or that into folders cluster=ID/node=N"
 )
+
+
+def _is_later_than_files(note: Path, files: NodeFiles) -> bool:
+    """Returns whether a copy was written after those of the segments, so that it proves them."""
+    times = [each.path.stat().st_mtime_ns for each in files.segments]
+    return note.is_file() and note.stat().st_mtime_ns >= max(times, default=0)
 
 
 def _of_input(top: Path) -> Iterator[Path]:

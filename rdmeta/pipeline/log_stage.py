@@ -1,8 +1,8 @@
 """The part of a plan that is about metadata logs: which files to copy, and what to make of them.
 
 Copies lie in OUT/bronze/cluster=ID/log/node=N under Kafka's own names. Each one holds the batches
-of its source that count, and no more. `quorum-state` is copied with them: it was read after them,
-so that it may prove them.
+of its source that count, and no more. `quorum-state` is copied behind them: only then it proves
+them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,18 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import groupby
 from pathlib import Path
 
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import log_file
-from rdmeta.pipeline.log_inputs import NOTES, LogFolder, good_bytes, log_folders, look_at_logs
+from rdmeta.pipeline.log_inputs import (
+    NOTES,
+    QUORUM_STATE,
+    LogFolder,
+    good_bytes,
+    log_folders,
+    look_at_logs,
+)
 from rdmeta.pipeline.log_joining import JoinedLog, Piece, first_difference, joined
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.transcribing import plan_log
@@ -119,6 +125,11 @@ def _choose_copies(
     same = {row.sha256: row.name for row in held.values() if row.state == "good"}
     newest = {f.files.segments[-1].path.name for f in new if f.files.segments}
     every = [(folder, row) for folder in new for row in folder.rows]
+    farthest: dict[int, tuple[LogFolder, int]] = {}
+    for folder in new:
+        node, end = folder.files.node or 0, _end_of(folder.rows)
+        if node not in farthest or end > farthest[node][1]:
+            farthest[node] = folder, end
     chosen: dict[str, tuple[LogFolder, Input]] = {}
     for folder in new:
         folder.rows = []
@@ -140,11 +151,15 @@ def _choose_copies(
         held[name] = row
         same[row.sha256] = name
         chosen[name] = folder, row
+    copies = [Copy(row, name) for name, (_, row) in sorted(chosen.items())]
+    copies += _copies_of_notes(mine, farthest, [folder for folder, _ in chosen.values()])
+    stage.copies += copies
+    names = {f"{folder.name}/{n}" for folder in mine for n in NOTES if (folder.path / n).is_file()}
+    names |= {copy.name for copy in copies if copy.source.kind == "note"}
+    stage.notes += sorted(names)
     # What is copied takes the place of what is there.
     for folder in mine:
         folder.rows = [row for row in folder.rows if row.name not in chosen]
-    stage.copies += [Copy(row, name) for name, (_, row) in sorted(chosen.items())]
-    stage.copies += _copies_of_notes(stage, mine, [folder for folder, _ in chosen.values()])
 
 
 def _counts(row: Input) -> bool:
@@ -192,26 +207,33 @@ def _begins_with(longer: Input, shorter: Input) -> bool:
 
 
 def _copies_of_notes(
-    stage: LogStage, mine: Sequence[LogFolder], changed: Sequence[LogFolder]
+    mine: Sequence[LogFolder],
+    new: Mapping[int, tuple[LogFolder, int]],
+    changed: Sequence[LogFolder],
 ) -> Iterator[Copy]:
-    """Yields the copies of what lies beside the files; notes the names that OUT will have."""
-    for folder in mine:
-        for note in NOTES:
-            if (folder.path / note).is_file():
-                stage.notes.append(f"{folder.name}/{note}")
-    by_node = groupby(sorted(changed, key=_node_of), key=_node_of)
-    for _, folders in by_node:
-        folder = next(folders)
+    """Yields the copies of what lies beside the files of nodes.
+
+    `new` has for each node the directory that reaches farthest, and its end: the notes of another
+    one may be older than files that OUT has, and then prove nothing of them.
+    """
+    ours = {folder.files.node: folder for folder in mine}
+    for node, (folder, end) in sorted(new.items()):
+        there = ours.get(node)
+        if there is not None and end < _end_of(there.rows):
+            continue
         for note in NOTES:
             source = _note(folder, note)
-            if source is not None:
-                name = log_file(source.cluster_id or "", source.node or 0, note)
-                stage.notes += [] if name in stage.notes else [name]
-                yield Copy(source, name)
+            if source is not None and (
+                there is None
+                or folder in changed
+                or not (there.path / note).is_file()
+                or (note == QUORUM_STATE and there.files.quorum is None)
+            ):
+                yield Copy(source, log_file(folder.files.cluster_id or "", node, note))
 
 
-def _node_of(folder: LogFolder) -> int:
-    return folder.files.node or 0
+def _end_of(rows: Iterable[Input]) -> int:
+    return max((row.to_offset or 0 for row in rows if row.kind == "segment"), default=0)
 
 
 def _note(folder: LogFolder, note: str) -> Input | None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from itertools import chain
 from typing import Protocol
 
 import pyarrow as pa
@@ -232,26 +233,34 @@ class _Runner:
         """Makes the copies of the plan; returns whether there were any."""
         copies = self._plan.copies
         storage = self._plan.options.storage
-        tasks = [
-            replace(each, storage=storage)
-            for each in copy_tasks(self._out.where, copies, self._token)
+        # What lies beside a log is written last: it proves what was there before.
+        rounds = [
+            [
+                replace(each, storage=storage)
+                for each in copy_tasks(
+                    self._out.where,
+                    [copy for copy in copies if (copy.source.kind == "note") == is_note],
+                    self._token,
+                )
+            ]
+            for is_note in (False, True)
         ]
-        if tasks:
+        if copies:
             rows, size = (sum(getattr(c.source, n) for c in copies) for n in ("rows", "bytes"))
-            self._progress.begin("copy", len(tasks), rows, size)
-            for result in self._engine(tasks):
-                if isinstance(result, BadFileError):
-                    raise result
-                for bad in result.refused:
-                    self._known[bad.store, bad.name] = bad
-                for source, made in result.copied:
-                    self._known[made.store, made.name] = made
-                    self._known[source.store, source.name] = source
-                    if made.kind != "note":
-                        self._made.copied.append(made.name)
-                    self._files[made.name] = self._entry_of_copy(made)
-                done = [*result.refused, *(source for source, _ in result.copied)]
-                self._progress.step(sum(f.rows for f in done), sum(f.bytes for f in done))
+            self._progress.begin("copy", sum(map(len, rounds)), rows, size)
+        for result in chain.from_iterable(self._engine(tasks) for tasks in rounds if tasks):
+            if isinstance(result, BadFileError):
+                raise result
+            for bad in result.refused:
+                self._known[bad.store, bad.name] = bad
+            for source, made in result.copied:
+                self._known[made.store, made.name] = made
+                self._known[source.store, source.name] = source
+                if made.kind != "note":
+                    self._made.copied.append(made.name)
+                self._files[made.name] = self._entry_of_copy(made)
+            done = [*result.refused, *(source for source, _ in result.copied)]
+            self._progress.step(sum(f.rows for f in done), sum(f.bytes for f in done))
         return bool(copies)
 
     def _entry_of_copy(self, made: Input) -> FileEntry:

@@ -389,6 +389,29 @@ def test_a_tail_that_a_node_cut_off_is_replaced(tmp_path: Path) -> None:
     assert (found[-1]["offset"], found[-1]["observed_at"]) == (17, FIRST + timedelta(hours=14))
 
 
+def test_a_quorum_state_proves_only_copies_that_are_older(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    for node in (1, 2):
+        days.write(tmp_path / f"old/n{node}", node, end=20)
+    made(tmp_path / "old", tmp_path / "out")
+    for node in (1, 2):
+        (days.write(tmp_path / f"new/n{node}", node) / "quorum-state").unlink()
+    assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == 0
+    plan = made(tmp_path / "old", tmp_path / "out").plan  # which was read before those
+    assert (plan.copies, plan.logs["c"].proof.end) == ((), 0)
+    for node in (1, 2):
+        days.write(tmp_path / f"new/n{node}", node)
+    assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == days.end
+
+
+def test_copies_of_logs_are_read_by_no_more_people_than_the_logs(tmp_path: Path) -> None:
+    directory = LogOfDays(1).write(tmp_path / "in", 1)
+    (directory / f"{0:020d}.log").chmod(0o600)
+    made(tmp_path / "in", tmp_path / "out")
+    (copy,) = (tmp_path / "out").rglob("*.log")
+    assert copy.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("count", range(1, 24, 5))
 def test_a_run_that_was_killed_goes_on(count: int, tmp_path: Path) -> None:
