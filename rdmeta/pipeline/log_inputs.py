@@ -108,6 +108,15 @@ def digest_of_batch(head: BatchHead, data: bytes) -> int:
     return int.from_bytes(blake2b(packed, digest_size=16).digest(), "big")
 
 
+def batches_between(path: Path, first: int, end: int) -> Iterator[tuple[BatchHead, bytes]]:
+    """Yields the batches of some offsets. What is behind them is not read: it may be damaged."""
+    for head, data in checked_batches(path, []):
+        if first <= head.base < end:
+            yield head, data
+        if head.last + 1 >= end:
+            return
+
+
 def sum_of(digests: Iterable[int]) -> str:
     """Returns the digest of several batches, or parts of a day."""
     return f"{sum(digests) % _SUM:032x}"
@@ -165,7 +174,8 @@ def _of_input(top: Path) -> Iterator[Path]:
         yield top
         return
     for folder, folders, _ in os.walk(top, followlinks=False):
-        folders.sort()
+        # Folders of recordings are many, and no log is in them.
+        folders[:] = sorted(each for each in folders if not each.startswith("day="))
         if LOG_NAME in folders:
             folders.remove(LOG_NAME)
             yield Path(folder, LOG_NAME)

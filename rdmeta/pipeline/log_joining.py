@@ -1,9 +1,9 @@
 """Joins the logs of a cluster's nodes: which offsets count, what is proven, and which days it has.
 
 The log whose end is the latest by Raft's rules leads. Another node's files count up to the last
-batch that both have, for all before that is equal, and up to its own last snapshot, which is of
-committed records alone. Nothing counts behind what is proven. Where two files contradict each other
-before that, neither counts.
+record of an epoch that both have, for all before that is equal, and up to its own last snapshot,
+which is of committed records alone. Nothing counts behind what is proven. Where two files
+contradict each other before that, neither counts.
 
 What is left is cut into *spans*: offsets without a hole, which begin with a state. That is offset
 0, or where a snapshot ends. A span has days without a gap between them.
@@ -20,16 +20,16 @@ from typing import NamedTuple
 
 from rdmeta._moments import moment
 from rdmeta.history.schema import LONGEST
-from rdmeta.kraft.comparing import last_common
 from rdmeta.kraft.log_files import SegmentFile, SnapshotFile
 from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, proof_of, rank
 from rdmeta.kraft.recordings import AFTER_A_MONTH, session_of
-from rdmeta.kraft.scanning import BatchHead, EpochSpan, LogRun, LogScan, checked_batches
+from rdmeta.kraft.scanning import BatchHead, EpochSpan, LogRun, LogScan
 from rdmeta.pipeline.days import DAY_US, day_at
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.log_inputs import (
     DayPart,
     LogFolder,
+    batches_between,
     digest_of_batch,
     marks_of,
     parts_of,
@@ -161,8 +161,8 @@ def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog
     proof = proof_of(logs)
     pieces: list[Piece] = []
     snapshots: dict[int, Input] = {}
-    for folder, log in zip(folders, logs, strict=True):
-        end = min(_usable_to(log, main), proof.end)
+    for folder, usable in zip(folders, _usable_to(logs, main), strict=True):
+        end = min(usable, proof.end)
         for row in folder.rows:
             first, last = row.from_offset or 0, min(row.to_offset or 0, end)
             if row.kind == "segment" and first < last:
@@ -250,13 +250,29 @@ def _unseen(epochs: Sequence[EpochSpan]) -> dict[int, int | None]:
     return found
 
 
-def _usable_to(log: NodeLog, main: NodeLog) -> int:
-    """Returns the offset up to which a node's files are those of the log that leads."""
-    if log is main:
-        return log.end
-    common = last_common(main, log)
-    proven = [each.end for each in log.used]
-    return max([0 if common is None else common[1] + 1, *proven])
+def _usable_to(logs: Sequence[NodeLog], main: NodeLog) -> list[int]:
+    """Returns up to which offset each node's files are those of the log that leads."""
+    found = [log.end if log is main else max([0, *(e.end for e in log.used)]) for log in logs]
+    while True:
+        before = list(found)
+        for place, log in enumerate(logs):
+            ends = (min(_common_to(log, o), to) for o, to in zip(logs, found, strict=True))
+            found[place] = max(found[place], *ends)
+        if found == before:
+            return found
+
+
+def _common_to(log: NodeLog, other: NodeLog) -> int:
+    """Returns up to which offset a log is a part of another one, 0 if that is not known.
+
+    All records of an epoch are those of its leader. So two logs that have records of one epoch are
+    equal up to the last of these that is not beyond the other one's.
+    """
+    theirs = {span.epoch: span for span in other.scan.epochs}
+    for span in reversed(log.scan.epochs):
+        if (found := theirs.get(span.epoch)) is not None and found.last >= span.first:
+            return min(span.last, found.last) + 1
+    return 0
 
 
 # ---- contradictions -----------------------------------------------------------------------------
@@ -265,11 +281,8 @@ def _usable_to(log: NodeLog, main: NodeLog) -> int:
 def identities(file: Input, first: int, end: int) -> Iterator[tuple[int, int]]:
     """Yields the offset of each batch, with a number for its offset, epoch and CRC."""
     path = Path(Store(file.store).path(file.name))
-    for head, data in checked_batches(path, []):
-        if head.base >= end:
-            return
-        if head.base >= first:
-            yield head.base, digest_of_batch(head, data)
+    for head, data in batches_between(path, first, end):
+        yield head.base, digest_of_batch(head, data)
 
 
 def _without_contradictions(

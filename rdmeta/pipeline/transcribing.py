@@ -24,12 +24,11 @@ from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile, SnapshotF
 from rdmeta.kraft.proving import looked_at
 from rdmeta.kraft.recordings import LogDays
 from rdmeta.kraft.replaying import LogReplay
-from rdmeta.kraft.scanning import checked_batches
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.days import DAY_US, day_at
 from rdmeta.pipeline.inputs import Input, input_of
 from rdmeta.pipeline.layout import bronze_file
-from rdmeta.pipeline.log_inputs import cut_at
+from rdmeta.pipeline.log_inputs import batches_between, cut_at
 from rdmeta.pipeline.log_joining import JoinedLog, LogDay, LogSpan, latest_us_at
 from rdmeta.pipeline.store import Store, sha256_of
 from rdmeta.pipeline.work import LogPart, LogRecording, LogTask, MadeFile, Result
@@ -221,11 +220,8 @@ def _files_of(task: LogTask, stack: contextlib.ExitStack) -> NodeFiles:
         segments = [SegmentFile(base, folder / f"{base:020d}.log")]
         with segments[0].path.open("wb") as joined:
             for part, path in zip(task.parts, paths, strict=True):
-                for head, data in checked_batches(path, []):
-                    if head.base >= part.end:
-                        break
-                    if head.base >= part.begin:
-                        joined.write(data)
+                for _, data in batches_between(path, part.begin, part.end):
+                    joined.write(data)
     return NodeFiles(paths[0].parent if paths else Path(), tuple(segments), tuple(snapshots))
 
 

@@ -173,7 +173,8 @@ def test_in_place_copies_no_raw_file(tmp_path: Path) -> None:
     assert tree(tmp_path / "out") == before
 
 
-def test_a_corrupt_batch_is_set_aside_with_what_follows_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_corrupt_batch_is_set_aside_with_what_follows_it(tmp_path: Path, in_place: bool) -> None:
     days = LogOfDays(2)
     directory = days.write(tmp_path / "in", 1, snapshots=(days.end, 25))
     path = directory / f"{0:020d}.log"
@@ -181,13 +182,13 @@ def test_a_corrupt_batch_is_set_aside_with_what_follows_it(tmp_path: Path) -> No
     at = len(days.segment(0, 15))
     data[at + 70] ^= 1
     path.write_bytes(bytes(data))
-    plan = made(tmp_path / "in", tmp_path / "out").plan
+    plan = made(tmp_path / "in", tmp_path / "out", in_place=in_place).plan
     (bad,) = plan.quarantined
     assert f"byte {at}, offset 15" in str(bad.reason)
     assert "offsets 0 to 14 count" in str(bad.reason)
     assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == 14
     path.write_bytes(days.segment())
-    made(tmp_path / "in", tmp_path / "out")
+    made(tmp_path / "in", tmp_path / "out", in_place=in_place)
     assert max(row["offset"] for row in rows(tmp_path / "out", "leader_change")) == days.end - 1
 
 
@@ -410,6 +411,54 @@ def test_copies_of_logs_are_read_by_no_more_people_than_the_logs(tmp_path: Path)
     made(tmp_path / "in", tmp_path / "out")
     (copy,) = (tmp_path / "out").rglob("*.log")
     assert copy.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 30))]
+)
+def test_random_files_of_three_nodes_give_what_they_prove(seed: int, tmp_path: Path) -> None:
+    random, days = Random(seed), LogOfDays(3)
+    batches = [0, 1, *range(5, days.end)]
+    known: set[int] = set()
+    ends: list[int] = []
+    snapshots: set[int] = set()
+    for node in (1, 2, 3):
+        end = random.randrange(20, days.end + 1)
+        cuts = sorted(random.sample(range(6, end), 4))
+        made_at = set(random.sample(range(6, end + 1), random.randrange(3)))
+        directory = days.write(
+            tmp_path / f"in/n{node}", node, cuts=cuts, snapshots=made_at, end=end
+        )
+        reached = 0
+        for first, behind in pairwise([0, *cuts, end]):
+            path, last = directory / f"{first:020d}.log", behind
+            if random.random() < 0.3:
+                path.unlink()
+                continue
+            if random.random() < 0.2:
+                last = random.choice([each for each in batches if first <= each < behind])
+                data = bytearray(path.read_bytes())
+                data[len(days.segment(first, last)) + 70] ^= 1
+                path.write_bytes(bytes(data))
+            known |= set(range(first, last))
+            reached = max(reached, last) if last > first else reached
+        snapshots |= made_at
+        ends.append(max([reached, *made_at]) if reached else 0)
+    held = sorted((each for each in ends if each), reverse=True)
+    # The record at offset 0 names the voters.
+    proven = max([0, *snapshots, *(held[1:2] if 0 in known else [])])
+    wanted, has_state = [], False
+    for offset in range(proven):
+        has_state = offset in known and (has_state or offset == 0 or offset in snapshots)
+        if has_state and offset >= 5:
+            wanted.append(offset)
+    if not any(path.suffix == ".log" for path in (tmp_path / "in").rglob("*")):
+        return
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert plan.logs["c"].proof.end == proven
+    found = rows(tmp_path / "out", "leader_change") if plan.days else []
+    assert [row["offset"] for row in found] == wanted
+    assert pipeline.check(tmp_path / "out") == []
 
 
 @pytest.mark.slow
