@@ -185,7 +185,8 @@ def command(
     vacuum OUT         removes files that only older versions of tables have,
                        with --older-than.
 
-    IN is a directory that `rdmeta record` wrote to. Each may be a URI, such as s3://bucket/folder.
+    IN is a directory that `rdmeta record` wrote to, or one with metadata logs of KRaft (directories
+    __cluster_metadata-0). Recordings may lie at a URI, such as s3://bucket/folder, and so may OUT.
     Only what is new or has changed is made. A file is complete or absent, even after kill -9.
     """
     messages.level = -1 if quiet else 0
@@ -238,7 +239,7 @@ def command(
             _print_plan(output, action, engine, plan)
         else:
             run_tasks = spark if engine == "spark" else None
-            if run_tasks and (plan.copies or plan.tasks or plan.months):
+            if run_tasks and (plan.copies or plan.log_tasks or plan.tasks or plan.months):
                 _require_spark(master)
             with _progress(quiet) as progress:
                 made = pipeline.run(plan, engine=run_tasks, progress=progress)
@@ -394,7 +395,7 @@ def _no_stderr() -> Iterator[None]:
 
 # ---- progress -----------------------------------------------------------------------------------
 
-_STAGES = {"copy": "bronze", "make": "silver", "gold": "gold"}
+_STAGES = {"copy": "bronze", "logs": "logs", "make": "silver", "gold": "gold"}
 
 
 class _Bars:
@@ -448,11 +449,13 @@ def _print_made(output: Output, action: str, engine: str, made: Made) -> None:
     if output.form == "json":
         head = {"version": 1, "command": "pipeline", "action": action, "dry_run": False}
         found = {**head, "engine": engine, "out": made.plan.options.out, "tables": tables, **counts}
-        output.json([json_text({**found, **_faults(made.plan)})])
+        output.json([json_text({**found, **_logs(made.plan), **_faults(made.plan)})])
         return
     shown = [[name, *values.values()] for name, values in tables.items()]
     output.tables(
-        Table(_TABLE_COLUMNS, shown), Table(_COUNT_COLUMNS, [[k, v] for k, v in counts.items()])
+        *_log_tables(made.plan),
+        Table(_TABLE_COLUMNS, shown),
+        Table(_COUNT_COLUMNS, [[k, v] for k, v in counts.items()]),
     )
 
 
@@ -504,6 +507,55 @@ def _counts(made: Made) -> dict[str, int]:
     }
 
 
+def _logs(plan: Plan) -> dict[str, Any]:
+    """Returns what is known of the metadata logs of clusters; nothing without logs."""
+    found = [
+        {
+            "cluster_id": cluster_id,
+            "nodes": list(log.nodes),
+            "first": log.first,
+            "end": log.end,
+            "proven_to": log.proof.end,
+            "proven_by": log.proof.by,
+            "waits": log.waits,
+            "clocks_back": log.clocks_back,
+            "holes": [each._asdict() for each in log.holes],
+        }
+        for cluster_id, log in plan.logs.items()
+    ]
+    return {"logs": found} if found else {}
+
+
+_LOG_COLUMNS = (
+    TableColumn("log"),
+    TableColumn("nodes", "integers"),
+    TableColumn("first", "integer"),
+    TableColumn("end", "integer"),
+    TableColumn("proven_to", "integer"),
+    TableColumn("proven_by"),
+    TableColumn("waits"),
+    TableColumn("holes", "texts"),
+)
+
+
+def _log_tables(plan: Plan) -> list[Table]:
+    """Returns the table of metadata logs, none without logs."""
+    rows = [
+        [
+            cluster_id,
+            log.nodes,
+            log.first,
+            log.end,
+            log.proof.end,
+            log.proof.by,
+            log.waits,
+            tuple(f"{each.first} to {each.end - 1}: {each.reason}" for each in log.holes),
+        ]
+        for cluster_id, log in plan.logs.items()
+    ]
+    return [Table(_LOG_COLUMNS, rows)] if rows else []
+
+
 def _faults(plan: Plan) -> dict[str, Any]:
     return {
         "faults": [{"path": each.path, "reason": each.reason} for each in plan.quarantined],
@@ -527,6 +579,12 @@ def _tell_unknown(made: Made, messages: Messages) -> None:
     if columns:
         shown = ", ".join(sorted(columns))
         messages.note(f"this version does not know these columns, and passes over them: {shown}")
+    records = sum(each.unknown_records or 0 for each in made.plan.files)
+    if records:
+        messages.note(
+            f"this version does not know the types of {records} records of metadata logs: passed"
+            " over, and what the days of these have is partial"
+        )
     if made.rows.get("unknown_kinds"):
         count = made.rows["unknown_kinds"]
         messages.note(f"this version does not know the kinds of {count} changes: passed over")
@@ -549,12 +607,12 @@ def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
         head = {"version": 1, "command": "pipeline", "action": action, "dry_run": True}
         found = {**head, "engine": engine, "out": plan.options.out, "tasks": tasks}
         rest = {"copies": len(plan.copies), "unchanged": len(plan.unchanged), **_faults(plan)}
-        output.json([json_text({**found, **rest})])
+        output.json([json_text({**found, **_logs(plan), **rest})])
         return
     copies: list[Row] = [[each.source.path, each.name] for each in plan.copies]
     rows = [[tuple(v) if isinstance(v, list) else v for v in task.values()] for task in tasks]
     shown = [Table((TableColumn("copy"), TableColumn("to")), copies)] if copies else []
-    output.tables(*shown, Table(_TASK_COLUMNS, rows))
+    output.tables(*_log_tables(plan), *shown, Table(_TASK_COLUMNS, rows))
 
 
 # ---- check --------------------------------------------------------------------------------------

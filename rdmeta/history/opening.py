@@ -36,9 +36,9 @@ _KINDS = frozenset(kind.name for kind in KINDS)
 class HistoryFile(NamedTuple):
     """One file and its footer: versions (since, until], and the time in which it was observed.
 
-    `rdmeta.history.schema.Footer` explains `continues` and the names up to `source`. `rows` and
-    `bytes` are sizes. A reader passes over the columns in `unknown_columns`, which a later version
-    wrote.
+    `rdmeta.history.schema.Footer` explains `continues` and the names behind it. `rows`
+    and `bytes` are sizes. A reader passes over the columns in `unknown_columns`, which a later
+    version wrote.
     """
 
     path: Path
@@ -56,6 +56,8 @@ class HistoryFile(NamedTuple):
     min_isr: str | None = None
     compacted: int | None = None
     source: str | None = None
+    made_from: str | None = None
+    unknown_records: int | None = None
     rows: int = 0
     bytes: int = 0
     unknown_columns: tuple[str, ...] = ()

@@ -120,6 +120,11 @@ class Footer(NamedTuple):
     compacted: int | None = None
     # Where the rows come from: "log" is a metadata log, None are polls.
     source: str | None = None
+    # Of a recording that the pipeline made of a log: the first offset, the epoch of the batch
+    # before it, and the digest of the day's batches.
+    made_from: str | None = None
+    # The number of records of a log of which rdmeta does not know the type or version.
+    unknown_records: int | None = None
 
     def metadata(self) -> dict[bytes, bytes]:
         """Returns the footer as Parquet keeps it; times are microseconds since 1970 in UTC."""
@@ -139,6 +144,8 @@ class Footer(NamedTuple):
             "min_isr": self.min_isr,
             "compacted": self.compacted,
             "source": self.source,
+            "made_from": self.made_from,
+            "unknown_records": self.unknown_records,
         }
         return {
             f"rdmeta.{key}".encode(): str(value).encode()
@@ -179,6 +186,8 @@ class Footer(NamedTuple):
                 entries.get("rdmeta.min_isr"),
                 _number(entries.get("rdmeta.compacted")),
                 entries.get("rdmeta.source"),
+                entries.get("rdmeta.made_from"),
+                _number(entries.get("rdmeta.unknown_records")),
             )
         except (KeyError, ValueError, OverflowError) as error:
             raise HistoryError(f"its metadata is damaged: {error}") from error

@@ -135,7 +135,12 @@ def find_nodes(paths: str | Path | Iterable[str | Path]) -> list[NodeFiles]:
 
 
 def _is_part(path: Path) -> bool:
-    return bool(_SEGMENT.fullmatch(path.name) or _SNAPSHOT.fullmatch(path.name))
+    return is_part(path.name)
+
+
+def is_part(name: str) -> bool:
+    """Returns whether a file of that name is a segment or a snapshot."""
+    return bool(_SEGMENT.fullmatch(name) or _SNAPSHOT.fullmatch(name))
 
 
 def _log_directories(path: Path) -> list[Path]:

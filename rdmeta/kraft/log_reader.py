@@ -33,6 +33,7 @@ from rdmeta.kraft.proving import (
     is_covered,
     looked_at,
     proof_of,
+    rank,
     restart_of,
 )
 from rdmeta.kraft.replaying import LogReplay, offset_at
@@ -224,7 +225,7 @@ class KraftLog:
         """The copies that can be read: the files of each node, and what their heads say."""
         self.unread = tuple(map(str, errors))
         """Why other copies cannot be read."""
-        self._by_rank = sorted(self.nodes, key=_rank, reverse=True)
+        self._by_rank = sorted(self.nodes, key=rank, reverse=True)
         self._comparer = Comparer(self.nodes)
         self._skips = self.skip_corrupt and len(nodes) == 1
         self.proof: Proof = proof_of(self.nodes, self._comparer.is_sound)
@@ -486,12 +487,3 @@ class KraftLog:
 def _leaderless_us(before_ms: int | None, first_ms: int) -> int | None:
     """Returns the time from the last record of the epoch before to the first of an epoch."""
     return None if before_ms is None else max(0, 1000 * (first_ms - before_ms))
-
-
-def _rank(log: NodeLog) -> tuple[int, int, int]:
-    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset.
-
-    Among equal copies, the one that goes back farthest ranks first.
-    """
-    epoch = log.scan.epochs[-1].epoch if log.scan.epochs else -1
-    return max([epoch, *(each.epoch for each in log.used)]), log.end, -log.start

@@ -115,11 +115,20 @@ def looked_at(files: NodeFiles, skip: bool = False) -> NodeLog:
     return NodeLog(files, scan, uses, _elections(scan))
 
 
+def rank(log: NodeLog) -> tuple[int, int, int]:
+    """Orders copies as Raft's votes do: by the last record's epoch, then by its offset.
+
+    Among equal copies, the one that goes back farthest ranks first.
+    """
+    epoch = log.scan.epochs[-1].epoch if log.scan.epochs else -1
+    return max([epoch, *(each.epoch for each in log.used)]), log.end, -log.start
+
+
 def _use(snapshot: SnapshotFile, scan: LogScan) -> SnapshotUse:
     if not snapshot.end:
         return SnapshotUse(snapshot, "it has the first voters of a quorum, and no state")
     try:
-        last_ms = _whole(snapshot.path)
+        last_ms = time_of_snapshot(snapshot.path)
     except FileNotFoundError:
         return SnapshotUse(snapshot, "it went while the log was read")
     except KraftError as error:
@@ -144,8 +153,11 @@ def _why_not(snapshot: SnapshotFile, last_ms: int, scan: LogScan) -> str | None:
     return None
 
 
-def _whole(path: Path) -> int | None:
-    """Returns the time of the log's last batch by a snapshot's header; None if it is not whole."""
+def time_of_snapshot(path: Path) -> int | None:
+    """Returns the time of the log's last batch by a snapshot's header; None if it is not whole.
+
+    Raises KraftError for damage.
+    """
     faults: list[str] = []
     heads = list(checked_heads(path, faults))
     if faults or len(heads) < 2 or not (heads[0].is_control and heads[-1].is_control):

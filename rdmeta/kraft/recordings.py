@@ -13,13 +13,18 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
+import pyarrow as pa
+
 from rdmeta._moments import microseconds, nearest_moment
 from rdmeta.history.columns import rows_of, single
 from rdmeta.history.recorder import OpenRecording, midnight_after
 from rdmeta.history.schema import LONGEST, HistoryError
 from rdmeta.history.writing import write_whole
 from rdmeta.kraft.log_reader import KraftLog
+from rdmeta.kraft.replaying import LogReplay
 from rdmeta.model import Changes
+
+AFTER_A_MONTH = "no record for more than a month"
 
 
 def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
@@ -37,60 +42,101 @@ def record(log: KraftLog, directory: str | os.PathLike[str]) -> list[Path]:
     cluster_id = log.cluster_id
 
     def written() -> list[Path]:
-        paths = []
-        for recording in _Days(log, cluster_id).recordings():
-            path, table = recording.file(Path(directory))
-            write_whole(path, table)
-            paths.append(path)
-        return paths
+        end = min(log.proven, log.end)
+        replay = log.replay(log.first_state, end, session="log", skip=False)
+        if replay.next >= end:
+            return []
+        latest = replay.replay.info()["latest_us"]
+        begin = replay.upcoming() if latest is None else nearest_moment(latest)
+        made = LogDays(replay, cluster_id, end, begin)
+        return [_written(*each, Path(directory)) for each in made.recordings()]
 
     return log.again(written)
 
 
-class _Days:
-    """The recordings of a log, made one after the other."""
+def _written(recording: OpenRecording, unknown: int | None, directory: Path) -> Path:
+    path, table = recording.file(directory, unknown_records=unknown)
+    write_whole(path, table)
+    return path
 
-    def __init__(self, log: KraftLog, cluster_id: str) -> None:
-        self._cluster_id = cluster_id
-        self._end = min(log.proven, log.end)
-        self._replay = log.replay(log.first_state, self._end, session="log", skip=False)
 
-    def recordings(self) -> Iterator[OpenRecording]:
-        """Yields one for each day, and another one behind a month without a record."""
-        if self._replay.next >= self._end:
-            return
-        latest = self._replay.replay.info()["latest_us"]
-        recording = self._begun(
-            self._replay.upcoming() if latest is None else nearest_moment(latest)
-        )
+def session_of(cluster_id: str, begin: datetime, offset: int) -> str:
+    """Returns the recording of a day that begins with the state before an offset."""
+    return str(uuid5(NAMESPACE_OID, f"{cluster_id} {begin:%Y-%m-%d} {offset}"))
+
+
+def _without_offsets(state: pa.Table) -> pa.Table:
+    """Returns a state whose rows do not say which record made them: a snapshot does not know it."""
+    place = state.schema.get_field_index("offset")
+    field = state.schema.field(place)
+    return state.set_column(place, field, pa.nulls(len(state), field.type))
+
+
+class LogDays:
+    """The recordings of a log, made one after the other, from where its replay stands.
+
+    The first one begins at `begin`. If that is a midnight, it may continue a recording; otherwise
+    `reason` says why the state before it is not known. They end before the offset `end`, and at the
+    midnight `until` if one is given: days without a record may come before that. `ended_by` says
+    how the last one ends.
+    """
+
+    def __init__(
+        self,
+        replay: LogReplay,
+        cluster_id: str,
+        end: int,
+        begin: datetime,
+        *,
+        continues: str | None = None,
+        reason: str | None = None,
+        until: datetime | None = None,
+        ended_by: str = "closed",
+    ) -> None:
+        self._replay, self._cluster_id, self._end = replay, cluster_id, end
+        self._first = (begin, reason, continues)
+        self._until, self._ended_by = until, ended_by
+        self._known_unknown: int = replay.replay.info()["unknown"]
+
+    def recordings(self) -> Iterator[tuple[OpenRecording, int | None]]:
+        """Yields one for each day, and another one behind a month without a record.
+
+        With each comes its number of unknown records, None for none.
+        """
+        recording = self._begun(*self._first)
         while True:
             midnight = midnight_after(recording.observed_to)
             for _ in self._replay.steps(self._end, microseconds(midnight) - 1):
                 self._take(recording)
-            if self._replay.next >= self._end or self._replay.fault != "reached":
+            is_over = self._replay.next >= self._end or self._replay.fault != "reached"
+            if is_over and (self._until is None or midnight >= self._until):
                 break
-            following = self._replay.upcoming()
+            following = midnight if is_over else self._replay.upcoming()
             if following - recording.observed_to > LONGEST:
                 recording.end("gap")
-                yield recording
-                recording = self._begun(following, "no record for more than a month")
+                yield recording, self._unknown()
+                recording = self._begun(following, AFTER_A_MONTH)
             else:
                 recording.end("midnight", midnight)
-                yield recording
+                yield recording, self._unknown()
                 recording = self._begun(midnight, continues=recording.session)
-        recording.end("closed")
-        yield recording
+        recording.end(self._ended_by, midnight if self._ended_by == "midnight" else None)
+        yield recording, self._unknown()
+
+    def _unknown(self) -> int | None:
+        """Returns how many unknown records came since the last call."""
+        before, self._known_unknown = self._known_unknown, self._replay.replay.info()["unknown"]
+        return (self._known_unknown - before) or None
 
     def _begun(
         self, begin: datetime, reason: str | None = None, continues: str | None = None
     ) -> OpenRecording:
         """Returns a recording with the whole state, and the controller that leads."""
         version, us = self._replay.next, microseconds(begin)
-        named = f"{self._cluster_id} {begin:%Y-%m-%d} {version}"
-        session = str(uuid5(NAMESPACE_OID, named))
+        session = session_of(self._cluster_id, begin, version)
         recording = OpenRecording(self._cluster_id, begin, continues, session, "log")
         state = Changes(self._replay.replay.whole(us, session), version, False)
-        recording.begin_with(rows_of(state), version, reason)
+        recording.begin_with(_without_offsets(rows_of(state)), version, reason)
         info = self._replay.replay.info()
         if (leader := info["leader"]) is not None:
             term = {

@@ -124,10 +124,15 @@ def batch_heads(
 
 def checked_heads(path: Path, faults: list[str]) -> Iterator[BatchHead]:
     """Yields what batch_heads() does. Raises KraftError for a wrong CRC, too."""
+    return (head for head, _ in checked_batches(path, faults))
+
+
+def checked_batches(path: Path, faults: list[str]) -> Iterator[tuple[BatchHead, bytes]]:
+    """Yields each whole batch of a file with its bytes; raises as checked_heads()."""
     for head, held, at in _batches(path, faults, PIECE):
         if kraft_batch(held, at)[0] is not None:
             raise KraftError("its CRC is wrong", None, head.at, head.base)
-        yield head
+        yield head, held[at : at + head.size]
 
 
 def first_later(path: Path, time_ms: int) -> BatchHead | None:

@@ -23,7 +23,8 @@ from rdmeta.pipeline.inputs import opened_here
 from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import make
-from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LookTask, MonthTask, Result
+from rdmeta.pipeline.transcribing import transcribe
+from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LogTask, LookTask, MonthTask, Result
 
 # A run in one process is faster than to start others, for fewer tasks with fewer rows.
 _FEW_ROWS = 200_000
@@ -34,7 +35,7 @@ _PROGRAM = "import sys; sys.path[:] = {path!r}; from {module} import serve; serv
 def attempt(task: AnyTask) -> Result | BadFileError:
     """Makes a task; returns the error of an input that it cannot read.
 
-    Raises the other errors of `make`, `make_month` and `copy_files`.
+    Raises the other errors of `make`, `make_month`, `copy_files` and `transcribe`.
     """
     with using(task.storage):
         try:
@@ -42,6 +43,8 @@ def attempt(task: AnyTask) -> Result | BadFileError:
                 return copy_files(task)
             if isinstance(task, LookTask):
                 return Result("", seen=[*opened_here(Store(task.inputs[0].store), task.inputs)])
+            if isinstance(task, LogTask):
+                return transcribe(task)
             return make_month(task) if isinstance(task, MonthTask) else make(task)
         except BadFileError as error:
             return error

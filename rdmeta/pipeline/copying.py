@@ -1,11 +1,15 @@
-"""Copies history files into the output folder, each checked from its first row to its last."""
+"""Copies files into the output folder: history, each checked from its first row to its last, and
+the files of metadata logs, as far as they count."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from rdmeta._atomic import AtomicFile, commit
 from rdmeta.history.opening import verify
@@ -13,12 +17,15 @@ from rdmeta.history.schema import HistoryError
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.errors import BadFileError
 from rdmeta.pipeline.inputs import Input
+from rdmeta.pipeline.log_inputs import cut_at, good_bytes, is_raw
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import Copy, CopyTask, Result
 
 # A task copies so many files, or fewer large ones. Its folder is synced once for all of them.
 _MOST_FILES = 256
 _MOST_BYTES = 64 << 20
+_PIECE = 8 << 20
+_CHANGED = "it has changed since it was looked at"
 
 
 def copy_tasks(out: str, copies: Sequence[Copy], token: str) -> Iterator[CopyTask]:
@@ -49,15 +56,14 @@ def copy_files(task: CopyTask) -> Result:
     with contextlib.ExitStack() as stack:
         drafts: dict[str, AtomicFile] = {}
         for each in task.copies:
+            draft = stack.enter_context(out.draft(each.name))
             try:
-                content = _checked(each.source)
+                with draft.naming():
+                    _copy(each.source, draft.path)
             except BadFileError as error:
-                bad = replace(each.source, state="quarantined", reason=error.reason)
-                result.refused.append(bad)
+                result.refused.append(_refused(each.source, error.reason))
                 continue
-            drafts[each.name] = stack.enter_context(out.draft(each.name))
-            with drafts[each.name].naming():
-                drafts[each.name].path.write_bytes(content)
+            drafts[each.name] = draft
         lock.require_held(out, task.token)
         if drafts:
             commit(list(drafts.values()))
@@ -65,11 +71,45 @@ def copy_files(task: CopyTask) -> Result:
         if each.name in drafts:
             mtime_ns = drafts[each.name].mtime_ns()
             made = replace(each.source, store=out.where, name=each.name, mtime_ns=mtime_ns)
+            if is_raw(made):  # what is bad at its end was left out
+                made = replace(made, bytes=good_bytes(made), state="good", reason=None)
             result.copied.append((each.source, made))
     return result
 
 
-def _checked(source: Input) -> bytes:
+def _refused(source: Input, reason: str) -> Input:
+    if is_raw(source):
+        return cut_at(source, None, reason)
+    return replace(source, state="quarantined", reason=reason)
+
+
+def _copy(source: Input, path: Path) -> None:
+    """Writes a file's content to a path. Raises BadFileError, and OSError of the path."""
+    if not is_raw(source):
+        path.write_bytes(_checked(source) if source.kind == "history" else _read(source))
+        return
+    # A log has what its node keeps to itself, such as keys of SCRAM.
+    with contextlib.suppress(OSError):
+        path.touch()
+        path.chmod(0o666 & os.stat(Store(source.store).path(source.name)).st_mode)
+    digest, left = sha256(), good_bytes(source)
+    with path.open("wb") as draft, _opened(source) as stream:
+        while left and (piece := stream.read(min(left, _PIECE))):
+            digest.update(piece)
+            draft.write(piece)
+            left -= len(piece)
+    if digest.hexdigest() != source.sha256:
+        raise BadFileError(source.path, _CHANGED)
+
+
+def _opened(source: Input) -> Any:
+    try:
+        return Store(source.store).opened(source.name)
+    except OSError as error:
+        raise BadFileError(source.path, str(error)) from error
+
+
+def _read(source: Input) -> bytes:
     """Returns the content of a file; raises BadFileError."""
     try:
         content = Store(source.store).read(source.name)
@@ -77,11 +117,17 @@ def _checked(source: Input) -> bytes:
         raise BadFileError(source.path, str(error)) from error
     if content is None:
         raise BadFileError(source.path, "it is gone")
+    return content
+
+
+def _checked(source: Input) -> bytes:
+    """Returns the content of a file; raises BadFileError."""
+    content = _read(source)
     path = Path(source.name)
     try:
         verified = verify(path, content)
     except HistoryError as error:
         raise BadFileError(source.path, str(error).removeprefix(f"{path}: ")) from error
     if verified.sha256 != source.sha256:
-        raise BadFileError(source.path, "it has changed since it was looked at")
+        raise BadFileError(source.path, _CHANGED)
     return content

@@ -1,23 +1,27 @@
 """Which origin tells of a cluster at a moment, and what each day is made from.
 
-An origin is a recording. At each moment the one that began first counts, so times of a cluster
-never overlap. That follows from footers alone. A day takes from each origin the part of it that
-lies in the day. An origin that spans a midnight is carried over it by its state.
+An origin is a recording. At each moment one counts: that of a metadata log, which tells all, else
+the one that began first. So times of a cluster never overlap. That follows from footers alone. A
+day takes from each origin the part of it that lies in the day. An origin that spans a midnight is
+carried over it by its state.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import Any
+from typing import Any, TypeAlias
 
 from rdmeta._moments import microseconds, moment
 from rdmeta.pipeline.inputs import Input, InputRecording
 
 DAY_US = 86_400_000_000
+
+Span: TypeAlias = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,8 @@ class Stretch:
     """The part of one origin that lies in one day.
 
     `files` are those of that day, `earlier` those of the origin's days before. The origin counts
-    from `counts_from_us` to `counts_to_us`; both are None if other origins tell of all its time.
+    from `counts_from_us` to `counts_to_us`; both are None if other origins tell of all its time. If
+    it counts several times, around holes of a log, there is a stretch for each.
     `goes_on` says that the origin goes on after midnight.
     """
 
@@ -60,6 +65,7 @@ class Stretch:
     continues: bool
     longest_gap_us: int | None
     is_partial: bool
+    is_of_log: bool = False
 
 
 @dataclass(frozen=True)
@@ -140,22 +146,41 @@ def _essence(stretch: Stretch) -> dict[str, Any]:
     values = dict(vars(stretch))
     for name in ("files", "earlier"):
         values[name] = [each.sha256 for each in getattr(stretch, name)]
+    if not stretch.is_of_log:  # so that a day without logs stays as it was made
+        del values["is_of_log"]
     return values
 
 
 def _first_begun_counts(
     recordings: Iterable[InputRecording],
-) -> Iterator[tuple[InputRecording, tuple[int, int] | None]]:
-    """Yields each recording with the time in which it counts, None if there is none.
+) -> Iterator[tuple[InputRecording, list[Span]]]:
+    """Yields each recording with the times in which it counts.
 
-    Of recordings of the same time, the one that began first counts.
+    Of one time, a metadata log tells first, then the recording that began first.
     """
-    covered = None
-    for each in sorted(recordings, key=lambda r: (r.from_us, r.origin)):
-        end = _end(each)
-        begin = each.from_us if covered is None else max(each.from_us, covered)
-        yield each, (begin, end) if begin == each.from_us or begin < end else None
-        covered = end if covered is None else max(end, covered)
+    covered: list[Span] = []  # apart from each other, in their order
+    for each in sorted(recordings, key=lambda r: (not r.is_of_log, r.from_us, r.origin)):
+        begin, end = each.from_us, _end(each)
+        first = bisect_left(covered, begin, key=lambda span: span[1])
+        behind = bisect_right(covered, end, key=lambda span: span[0])
+        touched = covered[first:behind]
+        yield each, _free(touched, begin, end)
+        if begin < end:
+            low = min([begin, *(span[0] for span in touched[:1])])
+            high = max([end, *(span[1] for span in touched[-1:])])
+            covered[first:behind] = [(low, high)]
+
+
+def _free(covered: Iterable[Span], begin: int, end: int) -> list[Span]:
+    """Returns the parts of a time that no other origin tells; a moment may be one."""
+    left, at = list[Span](), begin
+    for low, high in covered:
+        if at < low:
+            left.append((at, min(low, end)))
+        at = max(at, high)
+    if at < end or at == begin:
+        left.append((at, end))
+    return left
 
 
 def _end(recording: InputRecording) -> int:
@@ -168,9 +193,7 @@ def _end(recording: InputRecording) -> int:
     return max(recording.to_us, (recording.from_us // DAY_US + 1) * DAY_US)
 
 
-def _by_day(
-    recording: InputRecording, counts: tuple[int, int] | None
-) -> Iterator[tuple[str, Stretch]]:
+def _by_day(recording: InputRecording, counts: Sequence[Span]) -> Iterator[tuple[str, Stretch]]:
     first, end = recording.from_us, _end(recording)
     # A moment at midnight belongs to the day that ends, unless the recording begins there.
     last = max(first, end - 1)
@@ -180,31 +203,31 @@ def _by_day(
         files, earlier = _files_of(recording.files, begin, after, goes_on)
         ended_by = "midnight" if goes_on else recording.ended_by or "open"
         seen = (max(first, begin), min(end, after))
-        yield (
-            day_at(begin),
-            Stretch(
-                recording.origin,
-                files,
-                earlier if first < begin else (),
-                *seen,
-                *_overlap(counts, *seen),
-                ended_by,
-                goes_on,
-                first < begin or recording.continues is not None,
-                max(
-                    (f.longest_gap_us for f in files if f.longest_gap_us is not None), default=None
-                ),
-                any(each.is_partial for each in (*earlier, *files)),
-            ),
+        whole = Stretch(
+            recording.origin,
+            files,
+            earlier if first < begin else (),
+            *seen,
+            None,
+            None,
+            ended_by,
+            goes_on,
+            first < begin or recording.continues is not None,
+            max((f.longest_gap_us for f in files if f.longest_gap_us is not None), default=None),
+            any(each.is_partial for each in (*earlier, *files)),
+            recording.is_of_log,
         )
+        parts = [part for span in counts if (part := _overlap(span, *seen)) is not None]
+        for low, high in parts:
+            yield day_at(begin), replace(whole, counts_from_us=low, counts_to_us=high)
+        if not parts:
+            yield day_at(begin), whole
 
 
-def _overlap(counts: tuple[int, int] | None, begin: int, end: int) -> tuple[int | None, int | None]:
+def _overlap(counts: Span, begin: int, end: int) -> Span | None:
     """Returns the part of `counts` from `begin` to `end`; a part without length only at a begin."""
-    if counts is None:
-        return None, None
     low, high = max(counts[0], begin), min(counts[1], end)
-    return (low, high) if low < high or low == high == begin == counts[0] else (None, None)
+    return (low, high) if low < high or low == high == begin == counts[0] else None
 
 
 def _files_of(
@@ -225,7 +248,7 @@ def _files_of(
             each.from_us,
             each.to_us,
             each.longest_gap_us,
-            bool(each.unknown_columns),
+            bool(each.unknown_columns or each.unknown_records),
         )
         for each in files
     ]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rdmeta.pipeline.days import Span
 from rdmeta.pipeline.epoch_chains import Row, SeenChange, State, Thing, row_of, rows_of
 from rdmeta.pipeline.tables import SCHEMAS
 
@@ -100,14 +101,15 @@ def skipped(*found: pa.Table) -> pa.Array:
 
 def joined(
     rows: pa.Table,
-    counts: Mapping[str, tuple[int, int] | None],
+    counts: Mapping[str, Sequence[Span]],
     past: Past,
     before: pa.Table | None = None,
     states: Sequence[pa.Table] = (),
+    exact: Collection[str] = (),
 ) -> pa.Table:
     """Returns the changes of leader of a day: one row for each epoch, at its first sight.
 
-    `rows` are the changes that every origin saw, `counts` is the time for which each one counts.
+    `rows` are the changes that every origin saw, `counts` are the times for which each one counts.
     If topic id and epoch are known, rows of several origins are one change, and `recordings` is the
     number of origins; `spread_us` is the time between their first and their last sight, null for
     one origin. Otherwise only the origin that counts tells of it.
@@ -117,6 +119,9 @@ def joined(
     is not. Any other change is not if another origin had its epoch and leader at midnight.
 
     `states` are those of the day before and of the day, as SEEN, if a rise skipped epochs.
+
+    `exact` are the origins that are metadata logs: where one tells of an epoch, that is the first
+    sight, whatever a recorder's clock said.
     """
     # One origin's rows lie in this order already. A day has many rows, so it makes no copy of them.
     ordered = _in_order(rows) if len(counts) > 1 else rows
@@ -130,7 +135,10 @@ def joined(
     stated = [_by_thing(each) for each in states]
     now: dict[Thing, list[SeenChange]] = {}
     made: list[Row] = []
-    for change, is_same in zip(_changes(ordered), same.to_pylist(), strict=True):
+    seen_changes = list(zip(_changes(ordered), same.to_pylist(), strict=True))
+    if exact:
+        seen_changes.sort(key=lambda each: each[0].origin not in exact)
+    for change, is_same in seen_changes:
         if is_same:
             now.setdefault(change.thing, []).append(change)
         else:
@@ -200,12 +208,12 @@ def _has_repeats(rows: pa.Table) -> bool:
     return bool(pc.any(pc.and_(pc.and_(equal[0], equal[1]), equal[2])).as_py())
 
 
-def _counted(rows: pa.Table, counts: Mapping[str, tuple[int, int] | None]) -> Any:
+def _counted(rows: pa.Table, counts: Mapping[str, Sequence[Span]]) -> Any:
     """Returns for each row whether its origin counts at its time."""
     times = pc.cast(rows["observed_at"], pa.int64())
     found: Any = pa.chunked_array([pa.array([False] * rows.num_rows, pa.bool_())])
-    for origin, span in counts.items():
-        if span is not None:
-            inside = pc.and_(pc.greater_equal(times, span[0]), pc.less_equal(times, span[1]))
+    for origin, spans in counts.items():
+        for low, high in spans:
+            inside = pc.and_(pc.greater_equal(times, low), pc.less_equal(times, high))
             found = pc.or_(found, pc.and_(pc.equal(rows["origin"], origin), inside))
     return found

@@ -78,8 +78,8 @@ def row_of(group: Sequence[SeenChange], **values: Any) -> Row:
 def _sights(group: Sequence[SeenChange]) -> tuple[int, int | None]:
     """Returns how many origins saw a change, and the time between the first and the last sight."""
     origins = {each.origin for each in group}
-    times = [each.us for each in group]
-    return len(origins), max(times) - min(times) if len(origins) > 1 else None
+    spread = max(each.us for each in group) - group[0].us
+    return len(origins), spread if len(origins) > 1 else None
 
 
 def _have_epochs_fallen(changes: Iterable[SeenChange]) -> bool:

@@ -30,6 +30,8 @@ from rdmeta.history.directory_scan import (
 )
 from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError
+from rdmeta.kraft.log_files import LOG_NAME
+from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.store import Store, as_text, is_text, sha256_of
 
@@ -103,10 +105,17 @@ def listing(store: Store, below: str = "") -> list[ListedFile]:
     """Returns the files of a store that may be history, with a reason for one that cannot be.
 
     Names that begin with "." or "_", and names that do not end in ".parquet", are passed over.
-    Raises OSError if an object store does not answer.
+    Raises OSError if an object store does not answer, and PipelineError if one has metadata logs.
     """
     if not store.is_local:
-        there = (each for each in store.files(below) if has_history_name(each.name))
+        there = list(store.files(below))
+        for each in there:
+            if f"/{LOG_NAME}/" in f"/{each.name}":
+                raise PipelineError(
+                    f"{store.shown(each.name)}: a metadata log in an object store is not read:"
+                    " copy it to a folder, and give that"
+                )
+        there = [each for each in there if has_history_name(each.name)]
         return [ListedFile(each.name, Stamp(each.size, each.mtime_ns, 0)) for each in there]
     top = Path(store.path(below))
     found = listed(top) if top.is_dir() else []
@@ -148,7 +157,9 @@ class Input:
     """One input file; times are microseconds since 1970 in UTC.
 
     `state` is good, quarantined, duplicate, set aside or gone; `reason` says why it is not good.
-    Only a metadata log has `node`, `from_offset` and `to_offset`; they are None.
+    `kind` is history, or segment or snapshot of a metadata log. Only these have node, offsets, and
+    the last three columns; `log_inputs` says what is in those. `source`,
+    `made_from` and `unknown_records` are of a recording's footer.
     """
 
     store: str
@@ -175,6 +186,12 @@ class Input:
     longest_gap_us: int | None = None
     unknown_columns: str = ""
     compacted: int | None = None
+    source: str | None = None
+    made_from: str | None = None
+    unknown_records: int | None = None
+    epochs: str | None = None
+    days: str | None = None
+    marks: str | None = None
 
     @property
     def path(self) -> str:
@@ -205,7 +222,7 @@ class InputRecording:
     """One recording's unbroken files in their order; times are microseconds since 1970.
 
     `ended_by` is the reason in the last footer, None while the recording goes on, or "missing" if
-    later files of it are damaged or missing.
+    later files of it are damaged or missing. `is_of_log` says that it was made of a metadata log.
     """
 
     cluster_id: str
@@ -215,6 +232,7 @@ class InputRecording:
     to_us: int
     continues: str | None
     ended_by: str | None
+    is_of_log: bool = False
 
 
 def opened_here(store: Store, new: Iterable[Input]) -> Iterator[Input]:
@@ -303,6 +321,9 @@ def _described(bare: Input, digest: str, file: HistoryFile) -> Input:
         longest_gap_us=file.longest_gap_us,
         unknown_columns=" ".join(file.unknown_columns),
         compacted=file.compacted,
+        source=file.source,
+        made_from=file.made_from,
+        unknown_records=file.unknown_records,
     )
 
 
@@ -353,6 +374,7 @@ def _recording(chain: Sequence[Input], is_cut: bool) -> InputRecording:
         max(each.to_us for each in chain),
         first.continues,
         "missing" if is_cut and last.ended_by is None else last.ended_by,
+        first.source == "log",
     )
 
 
@@ -369,6 +391,7 @@ def _field(name: str, kind: str) -> pa.Field:
     return pa.field(_COLUMNS.get(name, name), pa.int64() if kind.startswith("int") else pa.string())
 
 
+_LATER = ("source", "made_from", "unknown_records", "epochs", "days", "marks")
 _SCHEMA = pa.schema([_field(each.name, str(each.type)) for each in fields(Input)])
 _PLAIN = pa.schema(
     [
@@ -387,7 +410,11 @@ def read_inputs(out: Store) -> dict[tuple[str, str], Input]:
         if out.read(INPUT) is None:
             return {}
         with out.opened(INPUT) as stream:
-            table = pq.read_table(stream).select(_SCHEMA.names).rename_columns(_PLAIN.names)
+            table = pq.read_table(stream)
+        for field in _SCHEMA:  # an earlier version did not write the last ones
+            if field.name in _LATER and field.name not in table.column_names:
+                table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        table = table.select(_SCHEMA.names).rename_columns(_PLAIN.names)
         # The columns are in the order of the fields.
         columns = (column.to_pylist() for column in table.cast(_PLAIN).columns)
         found = (Input(*values) for values in zip(*columns, strict=True))

@@ -2,6 +2,7 @@
 
     OUT/layout.json                                     the version; period and parts by cluster
     OUT/bronze/cluster=ID/day=DAY/changes-….parquet     history files, as the recorder names them
+    OUT/bronze/cluster=ID/log/node=N/                   files of metadata logs, as Kafka names them
     OUT/input.parquet                                   a row for each input file
     OUT/silver/v1/TABLE/cluster=ID/period=P/part-I-of-N.parquet
     OUT/silver/v1/_state/cluster=ID/ORIGIN.DAY.….state  the state at a midnight within a recording
@@ -115,6 +116,16 @@ def bronze_file(cluster_id: str, day: str, name: str) -> str:
     return f"{BRONZE}/{cluster_folder(cluster_id)}/day={day}/{name}"
 
 
+def log_file(cluster_id: str, node: int, name: str) -> str:
+    """Returns the name of the copy of a file of a node's metadata log."""
+    return f"{BRONZE}/{cluster_folder(cluster_id)}/log/node={node}/{name}"
+
+
+def is_log_file(name: str) -> bool:
+    """Returns whether a name of the output folder is that of a metadata log's file."""
+    return _LOG_FILE.match(name) is not None
+
+
 def table_file(table: str, cluster_id: str, period: str, bucket: int, buckets: int) -> str:
     """Returns the one name for a table's part."""
     folder = f"{SILVER}/{table}/{cluster_folder(cluster_id)}/period={period}"
@@ -132,6 +143,7 @@ def gold_file(measure: str, cluster_id: str, month: str) -> str:
     return f"{GOLD}/{measure}/{cluster_folder(cluster_id)}/month={month}.parquet"
 
 
+_LOG_FILE = re.compile(rf"{BRONZE}/cluster=[^/]+/log/node=\d+/")
 _PERIODS = {"silver": "period", "gold": "month"}
 _STORED = re.compile(
     r"(silver|gold)/v\d+/([^/]+)/cluster_id=([^/]+)/(?:period|month)=([^/]+)"

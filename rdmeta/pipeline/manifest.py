@@ -39,6 +39,7 @@ from rdmeta.pipeline.layout import (
     Parts,
     TableKind,
     cluster_folder,
+    is_log_file,
     read_layout,
     table_file,
 )
@@ -308,7 +309,8 @@ def kept(store: Store, name: str) -> FileEntry:
         size = stream.tell()
         stream.seek(0)
         stored = "" if store.stored(name) == name else store.stored(name)
-        return FileEntry(pq.read_metadata(stream).num_rows, size, digest, stored)
+        rows = 0 if is_log_file(name) else pq.read_metadata(stream).num_rows
+        return FileEntry(rows, size, digest, stored)
 
 
 def _difference(store: Store, name: str, wanted: FileEntry) -> str | None:

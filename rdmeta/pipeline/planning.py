@@ -6,7 +6,7 @@ A plan reads names, sizes and footers, and writes nothing.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -54,14 +54,19 @@ from rdmeta.pipeline.layout import (
     read_layout,
     table_file,
 )
+from rdmeta.pipeline.log_inputs import is_raw
+from rdmeta.pipeline.log_joining import JoinedLog
+from rdmeta.pipeline.log_stage import LogStage, stage_of
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import DayRecord, FileEntry, Manifest, days_of_parts, read_manifest
 from rdmeta.pipeline.storage import Storage, using
 from rdmeta.pipeline.store import Store, StoredFile, contacted
+from rdmeta.pipeline.transcribing import is_of_log
 from rdmeta.pipeline.work import (
     VERSIONS,
     Copy,
     Engine,
+    LogTask,
     LookTask,
     MadeMonth,
     MonthTask,
@@ -122,6 +127,10 @@ class Plan:
     files are in place, by chosen cluster, and `aside` what was set aside, by cluster and month.
     `is_news` says that a file has another state than in OUT/input.parquet. `states` are the tables
     that have logs, and `stored` says where their files lie.
+
+    `log_tasks` make recordings of metadata logs, of which `logs` tells by cluster. Silver is
+    planned anew once they are there. `notes` lie beside the copies of logs. `superseded` are
+    recordings of logs, by name, of which others have all offsets.
     """
 
     options: PipelineOptions
@@ -142,6 +151,10 @@ class Plan:
     kind: TableKind = TableKind()
     states: Mapping[LoggedTable, TableState] = field(default_factory=dict)
     stored: Mapping[str, str] = field(default_factory=dict)
+    log_tasks: tuple[LogTask, ...] = ()
+    logs: Mapping[str, JoinedLog] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
 
     def gold_after(
         self,
@@ -201,7 +214,20 @@ class Plan:
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """The tasks, then the months of gold, each with what it makes and why."""
+        """The tasks, then the months of gold, each with what it makes and why.
+
+        Tasks of logs come first: silver will have their days, too.
+        """
+        logs = [
+            {
+                "cluster_id": task.cluster_id,
+                "periods": [each.day for each in task.todo],
+                "part": "log",
+                "rows": task.rows,
+                "reason": task.reason,
+            }
+            for task in self.log_tasks
+        ]
         tasks = [
             {
                 "cluster_id": task.cluster_id,
@@ -222,7 +248,7 @@ class Plan:
             }
             for month in self.months
         ]
-        return tasks + months
+        return logs + tasks + months
 
     def _repr_html_(self) -> str:
         """Returns the first steps as HTML, for notebooks."""
@@ -362,8 +388,7 @@ def plan_of(
     out = Store(options.out)
     _refuse_nested(options)
     marked = lock.is_marked(out) if is_marked is None else is_marked
-    inputs = {**read_inputs(out), **(known or {})}
-    return _Planner(options, out, inputs, marked, engine or local_engine()).plan()
+    return _Planner(options, out, known, marked, engine or local_engine()).plan()
 
 
 def _kind_of(options: PipelineOptions, out: Store) -> TableKind:
@@ -408,9 +433,19 @@ def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]
 
 class _Planner:
     def __init__(
-        self, options: PipelineOptions, out: Store, known: Known, is_marked: bool, engine: Engine
+        self,
+        options: PipelineOptions,
+        out: Store,
+        known: Known | None,
+        is_marked: bool,
+        engine: Engine,
     ) -> None:
-        self._options, self._known, self._engine = options, known, engine
+        self._options, self._engine = options, engine
+        self._is_again = known is not None
+        self._settled = read_inputs(out)
+        self._known: Known = {**self._settled, **(known or {})}
+        self._logs = LogStage()
+        self._replaced: set[str] = set()
         self._kind = _kind_of(options, out)
         self._manifest = read_manifest(out)
         self._before: Mapping[str, Mapping[str, DayRecord]] = self._manifest.days
@@ -446,7 +481,7 @@ class _Planner:
         if self._options.is_gold_alone:
             if not any(self._before.values()):
                 raise PipelineError(f"{self._out.where}: it has no silver; make that first")
-        elif not used and not self._aside:
+        elif not (used or self._aside or self._logs.copies):
             where = " ".join(self._options.inputs) or f"{self._out.where}/{BRONZE}"
             raise PipelineError(f"{where}: there are no history files; record some first")
         names = {**self._manifest.names, **_labels(recordings), **self._options.names}
@@ -483,6 +518,10 @@ class _Planner:
             self._kind,
             self._logged,
             self._stored,
+            tuple(self._logs.tasks),
+            self._logs.logs,
+            tuple(self._logs.notes),
+            tuple(self._logs.superseded),
         )
 
     def _used(self) -> tuple[list[Input], list[Copy]]:
@@ -495,6 +534,8 @@ class _Planner:
             if not store.exists():
                 raise PipelineError(f"{where}: there is no such folder")
             found += look(store, self._known, opened=self._opened)
+        self._look_at_logs([each for each in bronze if each.state == "good"])
+        bronze = [each for each in bronze if each.name not in self._logs.superseded]
         if self._options.in_place:
             return bronze + found, []
         held = {each.key: each for each in bronze if each.state == "good"}
@@ -522,7 +563,27 @@ class _Planner:
             copy = replace(each, store=self._out.where, name=name)
             copies[name] = Copy(each, name)
             used[name] = held[each.key] = copy
-        return list(used.values()), list(copies.values())
+        return list(used.values()), [*copies.values(), *self._logs.copies]
+
+    def _look_at_logs(self, recordings: Sequence[Input]) -> None:
+        """Plans what to make of metadata logs; `recordings` are those in OUT."""
+        options = self._options
+        self._logs = stage_of(
+            self._out,
+            options.inputs,
+            self._known,
+            self._settled,
+            [each for each in recordings if is_of_log(each)],
+            in_place=options.in_place,
+            is_again=self._is_again,
+        )
+        if self._logs.logs and not self._out.is_local:
+            raise PipelineError(
+                f"{self._out.where}: metadata logs need an output folder on a file system"
+            )
+        self._aside += self._logs.files
+        gone = self._logs.superseded
+        self._replaced = {each.session or "" for each in recordings if each.name in gone}
 
     def _opened(self, store: Store, new: Sequence[Input]) -> Iterator[Input]:
         """Yields new files with what their footers say; tasks open many of them."""
@@ -547,6 +608,8 @@ class _Planner:
     def _has_changed(self, copy: Input) -> bool:
         """Returns whether a copy differs from what a run put there."""
         made = self._manifest.files.get(copy.name)
+        if is_of_log(copy):  # a longer one may have taken its name
+            made = None
         # The manifest knows the digest of a copy with versions, however the user spells the folder.
         # Other copies may get more time, and a run that died may have put a better one there.
         if made is not None and copy.since < copy.until and not self._is_marked:
@@ -564,7 +627,9 @@ class _Planner:
         chosen = self._options.clusters
         every = sorted({*found, *self._before})
         if chosen is not None:
-            unknown = chosen - set(every) - {names[c] for c in every if c in names}
+            unknown = (
+                chosen - set(every) - set(self._logs.logs) - {names[c] for c in every if c in names}
+            )
             if unknown:
                 raise PipelineError(
                     f"there is no cluster {sorted(unknown)[0]!r} in the input;"
@@ -617,7 +682,7 @@ class _Planner:
             if was is not None and not self._is_chosen(day):
                 made[day] = was
                 wanted.append(Day(day, (), was.digest))
-            elif was is not None and _has_lost(was, there):
+            elif was is not None and _has_lost(was, there, self._replaced):
                 made[day] = replace(was, is_gone=True)
                 wanted.append(Day(day, (), was.digest))
                 self._set_aside_late(was, there)
@@ -730,11 +795,13 @@ class _Planner:
             if key not in planned:
                 yield states[key]
         for copy in copies:
-            yield replace(copy.source, state="copied", reason=copy.name)
+            if copy.source.kind == "history" or is_raw(copy.source):
+                yield replace(copy.source, state="copied", reason=copy.name)
         there = {*states, *((copy.source.store, copy.source.name) for copy in copies)}
         places = {self._out.where, *self._options.inputs}
         for key in sorted(set(self._known) - there):
-            if key[0] in places:
+            known = self._known[key]
+            if key[0] in places and known.kind != "note" and not is_of_log(known):
                 yield replace(self._known[key], state="gone", reason="it is not there any more")
 
 
@@ -786,17 +853,24 @@ def _labels(recordings: Iterable[InputRecording]) -> dict[str, str]:
     }
 
 
-def _has_lost(was: DayRecord, there: Day | None) -> bool:
-    """Returns whether a day was made from an input that is not there any more."""
+def _has_lost(was: DayRecord, there: Day | None, replaced: Container[str]) -> bool:
+    """Returns whether a day was made from an input that is not there any more.
+
+    Of `replaced` recordings others have all rows.
+    """
     seen = {each.origin: each.seen_to_us for each in there.stretches} if there else {}
-    return any(seen.get(origin, -1) < us for origin, us in was.origins.items())
+    return any(
+        seen.get(origin, -1) < us
+        for origin, us in was.origins.items()
+        if there is None or origin not in replaced
+    )
 
 
 def _holes(days: Iterable[Day]) -> Iterator[int]:
     """Yields the microseconds of each hole between what counts of one cluster."""
     until = None
     for day in days:
-        for each in day.stretches:
+        for each in sorted(day.stretches, key=lambda each: each.counts_from_us or 0):
             if each.counts_from_us is None or each.counts_to_us is None:
                 continue
             if until is not None and each.counts_from_us > until:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from itertools import chain
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ _ATTEMPTS = 5
 
 
 class Progress(Protocol):
-    """Gets told how far a run is; `stage` is "copy", "make" or "gold"."""
+    """Gets told how far a run is; `stage` is "copy", "logs", "make" or "gold"."""
 
     def begin(self, stage: str, steps: int, rows: int, size: int) -> object: ...
 
@@ -123,6 +124,8 @@ def _carried_out(
         if not plan.kind.has_logs:
             runner.remove_unwanted(manifest)
         write_manifest(out, manifest)
+        for name in made.plan.superseded:
+            out.remove(name)
         made.files = manifest.files
     return made
 
@@ -141,7 +144,9 @@ def _remove_leftovers(out: Store) -> None:
 
 
 def _has_nothing_to_do(plan: Plan) -> bool:
-    if plan.copies or plan.tasks or plan.leftovers or plan.is_marked:
+    if plan.copies or plan.log_tasks or plan.superseded:
+        return False
+    if plan.tasks or plan.leftovers or plan.is_marked:
         return False
     if plan.months or plan.is_news or any(changes_of_plan(plan, plan.manifest.files)):
         return False
@@ -161,17 +166,19 @@ class _Runner:
         self._files: dict[str, FileEntry] = {}
         self._months = {c: dict(months) for c, months in plan.manifest.months.items()}
         self._trusted = True
+        self._transcribed: set[tuple[str | None, str | None]] = set()
         self._has_failed = False
 
     def run(self, was_marked: bool) -> Made:
         """Copies and makes until no input turns out to be damaged."""
         self._trusted = not was_marked
-        while self._copy() or self._make():
+        while self._copy() or self._transcribe() or self._make():
             # A task that failed may have left parts that are newer than the manifest.
             is_marked = was_marked or self._has_failed
             seen = {(each.store, each.name): each for each in self._plan.files}
             known = {**seen, **self._known}
             self._plan = plan_of(self._plan.options, known, is_marked, self._engine)
+            write_layout(self._out, self._plan.parts, self._plan.kind)
             if self._plan.kind.has_logs:  # what this run has made is found by its name
                 self._files = {n: each for n, each in self._files.items() if self._is_copy(n)}
                 self._stored.clear()
@@ -186,6 +193,7 @@ class _Runner:
         """Returns the manifest of what is in place now."""
         plan = self._plan
         names = {e.name for e in plan.files if self._is_bronze(e) and e.state != "gone"}
+        names |= set(plan.notes)
         for cluster_id, days in plan.days.items():
             parts = plan.parts[cluster_id]
             for period in {period_of(day, parts) for day in days}:
@@ -225,26 +233,61 @@ class _Runner:
         """Makes the copies of the plan; returns whether there were any."""
         copies = self._plan.copies
         storage = self._plan.options.storage
+        # What lies beside a log is written last: it proves what was there before.
+        rounds = [
+            [
+                replace(each, storage=storage)
+                for each in copy_tasks(
+                    self._out.where,
+                    [copy for copy in copies if (copy.source.kind == "note") == is_note],
+                    self._token,
+                )
+            ]
+            for is_note in (False, True)
+        ]
+        if copies:
+            rows, size = (sum(getattr(c.source, n) for c in copies) for n in ("rows", "bytes"))
+            self._progress.begin("copy", sum(map(len, rounds)), rows, size)
+        for result in chain.from_iterable(self._engine(tasks) for tasks in rounds if tasks):
+            if isinstance(result, BadFileError):
+                raise result
+            for bad in result.refused:
+                self._known[bad.store, bad.name] = bad
+            for source, made in result.copied:
+                self._known[made.store, made.name] = made
+                self._known[source.store, source.name] = source
+                if made.kind != "note":
+                    self._made.copied.append(made.name)
+                self._files[made.name] = self._entry_of_copy(made)
+            done = [*result.refused, *(source for source, _ in result.copied)]
+            self._progress.step(sum(f.rows for f in done), sum(f.bytes for f in done))
+        return bool(copies)
+
+    def _entry_of_copy(self, made: Input) -> FileEntry:
+        if made.kind == "history":
+            return FileEntry(made.rows, made.bytes, made.sha256)
+        return kept(self._out, made.name)
+
+    def _transcribe(self) -> bool:
+        """Makes recordings of metadata logs; returns whether there were any to make."""
         tasks = [
-            replace(each, storage=storage)
-            for each in copy_tasks(self._out.where, copies, self._token)
+            replace(task, token=self._token, storage=self._plan.options.storage)
+            for task in self._plan.log_tasks
+            if not all((e.session, e.made_from) in self._transcribed for e in task.todo)
         ]
         if tasks:
-            rows, size = (sum(getattr(c.source, n) for c in copies) for n in ("rows", "bytes"))
-            self._progress.begin("copy", len(tasks), rows, size)
-            for result in self._engine(tasks):
-                if isinstance(result, BadFileError):
-                    raise result
-                for bad in result.refused:
-                    self._known[bad.store, bad.name] = bad
-                for source, made in result.copied:
-                    self._known[made.store, made.name] = made
-                    self._known[source.store, source.name] = source
-                    self._made.copied.append(made.name)
-                    self._files[made.name] = FileEntry(made.rows, made.bytes, made.sha256)
-                done = [*result.refused, *(source for source, _ in result.copied)]
-                self._progress.step(sum(f.rows for f in done), sum(f.bytes for f in done))
-        return bool(copies)
+            self._progress.begin("logs", len(tasks), sum(task.rows for task in tasks), 0)
+        for result in self._engine(tasks) if tasks else ():
+            if isinstance(result, BadFileError):
+                raise result
+            for each in (*result.refused, *result.seen):
+                self._known[each.store, each.name] = each
+            self._transcribed.update((each.session, each.made_from) for each in result.seen)
+            for file in result.made:
+                self._files[file.name] = FileEntry(file.rows, file.bytes, file.sha256)
+            self._made.made += result.made
+            self._progress.step(result.rows.get("read", 0), sum(f.bytes for f in result.made))
+        return bool(tasks)
 
     def _make(self) -> bool:
         """Makes the tasks of the plan; returns whether an input was damaged."""

@@ -20,7 +20,7 @@ from rdmeta._atomic import commit
 from rdmeta._core import Fold
 from rdmeta.errors import Error
 from rdmeta.pipeline import elections, lock
-from rdmeta.pipeline.days import DAY_US, Day, File, Stretch, begin_of, day_at, digest_of
+from rdmeta.pipeline.days import DAY_US, Day, File, Span, Stretch, begin_of, day_at, digest_of
 from rdmeta.pipeline.epoch_chains import State, Thing
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.layout import state_file, stored_name, table_file
@@ -182,13 +182,18 @@ class _Maker:
         state: bytes | None,
         begin: int,
         tables: Iterable[str] = OF_FOLD,
+        end: int | None = None,
     ) -> Fold:
-        """Returns a fold of an origin for this task's topics, which counts from `begin` on."""
+        """Returns a fold of an origin for this task's topics, which counts from `begin` on.
+
+        With `end` it counts up to there: behind that another origin tells.
+        """
         task = self._task
         return Fold(
             task.cluster_id,
             stretch.origin,
             counts_from=begin,
+            counts_to=end,
             buckets=task.buckets,
             bucket=task.bucket,
             state=state,
@@ -323,6 +328,7 @@ class _DayMaker:
         wanted = {*tables}
         if "leader_change" in wanted:  # it needs what intervals tell of the past
             wanted.add("partition_interval")
+        self._first_parts = _of_origins(day.stretches)
         self._tables: tuple[FoldTable, ...] = tuple(t for t in OF_FOLD if t in wanted)
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
@@ -333,35 +339,34 @@ class _DayMaker:
             seen = (stretch.seen_from_us, stretch.seen_to_us)
             if counts[0] is not None and counts[1] is not None:
                 yield from self._fold(stretch, counts[0], is_whole=counts == seen)
-            if counts != seen:
+            if counts != seen and stretch in self._first_parts:
                 yield from self._fold(stretch, seen[0], is_whole=True, is_counted=False)
         yield "observation", _observations(self._maker.cluster_id, stretches)
         if self._elections:
-            spans = {
-                each.origin: None
-                if each.counts_from_us is None or each.counts_to_us is None
-                else (each.counts_from_us, each.counts_to_us)
-                for each in stretches
-            }
+            spans: dict[str, list[Span]] = {each.origin: [] for each in stretches}
+            for each in stretches:
+                if each.counts_from_us is not None and each.counts_to_us is not None:
+                    spans[each.origin].append((each.counts_from_us, each.counts_to_us))
             yield "leader_change", self._joined(pa.concat_tables(self._elections), spans)
 
-    def _joined(self, rows: pa.Table, spans: Mapping[str, tuple[int, int] | None]) -> pa.Table:
+    def _joined(self, rows: pa.Table, spans: Mapping[str, Sequence[Span]]) -> pa.Table:
         """Returns the changes of leader of all recordings as one chain."""
         day, begin = self._day, self._begin
         before = self._seen(day.before, begin - DAY_US) if day.before else None
         states: list[pa.Table] = []
         ids = elections.skipped(rows, *([] if before is None else [before]))
-        if len(ids) and (before is not None or len(day.stretches) > 1):
+        if len(ids) and (before is not None or len(spans) > 1):
             states.append(self._seen(day.before, begin - DAY_US, ids))
             states.append(self._seen(day.stretches, begin, ids))
-        return elections.joined(rows, spans, self._past, before, states)
+        exact = {each.origin for each in day.stretches if each.is_of_log}
+        return elections.joined(rows, spans, self._past, before, states, exact)
 
     def _seen(
         self, stretches: Iterable[Stretch], begin: int, ids: pa.Array | None = None
     ) -> pa.Table:
         """Returns what the rows of a day say of leaders, as `elections.seen_in`."""
         found = [elections.SEEN.empty_table()]
-        for stretch in stretches:
+        for stretch in _of_origins(stretches):
             after = begin + DAY_US if stretch.goes_on else None
             for rows in self._maker.added(None, stretch.origin, stretch.files, begin, after):
                 found.append(elections.seen_in(rows, stretch.origin, ids))
@@ -377,7 +382,10 @@ class _DayMaker:
         """
         maker = self._maker
         state = maker.state_at(stretch, self._begin)
-        fold = maker.fold(stretch, state, begin, self._tables)
+        end = stretch.counts_to_us if is_counted else None
+        if end == stretch.seen_to_us:
+            end = None
+        fold = maker.fold(stretch, state, begin, self._tables, end)
         after = self._begin + DAY_US if stretch.goes_on else None
         rows = taken = 0
         tells_past = is_whole and stretch.continues and len(self._day.stretches) > 1
@@ -427,6 +435,11 @@ def _blaming(stretch: Stretch) -> Iterator[None]:
     except Error as error:
         file = (*stretch.earlier, *stretch.files)[-1]
         raise BadFileError(_path(file), f"its times are wrong: {error}") from error
+
+
+def _of_origins(stretches: Iterable[Stretch]) -> list[Stretch]:
+    """Returns the first stretch of each origin."""
+    return list({each.origin: each for each in reversed([*stretches])}.values())[::-1]
 
 
 def _path(file: File) -> str:

@@ -181,7 +181,79 @@ class LookTask:
         yield from self.inputs
 
 
-AnyTask: TypeAlias = Task | MonthTask | CopyTask | LookTask
+@dataclass(frozen=True)
+class LogPart:
+    """The offsets of a segment, from `begin` to before `end`, that a task replays."""
+
+    file: Input
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class LogRecording:
+    """A recording that a task makes of a log; `made_from` is what its footer says of that."""
+
+    day: str
+    session: str
+    made_from: str
+
+
+@dataclass(frozen=True)
+class LogTask:
+    """Days of a log that one process writes as recordings, from one restart point on.
+
+    The state at `first` follows from `snapshot`, or from offset 0, and from `parts`. There the
+    first recording begins, at `begin_us`; it continues `continues`, or `why_new` says why none. The
+    last one ends before the offset `end`, and as `ended_by` says: `until_us` is the midnight of
+    that, if it is one. Of the days between, only `todo` are written. `latest_us` is the latest time
+    up to the snapshot, `leaders` are those of epochs.
+    `has_earlier` says that the log could also be replayed from a restart point before that.
+    """
+
+    out: str
+    cluster_id: str
+    snapshot: Input | None
+    latest_us: int | None
+    parts: tuple[LogPart, ...]
+    first: int
+    end: int
+    begin_us: int
+    continues: str | None
+    why_new: str | None
+    until_us: int | None
+    ended_by: str
+    todo: tuple[LogRecording, ...]
+    leaders: Mapping[int, int]
+    has_earlier: bool
+    reason: str
+    token: str = ""
+    storage: Storage = field(default_factory=Storage, repr=False)
+
+    @property
+    def name(self) -> str:
+        """The name of its first day."""
+        return self.todo[0].day
+
+    @property
+    def rows(self) -> int:
+        """The number of records that it replays."""
+        return sum(part.end - part.begin for part in self.parts)
+
+    @property
+    def cost(self) -> int:
+        """What it takes, in rows."""
+        return self.rows + _OF_FILE * len(self.todo)
+
+    def files(self) -> Iterator[Input]:
+        """Yields its input files."""
+        if self.snapshot is not None:
+            yield self.snapshot
+        for part in self.parts:
+            yield part.file
+
+
+AnyTask: TypeAlias = Task | MonthTask | CopyTask | LookTask | LogTask
 
 
 @dataclass(frozen=True)
@@ -216,7 +288,8 @@ class Result:
 
     `months` are the months of gold that it has made, by name. `stored` are the names of content of
     unchanged files that lay there and that no table had. `copied` are inputs with their copies,
-    and `refused` are inputs that are damaged. `seen` are the inputs of a look.
+    and `refused` are inputs that are damaged. `seen` are the inputs of a look, or the recordings
+    that were made of a log.
     """
 
     cluster_id: str

@@ -28,7 +28,16 @@ except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
-from rdmeta.pipeline.work import AnyTask, CopyTask, Engine, LookTask, MonthTask, Result, Task
+from rdmeta.pipeline.work import (
+    AnyTask,
+    CopyTask,
+    Engine,
+    LogTask,
+    LookTask,
+    MonthTask,
+    Result,
+    Task,
+)
 from rdmeta.spark.large_months import is_large, made_by_spark
 from rdmeta.spark.probing import require_executors
 from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
@@ -105,6 +114,9 @@ def _description(tasks: Sequence[AnyTask]) -> str:
     files = sum(len(each.copies) for each in tasks if isinstance(each, CopyTask))
     if files:
         return f"bronze: {_counted(clusters, 'cluster')}, {_counted(files, 'file')}"
+    recordings = sum(len(each.todo) for each in tasks if isinstance(each, LogTask))
+    if recordings:
+        return f"logs: {_counted(clusters, 'cluster')}, {_counted(recordings, 'day')}"
     days = {(t.cluster_id, day) for t in tasks if isinstance(t, Task) for day in _days_of(t)}
     table, what, count = "silver", "day", len(days)
     if not days:  # a run makes all silver before it makes gold

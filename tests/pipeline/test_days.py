@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from typing import Any
+
+import pytest
 
 from rdmeta.pipeline.days import DAY_US, Day, begin_of, day_at, days_of
 from rdmeta.pipeline.inputs import Input, InputRecording
@@ -53,6 +57,53 @@ def test_the_recording_that_began_first_counts() -> None:
         ("2026-11-02", "c", None, None),
         ("2026-11-02", "d", 8, 9),
     ]
+
+
+def log(origin: str, begin: int, end: int) -> InputRecording:
+    return replace(recording(origin, begin * HOUR, end * HOUR), is_of_log=True)
+
+
+def test_a_log_comes_before_recordings_which_count_around_its_holes() -> None:
+    found = days_of(
+        [
+            recording("a", 1 * HOUR, 12 * HOUR),
+            recording("b", 4 * HOUR, 14 * HOUR),
+            log("one", 3, 5),
+            log("two", 7, 10),
+            log("three", 10, 11),
+        ],
+        1,
+    )
+    assert counts(found) == [
+        ("2026-11-02", "one", 3, 5),
+        ("2026-11-02", "two", 7, 10),
+        ("2026-11-02", "three", 10, 11),
+        ("2026-11-02", "a", 1, 3),
+        ("2026-11-02", "a", 5, 7),
+        ("2026-11-02", "a", 11, 12),
+        ("2026-11-02", "b", 12, 14),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_moment_is_told_by_the_first_in_rank(seed: int) -> None:
+    random, every = Random(seed), list[InputRecording]()
+    for number in range(12):
+        begin = random.randrange(20)
+        end = begin + random.randrange(1, 10)
+        made = log if random.random() < 0.4 else lambda o, b, e: recording(o, b * HOUR, e * HOUR)
+        every.append(made(f"{number:02}", begin, end))
+    told: dict[int, str] = {}
+    for each in sorted(every, key=lambda e: (not e.is_of_log, e.from_us, e.origin)):
+        for at in range((each.from_us - DAY) // HOUR, (each.to_us - DAY) // HOUR):
+            told.setdefault(at, each.origin)
+    found: dict[int, str] = {}
+    for day in days_of(every, 1):
+        for part in day.stretches:
+            low, high = hour(part.counts_from_us), hour(part.counts_to_us)
+            for at in range(low or 0, high or 0) if low is not None else ():
+                assert found.setdefault(at + 0, part.origin) == part.origin
+    assert found == told
 
 
 def test_a_recording_over_midnight_is_carried_from_day_to_day() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from rdmeta.history.schema import CHANGE_SCHEMA
 from rdmeta.pipeline.elections import SCHEMA, Baseline, Past, joined, past_of
 from rdmeta.pipeline.tables import SCHEMAS
 
-EVER = (0, 10**15)
+EVER = [(0, 10**15)]
 
 
 def change(origin: str, at: int, epoch: int | None = 5, **values: Any) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def change(origin: str, at: int, epoch: int | None = 5, **values: Any) -> dict[s
 
 def brief(
     *rows: dict[str, Any],
-    counts: Mapping[str, tuple[int, int] | None] | None = None,
+    counts: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     past: Past | None = None,
 ) -> list[tuple[str, int, int]]:
     """Returns origin, version and recordings of each joined row."""
@@ -80,15 +80,23 @@ def test_a_change_that_one_recording_saw_twice_is_one_row() -> None:
 
 def test_without_topic_id_or_epoch_only_the_origin_that_counts_tells() -> None:
     rows = [change("a", 1, epoch=None), change("b", 2, epoch=None), change("b", 9, topic_id=None)]
-    found = brief(*rows, counts={"a": (0, 5), "b": (5, 10)})
+    found = brief(*rows, counts={"a": [(0, 5)], "b": [(5, 10)]})
     assert found == [("a", 1, 1), ("b", 9, 1)]
-    assert brief(*rows, counts={"a": (0, 5), "b": None}) == [("a", 1, 1)]
+    assert brief(*rows, counts={"a": [(0, 5)], "b": []}) == [("a", 1, 1)]
+
+
+def test_where_a_log_tells_of_an_epoch_its_row_stands() -> None:
+    rows = [change("a", 9), change("log", 12), change("b", 14)]
+    table = pa.Table.from_pylist(rows, schema=SCHEMA)
+    counts = {"a": EVER, "b": EVER, "log": EVER}
+    (row,) = joined(table, counts, {}, exact={"log"}).to_pylist()
+    assert (row["origin"], row["recordings"], row["spread_us"]) == ("log", 3, 2)
 
 
 def test_a_change_that_the_last_observation_of_an_origin_saw_counts() -> None:
     last = change("a", 5, topic_id=None)
-    assert brief(last, counts={"a": (2, 5), "b": None}) == [("a", 5, 1)]
-    assert brief(last, counts={"a": (2, 4), "b": None}) == []
+    assert brief(last, counts={"a": [(2, 5)], "b": []}) == [("a", 5, 1)]
+    assert brief(last, counts={"a": [(2, 4)], "b": []}) == []
 
 
 def test_a_change_that_another_origin_had_at_midnight_is_past() -> None:
