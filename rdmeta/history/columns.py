@@ -51,6 +51,13 @@ def single(fields: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(fields), schema=CHANGE_SCHEMA)
 
 
+def without_offsets(state: pa.Table) -> pa.Table:
+    """Returns a state whose rows do not say which record made them: a snapshot does not know it."""
+    place = state.schema.get_field_index("offset")
+    field = state.schema.field(place)
+    return state.set_column(place, field, pa.nulls(len(state), field.type))
+
+
 def has_kind(rows: pa.Table, kind: str) -> bool:
     """Returns whether one of the rows is of that kind."""
     return bool(pc.any(pc.equal(rows["kind"], pa.scalar(kind))).as_py())

@@ -13,10 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
 
-import pyarrow as pa
-
 from rdmeta._moments import microseconds, nearest_moment
-from rdmeta.history.columns import rows_of, single
+from rdmeta.history.columns import rows_of, single, without_offsets
 from rdmeta.history.recorder import OpenRecording, midnight_after
 from rdmeta.history.schema import LONGEST, HistoryError
 from rdmeta.history.writing import write_whole
@@ -63,13 +61,6 @@ def _written(recording: OpenRecording, unknown: int | None, directory: Path) -> 
 def session_of(cluster_id: str, begin: datetime, offset: int) -> str:
     """Returns the recording of a day that begins with the state before an offset."""
     return str(uuid5(NAMESPACE_OID, f"{cluster_id} {begin:%Y-%m-%d} {offset}"))
-
-
-def _without_offsets(state: pa.Table) -> pa.Table:
-    """Returns a state whose rows do not say which record made them: a snapshot does not know it."""
-    place = state.schema.get_field_index("offset")
-    field = state.schema.field(place)
-    return state.set_column(place, field, pa.nulls(len(state), field.type))
 
 
 class LogDays:
@@ -136,7 +127,7 @@ class LogDays:
         session = session_of(self._cluster_id, begin, version)
         recording = OpenRecording(self._cluster_id, begin, continues, session, "log")
         state = Changes(self._replay.replay.whole(us, session), version, False)
-        recording.begin_with(_without_offsets(rows_of(state)), version, reason)
+        recording.begin_with(without_offsets(rows_of(state)), version, reason)
         info = self._replay.replay.info()
         if (leader := info["leader"]) is not None:
             term = {

@@ -260,11 +260,15 @@ def quality(silver: Silver, min_isr: int | None = None) -> list[Row]:
         )
         return days.setdefault(day, {"day": day, "spread": None, **dict.fromkeys(names, 0)})
 
-    for row in silver["observation"]:
-        found = of(row["seen_from"])
+    # A recording that counts around the holes of a log has several rows.
+    for seen_from, _, partial, ended_by in {
+        (row["seen_from"], row["origin"], row["partial"], row["ended_by"])
+        for row in silver["observation"]
+    }:
+        found = of(seen_from)
         found["observations"] += 1
-        found["partial"] += row["partial"]
-        found["clocks_back"] += row["ended_by"] == "clock"
+        found["partial"] += partial
+        found["clocks_back"] += ended_by == "clock"
     seen = _seen(silver)
     for before, after in zip(seen, seen[1:], strict=False):
         begin, end = before["counts_to"], after["counts_from"]

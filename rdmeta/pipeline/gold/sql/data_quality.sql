@@ -3,9 +3,9 @@ WITH observed AS (
     SELECT
         cluster_id,
         date_trunc('day', seen_from) AS day,
-        count(*) AS observations,
-        count(*) FILTER (WHERE partial) AS partial,
-        count(*) FILTER (WHERE ended_by = 'clock') AS clocks_back
+        count(DISTINCT origin) AS observations,
+        count(DISTINCT origin) FILTER (WHERE partial) AS partial,
+        count(DISTINCT origin) FILTER (WHERE ended_by = 'clock') AS clocks_back
     FROM observation
     GROUP BY ALL
 ),

@@ -4,9 +4,9 @@ WITH observed AS (
     SELECT
         cluster_id,
         timestamp_micros(unix_micros(seen_from) - pmod(unix_micros(seen_from), 86400000000)) AS day,
-        count(*) AS observations,
-        count(*) FILTER (WHERE partial) AS partial,
-        count(*) FILTER (WHERE ended_by = 'clock') AS clocks_back
+        count(DISTINCT origin) AS observations,
+        count(DISTINCT origin) FILTER (WHERE partial) AS partial,
+        count(DISTINCT origin) FILTER (WHERE ended_by = 'clock') AS clocks_back
     FROM observation
     GROUP BY ALL
 ),
