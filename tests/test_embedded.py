@@ -402,7 +402,7 @@ def test_a_cluster_without_references_ends() -> None:
     address = parse_bootstrap(cluster.bootstrap)[0]
     del cluster
     gc.collect()
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads  # threads of earlier tests may end meanwhile
     with pytest.raises(TransportError):
         Connection(address, Deadline(20), "tester", 1 << 20)
 

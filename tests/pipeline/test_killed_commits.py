@@ -104,7 +104,7 @@ def gold_folders(folders: tuple[Path, Path, Path]) -> tuple[Path, Path]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("kind", "stop"), [("delta", "15"), ("delta", "22"), ("iceberg", "15")])
+@pytest.mark.parametrize(("kind", "stop"), [("delta", "17"), ("delta", "24"), ("iceberg", "17")])
 def test_a_run_killed_around_a_commit_to_gold_goes_on(
     folders: tuple[Path, Path, Path],
     gold_folders: tuple[Path, Path],
@@ -118,7 +118,7 @@ def test_a_run_killed_around_a_commit_to_gold_goes_on(
     made(root / "1", out, tables=kind, gold=True)
     killed(root / "2", out, kind, stop, "gold")
     assert_same_rows(out, new, SILVER)
-    assert any(are_new(out, old, new, gold)) == (stop != "15")
+    assert any(are_new(out, old, new, gold)) == (stop != "17")
     assert made(root / "2", out, gold=True).made == []
     assert_same_rows(out, new, EVERY_TABLE)
     assert pipeline.check(out) == []

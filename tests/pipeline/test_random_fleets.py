@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
@@ -106,7 +106,7 @@ def test_however_many_recorders_there_are_churn_is_that_of_all_their_looks(
         rows = changes[thing]
         assert len({row["new_leader_epoch"] for row in rows}) == len(rows), thing
         found: Counter[Any] = Counter()
-        for row in churn({"leader_change": rows}):
+        for row in churn(defaultdict(list, leader_change=rows)):
             if row["kind"] != "topic":
                 found.update({(row["broker"], name): row[name] for name in COUNTS})
         wanted = churn_of(known[thing], epochs)

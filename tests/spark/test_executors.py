@@ -101,7 +101,7 @@ def test_relative_paths_are_those_of_the_driver(
     """The executors began in the folder in which Spark was started."""
     monkeypatch.chdir(tmp_path)
     done = run(pipeline.plan([source.name], "out"), spark)
-    assert len(done.made) == 70
+    assert len(done.made) == 80
     assert pipeline.check("out") == []
 
 
