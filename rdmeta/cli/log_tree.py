@@ -213,7 +213,7 @@ def _facts(state: KraftState) -> dict[str, Any]:
         directory = found
         for each in outer:
             directory = directory.setdefault(each, {})
-        # What has no name, or hides it, has a number.
+        # A record without a name, or with a hidden one, is shown by a number.
         is_name = name not in ("***", "", *directory)
         value = {**fact.data, "provenance": fact.mark._asdict()}
         directory[name if is_name else str(len(directory))] = Leaf(value)

@@ -156,7 +156,7 @@ def _first_begun_counts(
 ) -> Iterator[tuple[InputRecording, list[Span]]]:
     """Yields each recording with the times in which it counts.
 
-    Of one time, a metadata log tells first, then the recording that began first.
+    If several cover the same time, a metadata log is used, or else the one that began first.
     """
     covered: list[Span] = []  # apart from each other, in their order
     for each in sorted(recordings, key=lambda r: (not r.is_of_log, r.from_us, r.origin)):

@@ -24,14 +24,16 @@ from struct import Struct
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from rdmeta._core import kraft_records
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import LOG_NAME, KraftError, NodeFiles, find_nodes, is_part
 from rdmeta.kraft.proving import LEADER_CHANGE, time_of_snapshot
-from rdmeta.kraft.scanning import BatchHead, checked_batches
+from rdmeta.kraft.scanning import BatchHead, EpochSpan, checked_batches
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import BRONZE
-from rdmeta.pipeline.store import Store, is_text
+from rdmeta.pipeline.store import Store, is_text, sha256_of
 
 KINDS = ("segment", "snapshot")
 QUORUM_STATE = "quorum-state"
@@ -81,6 +83,11 @@ def is_raw(each: Input) -> bool:
 def parts_of(each: Input) -> list[DayPart]:
     """Returns the days of a segment."""
     return [DayPart(*values) for values in json.loads(each.days or "[]")]
+
+
+def epochs_of(each: Input) -> list[EpochSpan]:
+    """Returns the epochs of a segment; a snapshot has that of its last batch."""
+    return [EpochSpan(*values) for values in json.loads(each.epochs or "[]")]
 
 
 def marks_of(each: Input) -> dict[str, Any]:
@@ -388,11 +395,9 @@ def _json(value: object) -> str:
 
 
 def _read_snapshot(bare: Input, path: Path, end: int, epoch: int) -> Input:
-    with path.open("rb") as stream:
-        digest = sha256()
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    row = replace(bare, sha256=digest.hexdigest(), from_offset=0, to_offset=end)
+    with pa.OSFile(str(path), "rb") as stream:
+        digest = sha256_of(stream)
+    row = replace(bare, sha256=digest, from_offset=0, to_offset=end)
     try:
         last_ms = time_of_snapshot(path)
     except KraftError as error:
@@ -417,16 +422,16 @@ def _use_snapshots(folder: LogFolder) -> None:
 def _why_not(snapshot: Input, segments: Iterable[Input]) -> str | None:
     """Returns why a whole snapshot is not used, None if it is."""
     end = snapshot.to_offset or 0
-    ((epoch, _, _, last_ms, _),) = json.loads(snapshot.epochs or "")
+    (last,) = epochs_of(snapshot)
     for each in segments:
         if (each.from_offset or 0) < end <= (each.to_offset or 0):
             found = marks_of(each)["ends"].get(str(end))
             if found is None:
                 return f"it ends at {end}, where no batch of the log ends"
-            if found[:2] != [epoch, last_ms]:
+            if found[:2] != [last.epoch, last.last_ms]:
                 return (
-                    f"it is of another log: its last batch has epoch {epoch} and time {last_ms},"
-                    f" and the log's has {found[0]} and {found[1]}"
+                    f"it is of another log: its last batch has epoch {last.epoch} and time"
+                    f" {last.last_ms}, and the log's has {found[0]} and {found[1]}"
                 )
     return None
 

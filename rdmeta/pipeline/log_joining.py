@@ -5,13 +5,12 @@ record of an epoch that both have, for all before that is equal, and up to its o
 which is of committed records alone. Nothing counts behind what is proven. Where two files
 contradict each other before that, neither counts.
 
-What is left is cut into *spans*: offsets without a hole, which begin with a state. That is offset
-0, or where a snapshot ends. A span has days without a gap between them.
+What is left is cut into *spans*. A span is a range of offsets without a hole. It begins at offset 0
+or at the end of a snapshot, where the state is known, and its days have no gap between them.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
@@ -31,6 +30,7 @@ from rdmeta.pipeline.log_inputs import (
     LogFolder,
     batches_between,
     digest_of_batch,
+    epochs_of,
     marks_of,
     parts_of,
     sum_of,
@@ -40,7 +40,7 @@ from rdmeta.pipeline.store import Store
 _LONGEST_MS = LONGEST.total_seconds() * 1000
 
 
-class Piece(NamedTuple):
+class SegmentPart(NamedTuple):
     """The offsets of a segment that count."""
 
     file: Input
@@ -48,10 +48,10 @@ class Piece(NamedTuple):
     end: int
 
 
-class Slice(NamedTuple):
+class DaySlice(NamedTuple):
     """The part of a piece that lies in one day."""
 
-    piece: Piece
+    piece: SegmentPart
     part: DayPart
 
     @property
@@ -83,7 +83,7 @@ class LogDay:
     end: int
     epoch_before: int
     continues: str | None
-    slices: tuple[Slice, ...]
+    slices: tuple[DaySlice, ...]
     ended_by: str
 
     @property
@@ -112,7 +112,7 @@ class LogSpan:
 
     days: tuple[LogDay, ...]
     restarts: Mapping[int, Input | None]
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SegmentPart, ...]
     reason: str | None
 
     def restart(self, offset: int) -> int:
@@ -152,19 +152,19 @@ class JoinedLog:
 def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog:
     """Returns the log that the directories of one cluster make up. Raises OSError.
 
-    Of equal files those in the store `out` count.
+    If the store `out` has the same file as an input, that of `out` is used.
     """
     logs = [_node_log(each) for each in folders]
     main = max(logs, key=rank)
     proof = proof_of(logs)
-    pieces: list[Piece] = []
+    pieces: list[SegmentPart] = []
     snapshots: dict[int, Input] = {}
     for folder, usable in zip(folders, _usable_to(logs, main), strict=True):
         end = min(usable, proof.end)
         for row in folder.rows:
             first, last = row.from_offset or 0, min(row.to_offset or 0, end)
             if row.kind == "segment" and first < last:
-                pieces.append(Piece(row, first, last))
+                pieces.append(SegmentPart(row, first, last))
             elif row.kind == "snapshot" and row.state == "good" and last == row.to_offset:
                 snapshots.setdefault(last, row)
     unsure = {(f.store.where, name) for f in folders for name in f.unsure}
@@ -201,10 +201,10 @@ def _node_log(folder: LogFolder) -> NodeLog:
     for row in rows:
         path = Path(folder.store.path(row.name))
         if row.kind == "snapshot":
-            ((epoch, _, _, last_ms, _),) = json.loads(row.epochs or "[[0,0,0,0,0]]")
             if row.state == "good":
-                file = SnapshotFile(row.to_offset or 0, epoch, path)
-                uses.append(SnapshotUse(file, None, last_ms))
+                (last,) = epochs_of(row)
+                file = SnapshotFile(row.to_offset or 0, last.epoch, path)
+                uses.append(SnapshotUse(file, None, last.last_ms))
             continue
         run = LogRun(
             row.from_offset or 0, row.to_offset or 0, row.from_us // 1000, row.to_us // 1000
@@ -213,24 +213,25 @@ def _node_log(folder: LogFolder) -> NodeLog:
             run = scan.runs.pop()._replace(end=run.end, last_ms=run.last_ms)
         scan.runs.append(run)
         scan.control += [(path, BatchHead(*each)) for each in marks_of(row)["control"]]
-    scan.epochs += _epochs_of(_whole(row) for row in rows if row.kind == "segment")
+    scan.epochs += _epochs_in(row for row in rows if row.kind == "segment")
     segments = tuple(SegmentFile(0, Path(folder.store.path(row.name))) for row in rows[:1])
     return NodeLog(files._replace(segments=segments), scan, uses)
 
 
-def _whole(row: Input) -> Piece:
-    return Piece(row, row.from_offset or 0, row.to_offset or 0)
+def whole(row: Input) -> SegmentPart:
+    """Returns all offsets of a segment."""
+    return SegmentPart(row, row.from_offset or 0, row.to_offset or 0)
 
 
-def _epochs_of(pieces: Iterable[Piece]) -> list[EpochSpan]:
-    """Returns the epochs of pieces in the order of offsets; an epoch may lie in several."""
+def _epochs_in(segments: Iterable[Input]) -> list[EpochSpan]:
+    """Returns the epochs of segments in the order of offsets; an epoch may lie in several."""
     found: list[EpochSpan] = []
-    for piece in pieces:
-        for values in json.loads(piece.file.epochs or "[]"):
-            span = EpochSpan(*values)
-            if span.first >= piece.end or span.last < piece.begin:
+    for segment in segments:
+        end = segment.to_offset or 0  # what is bad behind it does not count
+        for span in epochs_of(segment):
+            if span.first >= end:
                 continue
-            span = span._replace(last=min(span.last, piece.end - 1))
+            span = span._replace(last=min(span.last, end - 1))
             if found and found[-1].epoch == span.epoch:
                 before = found.pop()
                 span = span._replace(first=before.first, first_ms=before.first_ms)
@@ -274,8 +275,8 @@ def identities(file: Input, first: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _without_contradictions(
-    pieces: Sequence[Piece], unsure: set[tuple[str, str]]
-) -> tuple[list[Piece], list[Input]]:
+    pieces: Sequence[SegmentPart], unsure: set[tuple[str, str]]
+) -> tuple[list[SegmentPart], list[Input]]:
     """Returns the pieces that no other one contradicts, and files that do, with the reasons.
 
     Files that agreed when they were read, and have not changed, are not compared again.
@@ -283,7 +284,7 @@ def _without_contradictions(
     wrong: dict[tuple[str, str], list[tuple[int, int]]] = {}
     aside: dict[tuple[str, str], Input] = {}
     ordered = sorted(pieces, key=_place)
-    compared: list[Piece] = []  # they reach farther than all before them
+    compared: list[SegmentPart] = []  # they reach farther than all before them
     for piece in ordered:
         for other in [each for each in compared if each.end > piece.begin]:
             keys = [(each.file.store, each.file.name) for each in (piece, other)]
@@ -302,7 +303,7 @@ def _without_contradictions(
                 aside.setdefault(key, replace(one.file, state="set aside", reason=reason))
         if not compared or piece.end > compared[-1].end:
             compared = [each for each in compared if each.end > piece.begin] + [piece]
-    left: list[Piece] = []
+    left: list[SegmentPart] = []
     for piece in ordered:
         begin = piece.begin
         for first, end in sorted(wrong.get((piece.file.store, piece.file.name), [])):
@@ -314,11 +315,11 @@ def _without_contradictions(
     return left, list(aside.values())
 
 
-def _place(piece: Piece) -> tuple[int, int, str, str]:
+def _place(piece: SegmentPart) -> tuple[int, int, str, str]:
     return piece.begin, -piece.end, piece.file.store, piece.file.name
 
 
-def first_difference(one: Piece, other: Piece) -> int | None:
+def first_difference(one: SegmentPart, other: SegmentPart) -> int | None:
     """Returns the offset of the first batch that two pieces do not have alike."""
     theirs = {part[1:4]: part for part in parts_of(other.file)}
     for part in parts_of(one.file):
@@ -336,9 +337,9 @@ def first_difference(one: Piece, other: Piece) -> int | None:
 # ---- spans --------------------------------------------------------------------------------------
 
 
-def _runs(ordered: Sequence[Piece]) -> list[list[Piece]]:
+def _runs(ordered: Sequence[SegmentPart]) -> list[list[SegmentPart]]:
     """Returns pieces that follow each other, for each run of offsets without a hole."""
-    runs: list[list[Piece]] = []
+    runs: list[list[SegmentPart]] = []
     at = end = 0
     while at < len(ordered):
         if not runs or ordered[at].begin > end:
@@ -363,7 +364,7 @@ class _Spans:
         self._spans: list[LogSpan] = []
         self._holes: list[Hole] = []
 
-    def of(self, runs: Sequence[Sequence[Piece]]) -> tuple[list[LogSpan], list[Hole]]:
+    def of(self, runs: Sequence[Sequence[SegmentPart]]) -> tuple[list[LogSpan], list[Hole]]:
         end = 0
         for run in runs:
             if run[0].begin > end:
@@ -380,7 +381,7 @@ class _Spans:
             self._holes.append(Hole(end, self._proven, "no file has them"))
         return self._spans, self._holes
 
-    def _restarts(self, run: Sequence[Piece]) -> dict[int, Input | None]:
+    def _restarts(self, run: Sequence[SegmentPart]) -> dict[int, Input | None]:
         """Returns the snapshots of a run by their ends; None at offset 0."""
         found: dict[int, Input | None] = {}
         if run[0].begin == 0:
@@ -388,27 +389,29 @@ class _Spans:
         for end, snapshot in sorted(self._snapshots.items()):
             if run[0].begin <= end < run[-1].end:
                 batch = _batch_before(run, end)
-                ((epoch, _, _, last_ms, _),) = json.loads(snapshot.epochs or "")
-                if batch is None or batch[:2] == [epoch, last_ms]:
+                (last,) = epochs_of(snapshot)
+                if batch is None or batch[:2] == [last.epoch, last.last_ms]:
                     found[end] = snapshot
         return found
 
-    def _add(self, run: Sequence[Piece], restarts: Mapping[int, Input | None], first: int) -> None:
+    def _add(
+        self, run: Sequence[SegmentPart], restarts: Mapping[int, Input | None], first: int
+    ) -> None:
         kept = [each._replace(begin=max(first, each.begin)) for each in run if each.end > first]
         begin_us, reason, epoch = kept[0].file.from_us, None, -1
         snapshot = restarts[first]
         if snapshot is not None:
-            begin_us, epoch = latest_us_at(run, snapshot), json.loads(snapshot.epochs or "")[0][0]
+            begin_us, epoch = latest_us_at(run, snapshot), epochs_of(snapshot)[0].epoch
             reason = f"the records before offset {first} are missing"
         slices = [
-            Slice(piece, part)
+            DaySlice(piece, part)
             for piece in kept
             for part in parts_of(piece.file)
             if part.first < piece.end and part.end > piece.begin
         ]
         days: list[LogDay] = []
         day, last_ms = begin_us // DAY_US, begin_us // 1000
-        today: list[Slice] = []
+        today: list[DaySlice] = []
 
         def finished(ended_by: str) -> None:
             begin = days[-1].end if days else first
@@ -437,7 +440,7 @@ class _Spans:
         self._spans.append(LogSpan(tuple(days), restarts, tuple(run), reason))
 
 
-def _batch_before(run: Sequence[Piece], end: int) -> list[int] | None:
+def _batch_before(run: Sequence[SegmentPart], end: int) -> list[int] | None:
     """Returns epoch, time and latest time of the batch of a run that ends at an offset."""
     for piece in run:
         if piece.begin < end <= piece.end:
@@ -446,17 +449,17 @@ def _batch_before(run: Sequence[Piece], end: int) -> list[int] | None:
     return None
 
 
-def latest_us_at(run: Sequence[Piece], snapshot: Input) -> int:
+def latest_us_at(run: Sequence[SegmentPart], snapshot: Input) -> int:
     """Returns the latest time up to a snapshot's end."""
     batch = _batch_before(run, snapshot.to_offset or 0)
     return snapshot.to_us if batch is None else 1000 * batch[2]
 
 
-def _epoch_at(run: Sequence[Piece], offset: int) -> int:
+def _epoch_at(run: Sequence[SegmentPart], offset: int) -> int:
     """Returns the epoch of an offset, -1 if no piece has it."""
     for piece in run:
         if piece.begin <= offset < piece.end:
-            for epoch, first, last, *_ in json.loads(piece.file.epochs or "[]"):
-                if first <= offset <= last:
-                    return int(epoch)
+            for span in epochs_of(piece.file):
+                if span.first <= offset <= span.last:
+                    return span.epoch
     return -1

@@ -7,7 +7,6 @@ them.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -19,11 +18,12 @@ from rdmeta.pipeline.log_inputs import (
     NOTES,
     QUORUM_STATE,
     LogFolder,
+    epochs_of,
     good_bytes,
     log_folders,
     look_at_logs,
 )
-from rdmeta.pipeline.log_joining import JoinedLog, Piece, first_difference, joined
+from rdmeta.pipeline.log_joining import JoinedLog, first_difference, joined, whole
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.transcribing import plan_log
 from rdmeta.pipeline.work import Copy, LogTask
@@ -183,8 +183,7 @@ def _why_no_copy(row: Input, held: Input | None, proven: int) -> tuple[str, str]
     shorter, longer = sorted((held, row), key=good_bytes)
     if _begins_with(longer, shorter):
         return None if longer is row else ("copied", f"{held.name} is a later one")
-    pieces = [Piece(each, each.from_offset or 0, each.to_offset or 0) for each in (held, row)]
-    offset = first_difference(*pieces)
+    offset = first_difference(whole(held), whole(row))
     if offset is not None and offset >= proven:
         is_later = _last_of(row) > _last_of(held)
         return None if is_later else ("duplicate", f"{held.name} is of a later epoch")
@@ -193,8 +192,8 @@ def _why_no_copy(row: Input, held: Input | None, proven: int) -> tuple[str, str]
 
 def _last_of(row: Input) -> tuple[int, int]:
     """Returns the last epoch and the end of a segment."""
-    epochs = json.loads(row.epochs or "[]")
-    return (epochs[-1][0] if epochs else -1), row.to_offset or 0
+    epochs = epochs_of(row)
+    return (epochs[-1].epoch if epochs else -1), row.to_offset or 0
 
 
 def _begins_with(longer: Input, shorter: Input) -> bool:
