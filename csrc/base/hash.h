@@ -114,8 +114,8 @@ rdmeta_digest_t rdmeta_digest_long(const rdmeta_digest_key_t *key,
         } while (0)
 
 /* Returns the NH sum of at most one block: 32 bytes and two products per
- * step. The last step takes the last 32 bytes, some of them again, which costs
- * less than a copy of the rest. Fewer than 32 bytes are filled up with zeros. */
+ * step. The last step takes the last 32 bytes, some of them again: that costs
+ * less than a copy of the rest. Fewer than 32 are filled up with zeros. */
 RDMETA_INLINE unsigned __int128 rdmeta_digest_nh(const uint64_t *k,
                                                  const uint8_t *p, size_t n) {
         unsigned __int128 a = 0, b = 0;

@@ -204,10 +204,10 @@ static rdmeta_err_t stage_by_name(rdmeta_apply_t *a,
         return RDMETA_OK;
 }
 
-/* Skips topics as long as the next one is at the cursor and has the bytes of the
- * last answer and the shared deadline; at most `most`. Returns how many. Most
- * answers are one such run, so the loop has a function and registers of its
- * own. */
+/* Skips topics as long as the next one is at the cursor and has the bytes of
+ * the last answer and the shared deadline; at most `most`. Returns how many.
+ * Most answers are one such run, so the loop has a function and registers of
+ * its own. */
 static RDMETA_NOINLINE uint32_t skip_unchanged(rdmeta_apply_t *a,
                                                uint32_t most) {
         const rdmeta_answer_order_t *o    = &a->c->order;
