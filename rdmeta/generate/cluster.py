@@ -24,6 +24,7 @@ DAY_US = 24 * HOUR_US
 # broker.session.timeout.ms and leader.imbalance.check.interval.seconds, Kafka's defaults.
 _SESSION_US = 9 * SECOND_US
 _IMBALANCE_US = 300 * SECOND_US
+CONTROLLERS = (101, 102, 103)
 Ids = tuple[int, ...]
 
 
@@ -69,7 +70,7 @@ class ClusterState:
     fenced: set[int] = field(default_factory=set)
     leaving: set[int] = field(default_factory=set)
     topics: dict[str, TopicState] = field(default_factory=dict)
-    controller: int = 1
+    controller: int = CONTROLLERS[0]
 
     def apply(self, change: TimedChange) -> None:
         getattr(self, change.name)(*change.arguments)
@@ -174,7 +175,7 @@ class GeneratedCluster:
 
     def at(self, when: int, action: Callable[..., object], *arguments: Any) -> None:
         """Plans an action; times are whole milliseconds, as a log has them."""
-        planned = partial(action, *arguments)
+        planned: Callable[[], object] = partial(action, *arguments)
         heapq.heappush(self._due, (when - when % 1000, next(self._order), planned))
 
     def after(self, seconds: float, action: Callable[..., object], *arguments: Any) -> None:

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rdmeta.generate.cluster import (
+    CONTROLLERS,
     DAY_US,
     HOUR_US,
     MINUTE_US,
@@ -20,7 +21,7 @@ from rdmeta.generate.cluster import (
     Ids,
     Watch,
 )
-from rdmeta.generate.controllers import CONTROLLERS, write_logs
+from rdmeta.generate.controllers import write_logs
 from rdmeta.generate.recordings import record
 from rdmeta.model import Broker
 
