@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from rdmeta.cli.messages import FINE, BadInputError
+from rdmeta.cli.output import json_text
 
 _SCENARIOS = ("quiet", "bad-friday", "before-after", "dirty")
 _COUNT = click.IntRange(1, 10_000)
@@ -55,6 +56,7 @@ Examples:
 @click.option(
     "--partitions", type=_COUNT, default=6, show_default=True, help="Partitions per topic."
 )
+@click.option("--json", "json", is_flag=True, help="Print what truth.json says.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     scenario: str,
@@ -66,6 +68,7 @@ def command(
     brokers: int,
     topics: int,
     partitions: int,
+    json: bool,
     quiet: bool,
 ) -> int:
     """Writes what recorders and controllers of made-up clusters tell, and what was true.
@@ -91,10 +94,12 @@ def command(
     sizes = scenarios.Sizes(length, clusters, brokers, topics, partitions)
     folder = _empty(out)
     logging.getLogger("rdmeta.history").addHandler(logging.NullHandler())  # holes are wanted
-    events = scenarios.write(scenario, seed, first, sizes, folder)
-    if not quiet:
+    truth = scenarios.write(scenario, seed, first, sizes, folder)
+    if json:
+        click.echo(json_text({"version": 1, "command": "generate", "path": out, **truth}))
+    elif not quiet:
         when = f"{length} days from {first:%Y-%m-%d}"
-        click.echo(f"{out}: {clusters} clusters, {when}, {events} events")
+        click.echo(f"{out}: {clusters} clusters, {when}, {len(truth['events'])} events")
     return FINE
 
 

@@ -289,8 +289,8 @@ def clusters(name: str, seed: int, begin: datetime, sizes: Sizes) -> list[Genera
     return found
 
 
-def write(name: str, seed: int, begin: datetime, sizes: Sizes, out: Path) -> int:
-    """Writes history, logs and the truth of a scenario; returns the number of events."""
+def write(name: str, seed: int, begin: datetime, sizes: Sizes, out: Path) -> dict[str, Any]:
+    """Writes history, logs and the truth of a scenario; returns what truth.json says."""
     end = sizes.days * DAY_US
     events: list[dict[str, Any]] = []
     for cluster in clusters(name, seed, begin, sizes):
@@ -300,7 +300,7 @@ def write(name: str, seed: int, begin: datetime, sizes: Sizes, out: Path) -> int
         for event in sorted(cluster.events, key=lambda each: (each.begin, each.end, each.kind)):
             times = {"begin": _shown(begin, event.begin), "end": _shown(begin, event.end)}
             events.append({**asdict(event), **times, "cluster": cluster.cluster_id})
-    truth = {
+    truth: dict[str, Any] = {
         "scenario": name,
         "seed": seed,
         "begin": _shown(begin, 0),
@@ -308,8 +308,9 @@ def write(name: str, seed: int, begin: datetime, sizes: Sizes, out: Path) -> int
         "events": events,
     }
     (out / "truth.json").write_text(json.dumps(truth, indent=1) + "\n", encoding="utf-8")
-    return len(events)
+    return truth
 
 
 def _shown(begin: datetime, us: int) -> str:
-    return (begin + timedelta(microseconds=us)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    shown = (begin + timedelta(microseconds=us)).isoformat(timespec="milliseconds")
+    return shown.replace("+00:00", "Z")

@@ -54,15 +54,16 @@ def test_the_truth_has_each_event_of_a_bad_friday(tmp_path: Path) -> None:
         "2",
         *SMALL[2:],
     )
-    assert commands.run("generate", *words, "-q").out == ""
+    said = commands.checked_json(commands.run("generate", *words, "--json").out)
     truth = json.loads((tmp_path / "made/truth.json").read_text())
+    assert said == {"version": 1, "command": "generate", "path": str(tmp_path / "made"), **truth}
     kinds = [event["kind"] for event in truth["events"]]
     assert {"broker_lost", "slow_follower", "rack_lost", "unclean_election", "hole"} <= set(kinds)
     assert "reassignment_cancelled" in kinds
     (lost,) = (event for event in truth["events"] if event["kind"] == "broker_lost")
     assert (lost["begin"], lost["end"]) == (
-        "2026-11-20T10:05:00.000000Z",
-        "2026-11-20T12:05:00.000000Z",
+        "2026-11-20T10:05:00.000Z",
+        "2026-11-20T12:05:00.000Z",
     )
     assert (lost["brokers"], lost["cluster"]) == ([2], "cluster-1")
 
