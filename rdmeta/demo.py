@@ -274,7 +274,7 @@ def make_tables(out: Path, bootstrap: str, cluster_id: str) -> None:
         for folder, query in QUERIES.items():
             name = folder.rpartition("/")[2]
             if session is not None and name == MEASURE:
-                show_measure(session, tables)
+                show_measure(session, tables, cluster_id)
                 continue
             of_cluster = [("cluster_id", "=", cluster_id)]
             rows = pq.read_table(tables / folder, partitioning=None, filters=of_cluster)
@@ -317,11 +317,12 @@ def make_by_spark(session: SparkSession, inputs: list[Path], tables: Path) -> No
     tell(f"{len(made.copied)} files copied, {len(made.made)} made")
 
 
-def show_measure(session: SparkSession, tables: Path) -> None:
+def show_measure(session: SparkSession, tables: Path, cluster_id: str) -> None:
     """Shows a measure as a DataFrame, which Spark SQL makes of silver."""
     from rdmeta import spark
 
-    lost, columns = "kind = 'leaderless'", ("began_at", "minutes", "most", "partitions")
+    lost = f"kind = 'leaderless' AND cluster_id = '{cluster_id}'"
+    columns = ("began_at", "minutes", "most", "partitions")
     console.print(f"\n{MEASURE}, as a DataFrame of Spark:", style="bold")
     for line in (
         f"gold = rdmeta.spark.measures(rdmeta.spark.tables(session, '{tables}'))",

@@ -278,7 +278,7 @@ def _of_span(
         yield Told(name(begin), is_log, begin, until, mark, by, inside, [(begin, until)])
 
 
-def told_by_log(cluster: GeneratedCluster, begin: int, until: int) -> list[Told]:
+def told_by_log(cluster: GeneratedCluster, begin: int) -> list[Told]:
     """Returns what the log tells: all but the batches that are lost or damaged."""
     every = worlds(cluster.changes, begin)
     lost = [(begin + low, begin + high) for low, high in cluster.lost]
@@ -492,7 +492,7 @@ def truth(
     """Returns silver of one cluster as recordings in a folder, its log, or both must give it."""
     first = _us(begin)
     until = first + days * DAY_US
-    logs = told_by_log(cluster, first, until) if has_logs else []
+    logs = told_by_log(cluster, first) if has_logs else []
     recorders = [] if directory is None else [*_recorders(cluster, first, until, directory)]
     every = _counted(logs, recorders)
     rows: dict[str, list[Row]] = defaultdict(list)
