@@ -258,23 +258,18 @@ def _dirty(plan: Plan) -> None:
 
 
 class Scenario(NamedTuple):
-    """What happens in a scenario, for how long, and whether leaders are skewed at first."""
+    """What happens in a scenario, for how many days, and whether leaders are skewed at first."""
 
     plan: Callable[[Plan], None]
     days: int
-    about: str
     is_skewed: bool = False
 
 
 SCENARIOS = {
-    "quiet": Scenario(_quiet, 7, "a week with one rolling restart"),
-    "bad-friday": Scenario(
-        _bad_friday, 7, "a week with lost brokers, an unclean election, a rebalance and a hole"
-    ),
-    "before-after": Scenario(
-        _before_after, 14, "two weeks: skewed leaders, and then a rebalance", True
-    ),
-    "dirty": Scenario(_dirty, 4, "recorders and logs that disagree, end early or are damaged"),
+    "quiet": Scenario(_quiet, 7),
+    "bad-friday": Scenario(_bad_friday, 7),
+    "before-after": Scenario(_before_after, 14, is_skewed=True),
+    "dirty": Scenario(_dirty, 4),
 }
 
 
