@@ -388,7 +388,7 @@ def _counted(logs: list[Told], recorders: list[Told]) -> list[Told]:
 
 
 def _elections(every: list[Told]) -> Iterator[Row]:
-    """Yields each change of leader once, whoever saw it."""
+    """Yields each change of leader once; that of a log stands, and recorders are later or not."""
     known: dict[Any, dict[int, Any]] = defaultdict(dict)
     risen: dict[Any, set[int]] = defaultdict(set)
     seen: dict[Any, list[tuple[bool, int, str]]] = defaultdict(list)
@@ -427,7 +427,7 @@ def _elections(every: list[Told]) -> Iterator[Row]:
                 "new_leader_epoch": epoch,
                 "elections": epoch - old_epoch,
                 "recordings": len(rows),
-                "spread_us": max(times) - min(times) if len(rows) > 1 else None,
+                "spread_us": max(times) - times[0] if len(rows) > 1 else None,
                 "partial": False,
                 "origin": rows[0][2],
                 "version": 0,
