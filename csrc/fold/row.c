@@ -574,7 +574,9 @@ static rdmeta_err_t take_controller(step_t *s) {
                 c->began        = rdmeta_fold_began(&s->next, s->reason);
                 c->began.at     = ended.at;
                 c->began.unseen = -1;
-                ended.at        = s->next.at;
+                if (s->next.offset > 0) /* the first record of its epoch */
+                        c->began.offset = s->next.offset - 1;
+                ended.at = s->next.at;
         }
         if (c->epoch >= 0 && rdmeta_fold_put_controller(f, c, ended))
                 return RDMETA_ERR_NO_MEMORY;

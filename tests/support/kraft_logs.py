@@ -235,7 +235,7 @@ def make(made: Made, target: Path) -> None:
             events.deletion()
             events.failures()
         for node in kafka.nodes:
-            _copy(Path(directory, f"n{node}"), target / f"n{node}")
+            copy_node(Path(directory, f"n{node}"), target / f"n{node}")
         log = target / "n1" / LOG
         write_dump(target, dump(kafka, sorted([*log.glob("*.log"), *log.glob("*.checkpoint")])))
 
@@ -267,7 +267,7 @@ def make_diverged(target: Path) -> None:
             kafka.until_up()
             kafka.create("after", [followers])
         for node in kafka.nodes:
-            _copy(Path(directory, f"n{node}"), target / f"n{node}")
+            copy_node(Path(directory, f"n{node}"), target / f"n{node}")
 
 
 def make_retained(target: Path) -> None:
@@ -286,7 +286,7 @@ def make_retained(target: Path) -> None:
             first = Path(directory, "n1", LOG, f"{0:020d}.log")
             kafka.until(lambda: not first.exists(), "old segments are deleted", timeout=120)
             kafka.create("later", [[1]])
-        _copy(Path(directory, "n1"), target / "n1")
+        copy_node(Path(directory, "n1"), target / "n1")
 
 
 def kinds_missing(made: Made, directory: Path) -> list[str]:
@@ -320,7 +320,7 @@ def kinds_missing(made: Made, directory: Path) -> list[str]:
     return [*sorted(missing), *(event for event, is_there in events.items() if not is_there)]
 
 
-def _copy(node: Path, target: Path) -> None:
+def copy_node(node: Path, target: Path) -> None:
     """Copies what a controller keeps of its metadata; not its index, and no broker's data."""
     (target / LOG).mkdir(parents=True)
     shutil.copyfile(node / "meta.properties", target / "meta.properties")
