@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from rdmeta._core import kraft_sum
 from rdmeta._moments import moment
 from rdmeta.history.schema import LONGEST
 from rdmeta.kraft.log_files import SegmentFile, SnapshotFile
@@ -29,13 +30,12 @@ from rdmeta.pipeline.log_inputs import (
     DayPart,
     LogFolder,
     batches_between,
-    digest_of_batch,
+    digest_between,
     epochs_of,
     marks_of,
     parts_of,
     sum_of,
 )
-from rdmeta.pipeline.store import Store
 
 _LONGEST_MS = LONGEST.total_seconds() * 1000
 
@@ -67,7 +67,7 @@ class DaySlice(NamedTuple):
         """The digest of its batches; they are read if they are not all of the file's day."""
         if (self.first, self.end) == (self.part.first, self.part.end):
             return self.part.digest
-        return sum_of(number for _, number in identities(self.piece.file, self.first, self.end))
+        return digest_between(self.piece.file, self.first, self.end)
 
 
 @dataclass(frozen=True)
@@ -267,11 +267,10 @@ def _common_to(log: NodeLog, other: NodeLog) -> int:
 # ---- contradictions -----------------------------------------------------------------------------
 
 
-def identities(file: Input, first: int, end: int) -> Iterator[tuple[int, int]]:
+def _identities(file: Input, first: int, end: int) -> Iterator[tuple[int, int]]:
     """Yields the offset of each batch, with a number for its offset, epoch and CRC."""
-    path = Path(Store(file.store).path(file.name))
-    for head, data in batches_between(path, first, end):
-        yield head.base, digest_of_batch(head, data)
+    for head, data in batches_between(file, first, end):
+        yield head.base, kraft_sum(data)
 
 
 def _without_contradictions(
@@ -327,7 +326,9 @@ def first_difference(one: SegmentPart, other: SegmentPart) -> int | None:
         end = min(part.end, one.end, other.end)
         if first >= end or part[1:4] in theirs:
             continue
-        both = (identities(each.file, first, end) for each in (one, other))
+        if len({digest_between(each.file, first, end) for each in (one, other)}) == 1:
+            continue
+        both = (_identities(each.file, first, end) for each in (one, other))
         for ours, its in zip_longest(*both):
             if ours != its:
                 return min(each[0] for each in (ours, its) if each is not None)

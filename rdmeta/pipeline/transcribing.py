@@ -217,8 +217,8 @@ def _files_of(task: LogTask, stack: contextlib.ExitStack) -> NodeFiles:
         base = task.parts[0].begin if task.parts else 0
         segments = [SegmentFile(base, folder / f"{base:020d}.log")]
         with segments[0].path.open("wb") as joined:
-            for part, path in zip(task.parts, paths, strict=True):
-                for _, data in batches_between(path, part.begin, part.end):
+            for part in task.parts:
+                for _, data in batches_between(part.file, part.begin, part.end):
                     joined.write(data)
     return NodeFiles(paths[0].parent if paths else Path(), tuple(segments), tuple(snapshots))
 

@@ -256,7 +256,7 @@ def test_the_log_and_recordings_give_the_rows_of_the_log(
 
 def _is_named(row: Row) -> bool:
     """Returns whether no min ISR that only recorders know can have made a difference."""
-    return row.get("topic", "orders") == "orders"
+    return bool(row.get("topic", "orders") == "orders")
 
 
 def test_min_isrs_are_known_while_the_log_or_a_recorder_knows_them(
