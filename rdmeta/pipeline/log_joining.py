@@ -149,14 +149,17 @@ class JoinedLog:
     clocks_back: int = 0
 
 
-def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog:
+def joined(
+    cluster_id: str, folders: Sequence[LogFolder], out: str, held: Sequence[Input] = ()
+) -> JoinedLog:
     """Returns the log that the directories of one cluster make up. Raises OSError.
 
-    If the store `out` has the same file as an input, that of `out` is used.
+    If the store `out` has the same file as an input, that of `out` is used. `held` are the
+    recordings that were made of the log: what they were made of was proven.
     """
     logs = [_node_log(each) for each in folders]
     main = max(logs, key=rank)
-    proof = proof_of(logs)
+    proof = _proof_kept(proof_of(logs), folders, held)
     pieces: list[SegmentPart] = []
     snapshots: dict[int, Input] = {}
     for folder, usable in zip(folders, _usable_to(logs, main), strict=True):
@@ -188,6 +191,24 @@ def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog
         {e: who for f in folders for row in f.rows for e, who in marks_of(row)["leaders"]},
         sum(marks_of(piece.file)["clocks_back"] for run in runs for piece in run),
     )
+
+
+def _proof_kept(proof: Proof, folders: Sequence[LogFolder], held: Sequence[Input]) -> Proof:
+    """Returns the proof, or that of an earlier run: a node's later files may come without one."""
+    for each in sorted(held, key=lambda e: -e.until):
+        if each.until <= proof.end:
+            break
+        first, _, digest = (each.made_from or "::").split(":")
+        for folder in folders if first else ():
+            pieces = [whole(row) for row in folder.rows if row.kind == "segment"]
+            for run in _runs(sorted(pieces, key=_place)):
+                inside = [(p.file, max(p.begin, int(first)), min(p.end, each.until)) for p in run]
+                inside = [part for part in inside if part[1] < part[2]]
+                if not inside or (inside[0][1], inside[-1][2]) != (int(first), each.until):
+                    continue
+                if sum_of(int(digest_between(*part), 16) for part in inside) == digest:
+                    return Proof(each.until, f"the recording {each.name}, made of it before")
+    return proof
 
 
 _WAITS = "the next snapshot, or the copies of a majority of the voters, will prove them"

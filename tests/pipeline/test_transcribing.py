@@ -397,12 +397,36 @@ def test_a_quorum_state_proves_only_copies_that_are_older(tmp_path: Path) -> Non
     made(tmp_path / "old", tmp_path / "out")
     for node in (1, 2):
         (days.write(tmp_path / f"new/n{node}", node) / "quorum-state").unlink()
-    assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == 0
+    proof = made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof
+    assert (proof.end, "made of it before" in proof.by) == (20, True)
     plan = made(tmp_path / "old", tmp_path / "out").plan  # which was read before those
-    assert (plan.copies, plan.logs["c"].proof.end) == ((), 0)
+    assert (plan.copies, plan.logs["c"].proof.end) == ((), 20)
     for node in (1, 2):
         days.write(tmp_path / f"new/n{node}", node)
     assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == days.end
+
+
+def test_a_segment_whose_batches_others_have_is_a_duplicate(tmp_path: Path) -> None:
+    days, source, out = LogOfDays(3), tmp_path / "in", tmp_path / "out"
+    days.write(source / "n1", 1, cuts=(10, 40))
+    days.write(source / "n2", 2, cuts=(25, 45))
+    days.write(source / "n3", 3, cuts=(10, 50), end=55)
+    plan = made(source, out).plan
+    assert plan.logs["c"].proof.end == days.end
+    found = {each.name: each.reason for each in plan.files if each.state == "duplicate"}
+    # Of each first offset the longest segment is kept, and the newest one of each node.
+    names = [
+        f"{node}/{LOG}/{first:020d}.log" for node, first in (("n1", 0), ("n1", 10), ("n2", 25))
+    ]
+    assert sorted(found) == [*names, f"n3/{LOG}/{0:020d}.log"]
+    assert found[names[2]] == f"its batches are in bronze/cluster=c/log/node=3/{10:020d}.log"
+    before = tree(out)
+    assert made(source, out).made == []
+    assert tree(out) == before
+    shutil.rmtree(source)
+    days.write(tmp_path / "whole", 1, snapshots=(days.end,))
+    made(tmp_path / "whole", tmp_path / "wanted")
+    assert recordings(out) == recordings(tmp_path / "wanted")
 
 
 def test_copies_of_logs_are_read_by_no_more_people_than_the_logs(tmp_path: Path) -> None:
