@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from rdmeta.kraft import KraftLog
 from rdmeta.pipeline import PipelineError, attempting
 from rdmeta.pipeline.work import AnyTask
 
+# RDMETA_KILLS=every kills a run after each rename, otherwise after every fifth.
+EVERY_RENAME = os.environ.get("RDMETA_KILLS") == "every"
 KILLED = Path(__file__).parents[1] / "support" / "killed_run.py"
 
 
@@ -486,7 +489,7 @@ def test_random_files_of_three_nodes_give_what_they_prove(seed: int, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", range(1, 24, 5))
+@pytest.mark.parametrize("count", range(1, 40, 1 if EVERY_RENAME else 5))
 def test_a_run_that_was_killed_goes_on(count: int, tmp_path: Path) -> None:
     days = LogOfDays(3)
     source, out = tmp_path / "in", tmp_path / "out"

@@ -15,6 +15,7 @@ Their secrets are marked: SECRETS and credential_keys().
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import hmac
@@ -32,6 +33,7 @@ from confluent_kafka.cimpl import Producer
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from kraft_records import batches
+from marked_secrets import Secrets
 from real_kafka import START_S, RealKafka
 
 # Its types do not export what it has.
@@ -57,6 +59,17 @@ def credential_keys() -> dict[str, bytes]:
         "storedKey": hashlib.sha256(client_key).digest(),
         "serverKey": hmac.digest(salted, b"Server Key", "sha256"),
     }
+
+
+def secrets_of_logs() -> Secrets:
+    """Returns what no output about a golden log may show."""
+    found = Secrets()
+    for name, secret in SECRETS.items():
+        found.add(name, secret)
+    for name, key in credential_keys().items():
+        found.add(f"{name} in base64", base64.b64encode(key).decode())
+        found.add(f"{name} in hexadecimal", key.hex())
+    return found
 
 
 class Made(NamedTuple):
