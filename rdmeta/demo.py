@@ -180,8 +180,8 @@ def show_log(bootstrap: str, out: Path) -> None:
         with command(bootstrap, "log", *words) as reading:
             show(reading, most=50)
     tables = out / "tables-of-the-log"
-    words = ("pipeline", "silver", path, str(tables), "--engine", "local")
-    with command(bootstrap, *words) as pipeline:
+    silver = ("pipeline", "silver", path, str(tables), "--engine", "local")
+    with command(bootstrap, *silver) as pipeline:
         show(pipeline, most=50)
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
