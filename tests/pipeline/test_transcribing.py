@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -25,9 +26,11 @@ from rdmeta import pipeline
 from rdmeta.generate.logs import snapshot, uuid_text
 from rdmeta.history import Recorder, look
 from rdmeta.kraft import KraftLog
-from rdmeta.pipeline import PipelineError, attempting
+from rdmeta.pipeline import PipelineError, attempting, transcribing
 from rdmeta.pipeline.work import AnyTask
 
+# RDMETA_KILLS=every kills a run after each rename, otherwise after every fifth.
+EVERY_RENAME = os.environ.get("RDMETA_KILLS") == "every"
 KILLED = Path(__file__).parents[1] / "support" / "killed_run.py"
 
 
@@ -82,7 +85,7 @@ def test_any_files_in_any_order_give_the_same_recordings_and_tables(tmp_path: Pa
     days.write(tmp_path / "in/n2", 2, cuts=(25, 60), snapshots=(days.end, 33))
     days.write(tmp_path / "in/n3", 3, cuts=(11, 12, 80), snapshots=(45,))
     random = Random(28)
-    for number in range(4):
+    for number in range(3):
         source, out = tmp_path / f"come{number}", tmp_path / f"out{number}"
         paths = [path for path in (tmp_path / "in").rglob("*") if path.is_file()]
         random.shuffle(paths)
@@ -160,6 +163,21 @@ def test_a_begin_above_0_needs_a_snapshot(tmp_path: Path) -> None:
     assert made(tmp_path / "in", tmp_path / "out").plan.logs["c"].holes[1][:2] == (10, 20)
     first = rows(tmp_path / "out", "partition_interval")[0]
     assert (first["began_at"], first["began_by"]) == (FIRST + timedelta(hours=15), "baseline")
+
+
+def test_a_large_day_is_written_in_row_groups_as_its_rows_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LogOfDays(3).write(tmp_path / "in", 1, snapshots=(49,))
+    made(tmp_path / "in", tmp_path / "wanted")
+    monkeypatch.setattr(transcribing, "GROUP_ROWS", 10)
+    made(tmp_path / "in", tmp_path / "out")
+    for name in recordings(tmp_path / "wanted"):
+        files = [pq.ParquetFile(tmp_path / out / "bronze" / name) for out in ("wanted", "out")]
+        assert files[0].read() == files[1].read()
+        assert files[0].schema_arrow.equals(files[1].schema_arrow, check_metadata=True)
+        groups = files[1].metadata.num_row_groups
+        assert groups == -(-files[1].metadata.num_rows // 10)
 
 
 def test_in_place_copies_no_raw_file(tmp_path: Path) -> None:
@@ -397,12 +415,36 @@ def test_a_quorum_state_proves_only_copies_that_are_older(tmp_path: Path) -> Non
     made(tmp_path / "old", tmp_path / "out")
     for node in (1, 2):
         (days.write(tmp_path / f"new/n{node}", node) / "quorum-state").unlink()
-    assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == 0
+    proof = made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof
+    assert (proof.end, "made of it before" in proof.by) == (20, True)
     plan = made(tmp_path / "old", tmp_path / "out").plan  # which was read before those
-    assert (plan.copies, plan.logs["c"].proof.end) == ((), 0)
+    assert (plan.copies, plan.logs["c"].proof.end) == ((), 20)
     for node in (1, 2):
         days.write(tmp_path / f"new/n{node}", node)
     assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == days.end
+
+
+def test_a_segment_whose_batches_others_have_is_a_duplicate(tmp_path: Path) -> None:
+    days, source, out = LogOfDays(3), tmp_path / "in", tmp_path / "out"
+    days.write(source / "n1", 1, cuts=(10, 40))
+    days.write(source / "n2", 2, cuts=(25, 45))
+    days.write(source / "n3", 3, cuts=(10, 50), end=55)
+    plan = made(source, out).plan
+    assert plan.logs["c"].proof.end == days.end
+    found = {each.name: each.reason for each in plan.files if each.state == "duplicate"}
+    # Of each first offset the longest segment is kept, and the newest one of each node.
+    names = [
+        f"{node}/{LOG}/{first:020d}.log" for node, first in (("n1", 0), ("n1", 10), ("n2", 25))
+    ]
+    assert sorted(found) == [*names, f"n3/{LOG}/{0:020d}.log"]
+    assert found[names[2]] == f"its batches are in bronze/cluster=c/log/node=3/{10:020d}.log"
+    before = tree(out)
+    assert made(source, out).made == []
+    assert tree(out) == before
+    shutil.rmtree(source)
+    days.write(tmp_path / "whole", 1, snapshots=(days.end,))
+    made(tmp_path / "whole", tmp_path / "wanted")
+    assert recordings(out) == recordings(tmp_path / "wanted")
 
 
 def test_copies_of_logs_are_read_by_no_more_people_than_the_logs(tmp_path: Path) -> None:
@@ -462,7 +504,7 @@ def test_random_files_of_three_nodes_give_what_they_prove(seed: int, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", range(1, 24, 5))
+@pytest.mark.parametrize("count", range(1, 40, 1 if EVERY_RENAME else 5))
 def test_a_run_that_was_killed_goes_on(count: int, tmp_path: Path) -> None:
     days = LogOfDays(3)
     source, out = tmp_path / "in", tmp_path / "out"
