@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
 from rdmeta._moments import moment
@@ -36,6 +35,7 @@ from rdmeta.pipeline.log_inputs import (
     sum_of,
 )
 from rdmeta.pipeline.store import Store
+from rdmeta.pipeline.stored_path import path_in
 
 _LONGEST_MS = LONGEST.total_seconds() * 1000
 
@@ -199,7 +199,7 @@ def _node_log(folder: LogFolder) -> NodeLog:
     files = folder.files
     rows = [each for each in folder.rows if (each.from_offset or 0) < (each.to_offset or 0)]
     for row in rows:
-        path = Path(folder.store.path(row.name))
+        path = path_in(folder.store, row.name)
         if row.kind == "snapshot":
             if row.state == "good":
                 (last,) = epochs_of(row)
@@ -214,7 +214,7 @@ def _node_log(folder: LogFolder) -> NodeLog:
         scan.runs.append(run)
         scan.control += [(path, BatchHead(*each)) for each in marks_of(row)["control"]]
     scan.epochs += _epochs_in(row for row in rows if row.kind == "segment")
-    segments = tuple(SegmentFile(0, Path(folder.store.path(row.name))) for row in rows[:1])
+    segments = tuple(SegmentFile(0, path_in(folder.store, row.name)) for row in rows[:1])
     return NodeLog(files._replace(segments=segments), scan, uses)
 
 
@@ -269,7 +269,7 @@ def _common_to(log: NodeLog, other: NodeLog) -> int:
 
 def identities(file: Input, first: int, end: int) -> Iterator[tuple[int, int]]:
     """Yields the offset of each batch, with a number for its offset, epoch and CRC."""
-    path = Path(Store(file.store).path(file.name))
+    path = path_in(Store(file.store), file.name)
     for head, data in batches_between(path, first, end):
         yield head.base, digest_of_batch(head, data)
 

@@ -31,6 +31,7 @@ from rdmeta.pipeline.layout import bronze_file
 from rdmeta.pipeline.log_inputs import batches_between, cut_at
 from rdmeta.pipeline.log_joining import JoinedLog, LogDay, LogSpan, latest_us_at
 from rdmeta.pipeline.store import Store, sha256_of
+from rdmeta.pipeline.stored_path import path_in
 from rdmeta.pipeline.work import LogPart, LogRecording, LogTask, MadeFile, Result
 
 # ---- the plan -----------------------------------------------------------------------------------
@@ -206,10 +207,10 @@ def _files_of(task: LogTask, stack: contextlib.ExitStack) -> NodeFiles:
     """Returns the files to replay: those of one node as they lie there, or one made of several."""
     snapshots = []
     if task.snapshot is not None:
-        path = Path(Store(task.snapshot.store).path(task.snapshot.name))
+        path = path_in(Store(task.snapshot.store), task.snapshot.name)
         end, epoch = path.name.removesuffix(".checkpoint").split("-")
         snapshots.append(SnapshotFile(int(end), int(epoch), path))
-    paths = [Path(Store(part.file.store).path(part.file.name)) for part in task.parts]
+    paths = [path_in(Store(part.file.store), part.file.name) for part in task.parts]
     if _is_one_log(task.parts):
         segments = [SegmentFile(int(path.name.removesuffix(".log")), path) for path in paths]
     else:
@@ -255,7 +256,7 @@ def _blamed(task: LogTask, error: KraftError) -> Input:
         reason = f"a replay from it fails: {error}"
         return cut_at(task.snapshot, None, reason)
     for each in task.files():
-        if Path(Store(each.store).path(each.name)) == error.file:
+        if path_in(Store(each.store), each.name) == error.file:
             return cut_at(each, error.offset, str(error).removeprefix(f"{error.file}, "))
     for part in task.parts:  # the file that was made of several
         if error.offset is not None and part.begin <= error.offset < part.end:
