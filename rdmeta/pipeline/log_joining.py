@@ -133,7 +133,8 @@ class JoinedLog:
     """The log of one cluster. `end` is that of the longest copy, `waits` why not all of it counts.
 
     `aside` are the files that contradict others. `leaders` says who led each epoch.
-    `clocks_back` counts batches that are not later than those before them.
+    `clocks_back` counts batches that are not later than those before them. `pieces` have each of
+    its offsets once.
     """
 
     cluster_id: str
@@ -147,6 +148,7 @@ class JoinedLog:
     aside: tuple[Input, ...]
     leaders: Mapping[int, int] = field(default_factory=dict)
     clocks_back: int = 0
+    pieces: tuple[SegmentPart, ...] = ()
 
 
 def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog:
@@ -187,6 +189,7 @@ def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog
         tuple(aside),
         {e: who for f in folders for row in f.rows for e, who in marks_of(row)["leaders"]},
         sum(marks_of(piece.file)["clocks_back"] for run in runs for piece in run),
+        tuple(piece for run in runs for piece in run),
     )
 
 

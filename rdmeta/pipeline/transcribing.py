@@ -182,12 +182,8 @@ def transcribe(task: LogTask) -> Result:
 
 def _days_of(task: LogTask, stack: contextlib.ExitStack) -> LogDays:
     """Returns the recordings of a task, whose replay stands where the first one begins."""
-    node = looked_at(_files_of(task, stack))
-    options: dict[str, Any] = {}
-    if task.snapshot is not None:
-        epoch = next(each.epoch for each in node.files.snapshots)
-        options = {"epoch": epoch, "latest_us": task.latest_us, "leader": task.leaders.get(epoch)}
-    replay = LogReplay(node, task.first, session="log", cluster_id=task.cluster_id, **options)
+    about = task.cluster_id, task.snapshot, task.latest_us, task.parts, task.leaders
+    replay = begun(*about, task.first, stack, session="log")
     for _ in replay.steps(task.first):
         replay.replay.changes()
     replay.require(task.first)
@@ -203,22 +199,45 @@ def _days_of(task: LogTask, stack: contextlib.ExitStack) -> LogDays:
     )
 
 
-def _files_of(task: LogTask, stack: contextlib.ExitStack) -> NodeFiles:
+def begun(
+    cluster_id: str,
+    snapshot: Input | None,
+    latest_us: int | None,
+    parts: Sequence[LogPart],
+    leaders: Mapping[int, int],
+    at: int,
+    stack: contextlib.ExitStack,
+    **options: Any,
+) -> LogReplay:
+    """Returns a replay of parts that follow a snapshot, or offset 0, with its first point at `at`.
+
+    The arguments are what a LogTask has of a log. `stack` ends with the replay.
+    """
+    node = looked_at(_files_of(snapshot, parts, stack))
+    if snapshot is not None:
+        epoch = next(each.epoch for each in node.files.snapshots)
+        options |= {"epoch": epoch, "latest_us": latest_us, "leader": leaders.get(epoch)}
+    return LogReplay(node, at, cluster_id=cluster_id, **options)
+
+
+def _files_of(
+    snapshot: Input | None, parts: Sequence[LogPart], stack: contextlib.ExitStack
+) -> NodeFiles:
     """Returns the files to replay: those of one node as they lie there, or one made of several."""
     snapshots = []
-    if task.snapshot is not None:
-        path = path_in(Store(task.snapshot.store), task.snapshot.name)
+    if snapshot is not None:
+        path = path_in(Store(snapshot.store), snapshot.name)
         end, epoch = path.name.removesuffix(".checkpoint").split("-")
         snapshots.append(SnapshotFile(int(end), int(epoch), path))
-    paths = [path_in(Store(part.file.store), part.file.name) for part in task.parts]
-    if _is_one_log(task.parts):
+    paths = [path_in(Store(part.file.store), part.file.name) for part in parts]
+    if _is_one_log(parts):
         segments = [SegmentFile(int(path.name.removesuffix(".log")), path) for path in paths]
     else:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rdmeta-")))
-        base = task.parts[0].begin if task.parts else 0
+        base = parts[0].begin if parts else 0
         segments = [SegmentFile(base, folder / f"{base:020d}.log")]
         with segments[0].path.open("wb") as joined:
-            for part, path in zip(task.parts, paths, strict=True):
+            for part, path in zip(parts, paths, strict=True):
                 for _, data in batches_between(path, part.begin, part.end):
                     joined.write(data)
     return NodeFiles(paths[0].parent if paths else Path(), tuple(segments), tuple(snapshots))

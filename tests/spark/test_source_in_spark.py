@@ -249,8 +249,8 @@ def test_errors_say_what_is_wrong(spark: SparkSession, root: Path) -> None:
     history = str(root / "history")
     for given, text in (
         ({"path": history, "table": "nope"}, "option table = 'nope': there is no such table"),
-        ({"path": history, "table": "records"}, "metadata logs are not read yet"),
-        ({"path": history, "at": "1"}, "option at = '1': metadata logs are not read yet"),
+        ({"path": history, "table": "records"}, "there are no metadata logs"),
+        ({"path": history, "at": "1"}, "option at = '1': the table changes is of no moment"),
         ({"path": history, "table": "risk_hour"}, f"parquet('{history}/gold/v1/risk_hour')"),
         ({"path": history, "cluster": "x"}, "option cluster = 'x'"),
         ({"path": str(root / "nope")}, "there is no such folder"),
