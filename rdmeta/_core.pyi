@@ -176,6 +176,17 @@ def kraft_plain(
     stop: int,
     /,
 ) -> tuple[int, int, int]: ...
+def kraft_sum(data: Buffer, start: int = 0, /) -> int: ...
+def kraft_summed(
+    data: Buffer,
+    start: int,
+    end: int,
+    epoch: int,
+    least_ms: int,
+    most_ms: int,
+    stop: int,
+    /,
+) -> tuple[int, int, int, int, int]: ...
 def kraft_records(
     data: Buffer, start: int = 0, /, *, show_secrets: bool = False
 ) -> list[tuple[int, int, int, str | int, int, str]]: ...

@@ -1,12 +1,14 @@
 /*
- * metadata_log PARTITIONS RECORDS ROUNDS SEED [DIRECTORY]: times a metadata log
- * of so many changes, with 10 partitions per topic; nanoseconds per record.
+ * metadata_log PARTITIONS RECORDS ROUNDS SEED [DIRECTORY [MS]]: times a
+ * metadata log of so many changes, with 10 partitions per topic; nanoseconds
+ * per record.
  *
  * `crc`: the CRC of all batches. `decode`: every field, CRC checked. `replay`:
  * to a state. `image`: a state to its Metadata answer, applied to a new cache;
  * `apply`: that answer applied alone; both per partition. `state` and
  * `snapshot` are bytes: of the state's memory, and of Kafka's snapshot of it.
- * With a directory it writes the log there, and times nothing.
+ * With a directory it writes the log there, with a batch of 20 each 10 or MS
+ * milliseconds, and times nothing.
  */
 #include "common.h"
 
@@ -27,7 +29,7 @@ typedef struct made {
         size_t batch;   /* where it begins */
         size_t state;   /* bytes up to the end of the first state */
         int64_t offset; /* of the batch */
-        int64_t time_ms;
+        int64_t time_ms, step_ms;
         uint32_t count; /* records of the batch */
         uint64_t random;
 } made_t;
@@ -76,7 +78,7 @@ static void batch_end(made_t *m) {
         put(p + 57, m->count, 4);
         put(p + 17, rdmeta_crc32c(p + 21, m->len - m->batch - 21), 4);
         m->offset += m->count;
-        m->time_ms += TIME_STEP_MS;
+        m->time_ms += m->step_ms;
         m->batch = m->len;
         m->count = 0;
 }
@@ -167,7 +169,8 @@ static void add_change(made_t *m, uint32_t partitions) {
         add(m, value, (size_t)(p - value));
 }
 
-static made_t make(uint32_t partitions, uint64_t records, uint64_t seed) {
+static made_t make(uint32_t partitions, uint64_t records, uint64_t seed,
+                   int64_t step_ms) {
         made_t m = {0};
         uint64_t i;
 
@@ -175,6 +178,7 @@ static made_t make(uint32_t partitions, uint64_t records, uint64_t seed) {
         m.bytes    = gen_pages(m.capacity);
         m.time_ms  = 1800000000000;
         m.random   = seed;
+        m.step_ms  = step_ms;
         for (i = 1; i <= BROKERS; i++)
                 add_broker(&m, (uint32_t)i);
         for (i = 0; i < partitions / BENCH_PER_TOPIC; i++)
@@ -309,16 +313,18 @@ int main(int argc, char **argv) {
         int rounds, i;
         made_t m;
 
-        if (argc != 5 && argc != 6)
+        if (argc < 5 || argc > 7)
                 bench_die("usage: metadata_log PARTITIONS RECORDS ROUNDS SEED"
-                          " [DIRECTORY]");
+                          " [DIRECTORY [MS]]");
         partitions = (uint32_t)bench_number(argv[1], 10, 10000000);
         records    = (uint64_t)bench_number(argv[2], 0, 100000000);
         rounds     = (int)bench_number(argv[3], 1, BENCH_MAX_ROUNDS);
         bench_start();
         m = make(partitions, records,
-                 (uint64_t)bench_number(argv[4], 0, 1L << 62));
-        if (argc == 6) {
+                 (uint64_t)bench_number(argv[4], 0, 1L << 62),
+                 argc == 7 ? bench_number(argv[6], 1, 1L << 31)
+                           : TIME_STEP_MS);
+        if (argc > 5) {
                 write_log(&m, argv[5]);
                 return 0;
         }

@@ -210,7 +210,7 @@ enum { FEW = 64 };
 static int is_empty(const rdmeta_fold_topic_t *t) {
         uint32_t i;
 
-        if (t->stands || t->live || t->min_isr >= 0)
+        if (t->stands || t->live || t->min_isr >= 0 || t->polled_min_isr >= 0)
                 return 0;
         for (i = 0; i < t->n; i++) {
                 const rdmeta_fold_says_t *s = &t->partitions[i].says;

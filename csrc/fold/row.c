@@ -67,6 +67,7 @@ typedef struct step {
         const rdmeta_fold_row_t *row;
         unsigned does;
         uint8_t reason;
+        int is_known_better; /* by a log: the record is passed over */
         rdmeta_fold_began_t next;
 } step_t;
 
@@ -302,7 +303,7 @@ static void end_parts(step_t *s, rdmeta_fold_topic_t *t) {
         t->end_reason = t->ended && t->end_reason < s->reason ? t->end_reason
                                                               : s->reason;
         t->ended      = 1;
-        t->min_isr    = -1;
+        t->min_isr    = t->polled_min_isr = -1;
         rdmeta_fold_partitions_sort(s->f, t);
         for (i = 0; i < t->n; i++) {
                 rdmeta_fold_partition_t *p = &t->partitions[i];
@@ -409,13 +410,17 @@ static void take_min_isr_of_all(step_t *s, int32_t min_isr) {
                 wide->reason = s->reason;
 }
 
-/* Gives all partitions of a topic another minimum ISR. */
+/* Gives all partitions of a topic another minimum ISR: its own, or the one that
+ * a poll told. */
 static rdmeta_err_t take_min_isr(step_t *s, rdmeta_fold_topic_t *t,
                                  int32_t min_isr) {
+        int32_t *place = s->row->source == RDMETA_SOURCE_POLL
+                                 ? &t->polled_min_isr
+                                 : &t->min_isr;
         rdmeta_err_t err = RDMETA_OK;
         uint32_t i;
 
-        if (t->min_isr == min_isr)
+        if (*place == min_isr)
                 return RDMETA_OK;
         err = rdmeta_fold_touch_topic(s->f, t, s->reason, &s->next);
         if (!err)
@@ -427,7 +432,7 @@ static rdmeta_err_t take_min_isr(step_t *s, rdmeta_fold_topic_t *t,
                 if (t->partitions[i].live || t->partitions[i].entry)
                         rdmeta_fold_touch(s->f, t, t->partitions[i].number,
                                           s->reason, &s->next);
-        t->min_isr = min_isr;
+        *place = min_isr;
         return RDMETA_OK;
 }
 
@@ -463,7 +468,12 @@ static rdmeta_err_t take_config(step_t *s) {
                 if (!t && min_isr >= 0)
                         return RDMETA_ERR_NO_MEMORY;
                 err = t ? take_min_isr(s, t, min_isr) : RDMETA_OK;
+                s->is_known_better =
+                        row->source == RDMETA_SOURCE_POLL &&
+                        (f->min_isr >= 0 || (t && t->min_isr >= 0));
         }
+        if (!err && s->is_known_better)
+                return RDMETA_OK;
         key_word = rdmeta_fold_text(f, key);
         if (value.data)
                 value_word = rdmeta_fold_text(f, value);
@@ -564,7 +574,9 @@ static rdmeta_err_t take_controller(step_t *s) {
                 c->began        = rdmeta_fold_began(&s->next, s->reason);
                 c->began.at     = ended.at;
                 c->began.unseen = -1;
-                ended.at        = s->next.at;
+                if (s->next.offset > 0) /* the first record of its epoch */
+                        c->began.offset = s->next.offset - 1;
+                ended.at = s->next.at;
         }
         if (c->epoch >= 0 && rdmeta_fold_put_controller(f, c, ended))
                 return RDMETA_ERR_NO_MEMORY;
@@ -711,7 +723,8 @@ static rdmeta_err_t take(step_t *s) {
                 err = take_controller(s);
         else if (row->topic.data)
                 err = take_named(s);
-        if (!err && !f->is_baseline && !(s->does & (MARK | TOLD)))
+        if (!err && !f->is_baseline && !s->is_known_better &&
+            !(s->does & (MARK | TOLD)))
                 err = rdmeta_fold_put_change(f, row, s->next.at);
         return err;
 }

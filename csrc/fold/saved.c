@@ -101,6 +101,7 @@ static void write_topic(sink_t *s, const rdmeta_fold_topic_t *t) {
 
         write_text(s, t->name);
         write_signed(s, t->min_isr);
+        write_signed(s, t->polled_min_isr);
         write_topic_says(s, &t->says);
         write_number(s, t->stands);
         if (t->stands)
@@ -463,7 +464,8 @@ static void read_topic(source_t *s) {
                 fail(s, RDMETA_ERR_NO_MEMORY);
                 return;
         }
-        t->min_isr = (int32_t)read_signed(s, -1, INT32_MAX);
+        t->min_isr        = (int32_t)read_signed(s, -1, INT32_MAX);
+        t->polled_min_isr = (int32_t)read_signed(s, -1, INT32_MAX);
         read_topic_says(s, &t->says);
         t->before = t->says;
         t->stands = (uint8_t)read_number(s, 1);

@@ -23,7 +23,7 @@
  *      | topics: in any order                        ^
  *      v                                             | numbers
  *     topic "orders" -> partitions: [ says: id, isr, replicas, offline,
- *      | min_isr                    |         leader, epoch, min_isr, racks,
+ *      | min_isr, polled_min_isr    |         leader, epoch, min_isr, racks,
  *      | says: id, partitions       |         adding, removing, elr
  *      | began                      | began: at, version, by, source ]
  *                                   [ ... ] 96 bytes each
@@ -157,6 +157,7 @@ typedef struct rdmeta_fold_topic {
         uint32_t unsorted; /* a partition came after a higher one */
         uint32_t live; /* partitions that have a leader given */
         int32_t min_isr;
+        int32_t polled_min_isr; /* by a poll; where a log knows none */
         size_t place; /* in the fold's list of topics */
         rdmeta_fold_topic_says_t says, before;
         rdmeta_fold_began_t began, next;
@@ -295,10 +296,13 @@ RDMETA_INLINE void rdmeta_fold_clear(rdmeta_fold_t *f) {
         f->controller.broker = f->controller.epoch = -1;
 }
 
-/* Returns the minimum ISR that counts for a topic; -1: not known. */
+/* Returns the minimum ISR that counts for a topic; -1: not known. A poll told
+ * what counted then, static settings of brokers too, which are in no log. */
 RDMETA_INLINE int32_t rdmeta_fold_min_isr(const rdmeta_fold_t *f,
                                           const rdmeta_fold_topic_t *t) {
-        return t->min_isr >= 0 ? t->min_isr : f->min_isr;
+        if (t->min_isr >= 0 || f->min_isr >= 0)
+                return t->min_isr >= 0 ? t->min_isr : f->min_isr;
+        return t->polled_min_isr;
 }
 
 /* Allocates memory of the state, which stats count. NULL: no memory. */

@@ -108,6 +108,7 @@ rdmeta_fold_topic_t *rdmeta_fold_topic_get(rdmeta_fold_t *f,
         t->shown               = shown;
         t->hash                = hash;
         t->min_isr             = -1;
+        t->polled_min_isr      = -1;
         t->place               = f->n_topics;
         f->topics[f->n_topics] = t;
         f->n_topics++;

@@ -92,7 +92,7 @@ enum {
 
 /** The version of the bytes that rdmeta_fold_save() writes. They have it, as a
  *  little-endian uint64, at offset 8. */
-enum { RDMETA_FOLD_STATE_VERSION = 2 };
+enum { RDMETA_FOLD_STATE_VERSION = 3 };
 
 /** The configuration. Call rdmeta_fold_conf_init() first. */
 typedef struct rdmeta_fold_conf {

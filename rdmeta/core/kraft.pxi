@@ -196,6 +196,62 @@ def kraft_plain(data, start, end, epoch, least_ms, most_ms, stop, /):
     return start + (p - given.p), next_, time_ms
 
 
+cdef uint64_t mixed(uint64_t x) noexcept nogil:
+    """Returns a number of which each bit follows from all bits of another one (splitmix64)."""
+    x ^= x >> 30
+    x *= 0xbf58476d1ce4e5b9u
+    x ^= x >> 27
+    x *= 0x94d049bb133111ebu
+    return x ^ x >> 31
+
+
+cdef void sum_batch(const uint8_t *p, uint64_t *high, uint64_t *low) noexcept nogil:
+    """Adds 128 bits that stand for a batch's offset, epoch and CRC."""
+    cdef uint64_t offset = <uint64_t> big_endian(p, 8)
+    cdef uint64_t about = (<uint64_t> big_endian(p + 12, 4) << 32
+                           | <uint32_t> big_endian(p + 17, 4))
+    cdef uint64_t more = mixed(mixed(offset + 0x9e3779b97f4a7c15u) ^ about)
+    low[0] += more
+    high[0] += mixed(mixed(about + 0x9e3779b97f4a7c15u) ^ offset) + (low[0] < more)
+
+
+def kraft_sum(data, start=0, /):
+    """Returns a number of 128 bits for the offset, epoch and CRC of the batch at a byte."""
+    cdef LogBytes given = LogBytes(data, start)
+    cdef uint64_t high = 0, low = 0
+    if given.size < 61:
+        raise ValueError(f"no head of a batch at byte {start}")
+    sum_batch(given.p, &high, &low)
+    return (<object> high << 64) | low
+
+
+def kraft_summed(data, start, end, epoch, least_ms, most_ms, stop, /):
+    """Passes over whole batches from a byte on, as kraft_plain() does, and checks their CRCs.
+
+    One that is not good is not passed over. Returns the byte, the offset and the time behind them,
+    the number of their records, and the sum of kraft_sum(), modulo 2**128.
+    """
+    cdef LogBytes given = LogBytes(data, start)
+    cdef const uint8_t *p = given.p
+    cdef size_t left = given.size
+    cdef int64_t next_ = end, time_ms = least_ms, most = most_ms, before = stop, records = 0
+    cdef int32_t of = epoch
+    cdef uint64_t high = 0, low = 0
+    cdef rdmeta_kraft_batch_t b
+    with nogil:
+        while not rdmeta_kraft_batch(p, left, &b):
+            if (b.base_offset != next_ or b.last_offset >= before - 1 or b.epoch != of
+                    or b.control or b.time_ms < time_ms or b.time_ms > most):
+                break
+            sum_batch(p, &high, &low)
+            next_ = b.last_offset + 1
+            time_ms = b.time_ms
+            records += b.count
+            p += b.size
+            left -= b.size
+    return start + (p - given.p), next_, time_ms, records, (<object> high << 64) | low
+
+
 def kraft_records(data, start=0, /, *, show_secrets=False):
     """Returns the records of the good batch at the byte `start` of `data`.
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from rdmeta._core import kraft_batch, kraft_plain
 from rdmeta.kraft.log_files import KraftError, LogChangedError, NodeFiles, SegmentFile
@@ -29,6 +29,9 @@ _MAGIC = 16  # the byte of a batch that has 2
 # Kafka's batches of metadata are at most 8 MB: a larger length is none.
 LONGEST = 1 << 24
 _MOST = (1 << 63) - 1
+# Is given bytes, a place in them and the head of the batch before it. Returns the place of the
+# batch to go on with, and the last offset before that.
+Passed: TypeAlias = "Callable[[bytes, int, BatchHead], tuple[int, int]]"
 
 
 class BatchHead(NamedTuple):
@@ -124,9 +127,15 @@ def checked_heads(path: Path, faults: list[str]) -> Iterator[BatchHead]:
     return (head for head, _ in checked_batches(path, faults))
 
 
-def checked_batches(path: Path, faults: list[str]) -> Iterator[tuple[BatchHead, bytes]]:
-    """Yields each whole batch of a file with its bytes; raises as checked_heads()."""
-    for head, held, at in _batches(path, faults, PIECE):
+def checked_batches(
+    path: Path, faults: list[str], passed: Passed | None = None, begin: int = 0
+) -> Iterator[tuple[BatchHead, bytes]]:
+    """Yields each whole batch of a file with its bytes; raises as checked_heads().
+
+    `passed` may pass over batches, as for `_batches`. `begin` is the byte where the first one
+    begins.
+    """
+    for head, held, at in _batches(path, faults, PIECE, passed, begin=begin):
         if kraft_batch(held, at)[0] is not None:
             raise KraftError("its CRC is wrong", None, head.at, head.base)
         yield head, held[at : at + head.size]
@@ -174,8 +183,9 @@ def _batches(
     path: Path,
     faults: list[str],
     size: int,
-    passed: Callable[[bytes, int, BatchHead], tuple[int, int]] | None = None,
+    passed: Passed | None = None,
     lost: list[str] | None = None,
+    begin: int = 0,
 ) -> Iterator[tuple[BatchHead, bytes, int]]:
     """Yields each whole batch: its head, bytes that have it, and its place in them.
 
@@ -183,9 +193,9 @@ def _batches(
     where it stands, and the last offset before that. With `lost` a damaged head is a fault, and
     the next good batch follows it; if none does, `lost` gets it, too.
     """
-    held, begin, last = b"", 0, None  # `held` begins at the byte `begin`
+    held, last = b"", None  # `held` begins at the byte `begin`
     damage: str | None = None  # before that byte; a good batch is sought
-    for piece in chain((piece for _, piece in pieces(path, size)), [b""]):
+    for piece in chain((piece for _, piece in pieces(path, size, begin)), [b""]):
         held += piece
         at = 0
         while True:

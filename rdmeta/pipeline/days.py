@@ -164,14 +164,14 @@ def _first_begun_counts(
         first = bisect_left(covered, begin, key=lambda span: span[1])
         behind = bisect_right(covered, end, key=lambda span: span[0])
         touched = covered[first:behind]
-        yield each, _free(touched, begin, end)
+        yield each, free_parts(touched, begin, end)
         if begin < end:
             low = min([begin, *(span[0] for span in touched[:1])])
             high = max([end, *(span[1] for span in touched[-1:])])
             covered[first:behind] = [(low, high)]
 
 
-def _free(covered: Iterable[Span], begin: int, end: int) -> list[Span]:
+def free_parts(covered: Iterable[Span], begin: int, end: int) -> list[Span]:
     """Returns the parts of a time that no other origin tells; a moment may be one."""
     left, at = list[Span](), begin
     for low, high in covered:

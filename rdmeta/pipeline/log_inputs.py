@@ -19,13 +19,12 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from pathlib import Path
-from struct import Struct
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from rdmeta._core import kraft_records
+from rdmeta._core import kraft_records, kraft_sum, kraft_summed
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import LOG_NAME, KraftError, NodeFiles, files_in, is_part
 from rdmeta.kraft.proving import LEADER_CHANGE, time_of_snapshot
@@ -38,11 +37,11 @@ from rdmeta.pipeline.stored_path import path_in
 KINDS = ("segment", "snapshot")
 QUORUM_STATE = "quorum-state"
 NOTES = ("meta.properties", QUORUM_STATE)
-_IDENTITY = Struct(">qiI")
 _SUM = 1 << 128
 _DAY_MS = 86_400_000
 _IN_OUT = re.compile(f"{BRONZE}/cluster=[^/]+/log/node=[^/]+")
 _MOST_MS = 253_402_300_799_000  # the end of the year 9999
+_NO_STOP = (1 << 63) - 1
 
 
 class DayPart(NamedTuple):
@@ -109,20 +108,43 @@ def good_bytes(each: Input) -> int:
     return max((part.to_byte for part in parts_of(each)), default=0)
 
 
-def digest_of_batch(head: BatchHead, data: bytes) -> int:
-    """Returns a number for a batch's offset, epoch and CRC; the sums of these are digests."""
-    crc = int.from_bytes(data[17:21], "big")
-    packed = _IDENTITY.pack(head.base, head.epoch, crc)
-    return int.from_bytes(blake2b(packed, digest_size=16).digest(), "big")
-
-
-def batches_between(path: Path, first: int, end: int) -> Iterator[tuple[BatchHead, bytes]]:
+def batches_between(file: Input, first: int, end: int) -> Iterator[tuple[BatchHead, bytes]]:
     """Yields the batches of some offsets. What is behind them is not read: it may be damaged."""
-    for head, data in checked_batches(path, []):
+    for head, data in checked_batches(_path(file), [], begin=_byte_of(file, first)):
         if first <= head.base < end:
             yield head, data
         if head.last + 1 >= end:
             return
+
+
+def digest_between(file: Input, first: int, end: int) -> str:
+    """Returns the digest of the batches of some offsets."""
+    total = 0
+
+    def passed(held: bytes, at: int, head: BatchHead) -> tuple[int, int]:
+        nonlocal total
+        if head.last + 1 >= end:
+            return at, head.last
+        is_inside = head.last + 1 >= first
+        known = head.last + 1, head.epoch, 0, _MOST_MS, end if is_inside else first
+        at, behind, _, _, found = kraft_summed(held, at, *known)
+        total += found if is_inside else 0
+        return at, behind - 1
+
+    for head, data in checked_batches(_path(file), [], passed, _byte_of(file, first)):
+        total += kraft_sum(data) if first <= head.base < end else 0
+        if head.last + 1 >= end:
+            break
+    return sum_of([total])
+
+
+def _path(file: Input) -> Path:
+    return path_in(Store(file.store), file.name)
+
+
+def _byte_of(file: Input, offset: int) -> int:
+    """Returns where the day begins in a file that has an offset."""
+    return max((each.from_byte for each in parts_of(file) if each.first <= offset), default=0)
 
 
 def sum_of(digests: Iterable[int]) -> str:
@@ -303,7 +325,7 @@ def _read(bare: Input, path: Path, base: int, wanted: Collection[int], is_newest
     """Returns a segment with what its batches say."""
     reader, faults, reason = _Reader(base, wanted), list[str](), None
     try:
-        for head, data in checked_batches(path, faults):
+        for head, data in checked_batches(path, faults, reader.passed):
             reader.take(head, data)
     except KraftError as error:
         reason = str(error)
@@ -322,7 +344,7 @@ class _Reader:
     """Takes the batches of a segment, one after the other."""
 
     def __init__(self, base: int, wanted: Collection[int]) -> None:
-        self._base, self._wanted = base, wanted
+        self._base, self._wanted, self._stops = base, wanted, sorted(wanted)
         self._digest = sha256()
         self._parts: list[list[Any]] = []
         self._epochs: list[list[int]] = []
@@ -344,7 +366,7 @@ class _Reader:
         if not self._parts or self._parts[-1][0] != day:
             self._parts.append([day, base, last + 1, 0, at, at + size, time_ms, self._latest])
         part = self._parts[-1]
-        part[2:6] = last + 1, part[3] + digest_of_batch(head, data), part[4], at + size
+        part[2:6] = last + 1, part[3] + kraft_sum(data), part[4], at + size
         part[7] = self._latest
         if not self._epochs or self._epochs[-1][0] != epoch:
             self._epochs.append([epoch, base, last, time_ms, time_ms])
@@ -356,6 +378,21 @@ class _Reader:
             self._ends[last + 1] = epoch, time_ms, self._latest
         self._next, self._rows = last + 1, self._rows + records
         self._digest.update(data)
+
+    def passed(self, held: bytes, at: int, head: BatchHead) -> tuple[int, int]:
+        """Takes the batches that only go on, and returns the place behind them."""
+        part, last = self._parts[-1], self._epochs[-1]
+        most_ms = (part[0] + 1) * _DAY_MS - 1
+        stop = next((each for each in self._stops if each > head.last + 1), _NO_STOP)
+        known = head.last + 1, head.epoch, self._latest, most_ms, stop
+        behind, end, time_ms, records, total = kraft_summed(held, at, *known)
+        if behind > at:
+            part[2], part[7] = end, time_ms
+            part[3], part[5] = part[3] + total, part[5] + behind - at
+            last[2], last[4] = end - 1, time_ms
+            self._next, self._latest, self._rows = end, time_ms, self._rows + records
+            self._digest.update(memoryview(held)[at:behind])
+        return behind, end - 1
 
     def _check(self, head: BatchHead) -> None:
         before = self._base if self._next is None else self._next

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import NamedTuple
 
+from rdmeta._core import kraft_sum
 from rdmeta._moments import moment
 from rdmeta.history.schema import LONGEST
 from rdmeta.kraft.log_files import SegmentFile, SnapshotFile
@@ -28,13 +29,12 @@ from rdmeta.pipeline.log_inputs import (
     DayPart,
     LogFolder,
     batches_between,
-    digest_of_batch,
+    digest_between,
     epochs_of,
     marks_of,
     parts_of,
     sum_of,
 )
-from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.stored_path import path_in
 
 _LONGEST_MS = LONGEST.total_seconds() * 1000
@@ -67,7 +67,7 @@ class DaySlice(NamedTuple):
         """The digest of its batches; they are read if they are not all of the file's day."""
         if (self.first, self.end) == (self.part.first, self.part.end):
             return self.part.digest
-        return sum_of(number for _, number in identities(self.piece.file, self.first, self.end))
+        return digest_between(self.piece.file, self.first, self.end)
 
 
 @dataclass(frozen=True)
@@ -151,14 +151,17 @@ class JoinedLog:
     pieces: tuple[SegmentPart, ...] = ()
 
 
-def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog:
+def joined(
+    cluster_id: str, folders: Sequence[LogFolder], out: str, held: Sequence[Input] = ()
+) -> JoinedLog:
     """Returns the log that the directories of one cluster make up. Raises OSError.
 
-    If the store `out` has the same file as an input, that of `out` is used.
+    If the store `out` has the same file as an input, that of `out` is used. `held` are the
+    recordings that were made of the log: what they were made of was proven.
     """
     logs = [_node_log(each) for each in folders]
     main = max(logs, key=rank)
-    proof = proof_of(logs)
+    proof = _proof_kept(proof_of(logs), folders, held)
     pieces: list[SegmentPart] = []
     snapshots: dict[int, Input] = {}
     for folder, usable in zip(folders, _usable_to(logs, main), strict=True):
@@ -191,6 +194,24 @@ def joined(cluster_id: str, folders: Sequence[LogFolder], out: str) -> JoinedLog
         sum(marks_of(piece.file)["clocks_back"] for run in runs for piece in run),
         tuple(piece for run in runs for piece in run),
     )
+
+
+def _proof_kept(proof: Proof, folders: Sequence[LogFolder], held: Sequence[Input]) -> Proof:
+    """Returns the proof, or that of an earlier run: a node's later files may come without one."""
+    for each in sorted(held, key=lambda e: -e.until):
+        if each.until <= proof.end:
+            break
+        first, _, digest = (each.made_from or "::").split(":")
+        for folder in folders if first else ():
+            pieces = [whole(row) for row in folder.rows if row.kind == "segment"]
+            for run in _runs(sorted(pieces, key=_place)):
+                inside = [(p.file, max(p.begin, int(first)), min(p.end, each.until)) for p in run]
+                inside = [part for part in inside if part[1] < part[2]]
+                if not inside or (inside[0][1], inside[-1][2]) != (int(first), each.until):
+                    continue
+                if sum_of(int(digest_between(*part), 16) for part in inside) == digest:
+                    return Proof(each.until, f"the recording {each.name}, made of it before")
+    return proof
 
 
 _WAITS = "the next snapshot, or the copies of a majority of the voters, will prove them"
@@ -270,11 +291,10 @@ def _common_to(log: NodeLog, other: NodeLog) -> int:
 # ---- contradictions -----------------------------------------------------------------------------
 
 
-def identities(file: Input, first: int, end: int) -> Iterator[tuple[int, int]]:
+def _identities(file: Input, first: int, end: int) -> Iterator[tuple[int, int]]:
     """Yields the offset of each batch, with a number for its offset, epoch and CRC."""
-    path = path_in(Store(file.store), file.name)
-    for head, data in batches_between(path, first, end):
-        yield head.base, digest_of_batch(head, data)
+    for head, data in batches_between(file, first, end):
+        yield head.base, kraft_sum(data)
 
 
 def _without_contradictions(
@@ -330,7 +350,9 @@ def first_difference(one: SegmentPart, other: SegmentPart) -> int | None:
         end = min(part.end, one.end, other.end)
         if first >= end or part[1:4] in theirs:
             continue
-        both = (identities(each.file, first, end) for each in (one, other))
+        if len({digest_between(each.file, first, end) for each in (one, other)}) == 1:
+            continue
+        both = (_identities(each.file, first, end) for each in (one, other))
         for ours, its in zip_longest(*both):
             if ours != its:
                 return min(each[0] for each in (ours, its) if each is not None)

@@ -26,7 +26,7 @@ from rdmeta.pipeline.log_inputs import (
 from rdmeta.pipeline.log_joining import JoinedLog, first_difference, joined, whole
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.stored_path import path_in
-from rdmeta.pipeline.transcribing import plan_log
+from rdmeta.pipeline.transcribing import is_of_log, plan_log
 from rdmeta.pipeline.work import Copy, LogTask
 
 Known = Mapping[tuple[str, str], Input]
@@ -80,7 +80,8 @@ def stage_of(
         mine = [each for each in ours if each.files.cluster_id == cluster_id]
         new = [each for each in others if each.files.cluster_id == cluster_id]
         if not in_place:
-            _choose_copies(stage, mine, new, _proven_of(cluster_id, mine, out.where))
+            proven = _proven_of(cluster_id, mine, out.where, held)
+            _choose_copies(stage, mine, new, proven, settled)
         _plan(stage, out, cluster_id, [each for each in (*mine, *new) if each.rows], held)
     return stage
 
@@ -95,13 +96,13 @@ def _plan(
     """Adds the tasks of a cluster, and the files that count with their states."""
     if not folders:
         return
-    log = joined(cluster_id, folders, out.where)
+    recordings = [each for each in held if each.cluster_id == cluster_id and is_of_log(each)]
+    log = joined(cluster_id, folders, out.where, recordings)
     aside = {(each.store, each.name): each for each in log.aside}
     copied = {(each.source.store, each.source.name) for each in stage.copies}
     for row in (row for folder in folders for row in folder.rows):
         key = row.store, row.name
         stage.files += [] if key in copied else [aside.get(key, row)]
-    recordings = [each for each in held if each.cluster_id == cluster_id]
     unsure = {(each.store.where, name) for each in folders for name in each.unsure}
     made = plan_log(out.where, log, recordings, unsure)
     stage.logs[cluster_id] = log
@@ -112,19 +113,24 @@ def _plan(
 # ---- copies -------------------------------------------------------------------------------------
 
 
-def _proven_of(cluster_id: str, mine: Sequence[LogFolder], out: str) -> int:
+def _proven_of(cluster_id: str, mine: Sequence[LogFolder], out: str, held: Sequence[Input]) -> int:
     """Returns up to which offset the copies in OUT are proven."""
     there = [each for each in mine if each.rows]
-    return joined(cluster_id, there, out).proof.end if there else 0
+    recordings = [each for each in held if each.cluster_id == cluster_id and is_of_log(each)]
+    return joined(cluster_id, there, out, recordings).proof.end if there else 0
 
 
 def _choose_copies(
-    stage: LogStage, mine: Sequence[LogFolder], new: Sequence[LogFolder], proven: int
+    stage: LogStage,
+    mine: Sequence[LogFolder],
+    new: Sequence[LogFolder],
+    proven: int,
+    settled: Known,
 ) -> None:
     """Adds the copies to make; leaves the rows in the folders that count until then."""
     held = {row.name: row for folder in mine for row in folder.rows}
     same = {row.sha256: row.name for row in held.values() if row.state == "good"}
-    newest = {f.files.segments[-1].path.name for f in new if f.files.segments}
+    newest = {(each.store.where, _newest_of(each)) for each in new}
     every = [(folder, row) for folder in new for row in folder.rows]
     farthest: dict[int, tuple[LogFolder, int]] = {}
     for folder in new:
@@ -140,9 +146,13 @@ def _choose_copies(
             folder.rows.append(row)
             continue
         found = _why_no_copy(row, held.get(name), proven)
-        is_sealed = row.kind == "snapshot" or Path(row.name).name not in newest
+        is_sealed = row.kind == "snapshot" or (row.store, row.name) not in newest
         if found is None and is_sealed and row.sha256 in same:
             found = "duplicate", f"the same as {same[row.sha256]}"
+        if found is None and is_sealed and row.kind == "segment":
+            was = settled.get((row.store, row.name))
+            is_known = was is not None and (was.state, was.sha256) == ("duplicate", row.sha256)
+            found = _why_duplicate(row, held.values(), is_known=is_known)
         if found is not None:
             state = row.state if row.state == "quarantined" else found[0]
             reason = row.reason if row.state == "quarantined" else found[1]
@@ -189,6 +199,36 @@ def _why_no_copy(row: Input, held: Input | None, proven: int) -> tuple[str, str]
         is_later = _last_of(row) > _last_of(held)
         return None if is_later else ("duplicate", f"{held.name} is of a later epoch")
     return "set aside", f"contradicts {held.path}: the batch at offset {offset} differs"
+
+
+def _newest_of(folder: LogFolder) -> str | None:
+    """Returns the name of the newest segment of a directory that has records."""
+    rows = (row for row in folder.rows if row.kind == "segment")
+    return max(
+        (row.name for row in rows if (row.from_offset or 0) < (row.to_offset or 0)), default=None
+    )
+
+
+def _why_duplicate(row: Input, held: Iterable[Input], *, is_known: bool) -> tuple[str, str] | None:
+    """Returns why a segment adds nothing: others have all of its batches; None if it does.
+
+    Nor does it prove anything, as a later one of its node is there. One that is known to be a
+    duplicate is not compared again.
+    """
+    first, end = row.from_offset or 0, row.to_offset or 0
+    if row.state != "good":
+        return None
+    at, others = first, list[str]()
+    for each in sorted(held, key=lambda e: (e.from_offset or 0, -(e.to_offset or 0))):
+        begins, ends = each.from_offset or 0, each.to_offset or 0
+        if each.kind != "segment" or not begins <= at < ends:
+            continue
+        if not is_known and first_difference(whole(each), whole(row)) is not None:
+            return None
+        at, others = ends, [*others, each.name]
+        if at >= end:
+            return "duplicate", f"its batches are in {', '.join(others)}"
+    return None
 
 
 def _last_of(row: Input) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
 from rdmeta.pipeline.inputs import Input, write_inputs
 from rdmeta.pipeline.layout import BRONZE, GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock, NoLock
+from rdmeta.pipeline.log_inputs import is_raw
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import FileEntry, Manifest, kept, read_manifest, write_manifest
 from rdmeta.pipeline.planning import (
@@ -264,9 +265,9 @@ class _Runner:
         return bool(copies)
 
     def _entry_of_copy(self, made: Input) -> FileEntry:
-        if made.kind == "history":
-            return FileEntry(made.rows, made.bytes, made.sha256)
-        return kept(self._out, made.name)
+        if made.kind == "note":
+            return kept(self._out, made.name)
+        return FileEntry(0 if is_raw(made) else made.rows, made.bytes, made.sha256)
 
     def _transcribe(self) -> bool:
         """Makes recordings of metadata logs; returns whether there were any to make."""

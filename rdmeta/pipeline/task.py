@@ -24,6 +24,7 @@ from rdmeta.pipeline.days import DAY_US, Day, File, Span, Stretch, begin_of, day
 from rdmeta.pipeline.epoch_chains import State, Thing
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.layout import state_file, stored_name, table_file
+from rdmeta.pipeline.min_isrs_beside import MinIsrRows, min_isrs_beside
 from rdmeta.pipeline.reading import batches, of_time
 from rdmeta.pipeline.store import Store, sha256_of
 from rdmeta.pipeline.tables import (
@@ -202,12 +203,18 @@ class _Maker:
         )
 
     def added(
-        self, fold: Fold | None, origin: str, files: tuple[File, ...], begin: int, end: int | None
+        self,
+        fold: Fold | None,
+        origin: str,
+        files: tuple[File, ...],
+        begin: int,
+        end: int | None,
+        beside: MinIsrRows | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Adds the rows of files from `begin` to before `end`, and yields each part after that.
 
         The caller takes the fold's rows once they are `_MOST_WAITING` bytes. Without a fold it only
-        yields the parts.
+        yields the parts. Rows `beside` those of a log are added between these, and not yielded.
         """
         for file in files:
             if file.to_us < begin or (end is not None and file.from_us >= end):
@@ -216,10 +223,13 @@ class _Maker:
             try:
                 for batch in batches(file, self.cluster_id, origin):
                     rows = of_time(batch, file, begin, end)
-                    while rows.num_rows:
-                        taken = rows.num_rows if fold is None else fold.add(rows)
-                        yield rows.slice(0, taken)
-                        rows = rows.slice(taken)
+                    parts = beside.between(rows) if beside is not None else ((rows, True),)
+                    for part, is_own in parts:
+                        left = part
+                        while left.num_rows:
+                            taken = left.num_rows if fold is None else fold.add(left)
+                            yield left.slice(0, taken) if is_own else rows.slice(0, 0)
+                            left = left.slice(taken)
             except FileNotFoundError as error:
                 raise BadFileError(path, "it is gone") from error
             except (pa.ArrowException, OSError, ValueError, Error) as error:
@@ -390,7 +400,11 @@ class _DayMaker:
         rows = taken = 0
         tells_past = is_whole and stretch.continues and len(self._day.stretches) > 1
         baseline = elections.Baseline(self._begin)
-        for batch in maker.added(fold, stretch.origin, stretch.files, self._begin, after):
+        beside = None
+        if stretch.is_of_log and is_counted:
+            beside = min_isrs_beside(stretch, self._day.stretches, self._all_rows)
+        files = stretch.origin, stretch.files
+        for batch in maker.added(fold, *files, self._begin, after, beside):
             if tells_past and not baseline.is_over:
                 self._note_past(stretch, baseline.states(batch))
             rows += batch.num_rows
@@ -402,6 +416,12 @@ class _DayMaker:
         yield from self._take(fold, stretch, is_whole, is_counted)
         if is_counted or stretch.counts_from_us is None:
             maker.count(fold.stats(), rows)
+
+    def _all_rows(self, stretch: Stretch) -> Iterator[pa.RecordBatch]:
+        """Yields the rows of a stretch, and those of its origin before that."""
+        after = self._begin + DAY_US if stretch.goes_on else None
+        yield from self._maker.added(None, stretch.origin, stretch.earlier, 0, self._begin)
+        yield from self._maker.added(None, stretch.origin, stretch.files, self._begin, after)
 
     def _take(
         self, fold: Fold, stretch: Stretch, is_whole: bool, is_counted: bool

@@ -237,8 +237,8 @@ def _files_of(
         base = parts[0].begin if parts else 0
         segments = [SegmentFile(base, folder / f"{base:020d}.log")]
         with segments[0].path.open("wb") as joined:
-            for part, path in zip(parts, paths, strict=True):
-                for _, data in batches_between(path, part.begin, part.end):
+            for part in parts:
+                for _, data in batches_between(part.file, part.begin, part.end):
                     joined.write(data)
     return NodeFiles(paths[0].parent if paths else Path(), tuple(segments), tuple(snapshots))
 

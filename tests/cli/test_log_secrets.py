@@ -8,9 +8,8 @@ from pathlib import Path
 import commands
 import pytest
 from kraft_frames import FRAMES
-from kraft_logs import GOLDEN, LOGS, SECRETS, credential_keys
+from kraft_logs import GOLDEN, LOGS, SECRETS, credential_keys, secrets_of_logs
 from kraft_records import Log, batch_of, value_of
-from marked_secrets import Secrets
 
 WORDS = (
     ["info"], ["dump"], ["dump", "--batches"], ["ls"], ["find"], ["tree"], ["cat"],
@@ -19,19 +18,9 @@ WORDS = (
 FORMS: tuple[list[str], ...] = ([], ["--json"], ["--csv"], ["--csv-raw"])
 
 
-def secrets() -> Secrets:
-    found = Secrets()
-    for name, secret in SECRETS.items():
-        found.add(name, secret)
-    for name, key in credential_keys().items():
-        found.add(f"{name} in base64", base64.b64encode(key).decode())
-        found.add(f"{name} in hexadecimal", key.hex())
-    return found
-
-
 @pytest.mark.parametrize("name", [*(made.name for made in LOGS), FRAMES])
 def test_no_word_prints_a_secret(name: str, tmp_path: Path) -> None:
-    hidden = secrets()
+    hidden = secrets_of_logs()
     for word, *rest in WORDS:
         for form in FORMS:
             done = commands.run("log", word, str(GOLDEN / name), *rest, *form)
@@ -60,7 +49,7 @@ def test_a_record_of_a_later_kafka_shows_no_secret(tmp_path: Path) -> None:
     for form in FORMS:
         done = commands.run("log", "dump", str(tmp_path), *form)
         assert (done.code, '"***"' in done.out.replace('""', '"')) == (0, True)
-        secrets().check(done.out)
+        secrets_of_logs().check(done.out)
 
 
 @pytest.mark.parametrize("word", ["dump", "cat", "changes", "diff"])

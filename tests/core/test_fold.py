@@ -524,6 +524,32 @@ def test_the_min_isr_of_all_brokers_counts_for_topics_without_their_own() -> Non
     assert configs == [("broker", ""), ("topic", "t"), ("broker", "")]
 
 
+def test_a_min_isr_of_polls_counts_where_a_log_knows_none() -> None:
+    def told(source: str, detail: str, topic: str | None = "t") -> Row:
+        offset = 1 if source == "log" else None
+        about = {"kind": "config_changed", "topic": topic, "source": source, "offset": offset}
+        return about | {"detail": f"min.insync.replicas{detail}"}
+
+    rows = recording(
+        told("poll", "=1"),
+        told("log", "=2"),
+        told("poll", "=2"),  # late, and not needed
+        told("log", ""),
+        told("log", "=3", None),
+        told("poll", "=4"),
+        told("log", "", None),
+    )
+    fold = folded(rows, NOON + 8_000_000)
+    found = take(fold, "partition_interval")
+    assert [(row["min_isr"], row["us"]) for row in found] == [
+        (None, 1_000_000), (1, 1_000_000), (2, 3_000_000), (3, 2_000_000), (4, 1_000_000),
+    ]  # fmt: skip
+    changes = take(fold, "change")
+    assert [row["source"] for row in changes] == ["poll", "log", "log", "log", "log"]
+    configs = [(row["resource_type"], row["value"]) for row in take(fold, "config_interval")]
+    assert configs == [("topic", "1"), ("topic", "2"), ("broker", "3")]
+
+
 def test_a_term_of_a_controller_ends_at_its_last_record() -> None:
     def leads(broker: int, epoch: int, unseen: int | None = None) -> Row:
         known = {"broker": broker, "new_leader_epoch": epoch, "unseen_us": unseen}
@@ -758,7 +784,7 @@ def test_the_state_of_another_fold_is_refused() -> None:
 def test_a_state_of_another_version_is_refused_with_both_versions() -> None:
     state = bytearray(folded(recording()).state())
     state[8] = 9
-    with pytest.raises(UnsupportedVersionError, match="has version 9.* reads version 2"):
+    with pytest.raises(UnsupportedVersionError, match="has version 9.* reads version 3"):
         Fold("cluster", "session", state=state)
 
 

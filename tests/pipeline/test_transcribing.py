@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from rdmeta.kraft import KraftLog
 from rdmeta.pipeline import PipelineError, attempting
 from rdmeta.pipeline.work import AnyTask
 
+# RDMETA_KILLS=every kills a run after each rename, otherwise after every fifth.
+EVERY_RENAME = os.environ.get("RDMETA_KILLS") == "every"
 KILLED = Path(__file__).parents[1] / "support" / "killed_run.py"
 
 
@@ -82,7 +85,7 @@ def test_any_files_in_any_order_give_the_same_recordings_and_tables(tmp_path: Pa
     days.write(tmp_path / "in/n2", 2, cuts=(25, 60), snapshots=(days.end, 33))
     days.write(tmp_path / "in/n3", 3, cuts=(11, 12, 80), snapshots=(45,))
     random = Random(28)
-    for number in range(4):
+    for number in range(3):
         source, out = tmp_path / f"come{number}", tmp_path / f"out{number}"
         paths = [path for path in (tmp_path / "in").rglob("*") if path.is_file()]
         random.shuffle(paths)
@@ -397,12 +400,36 @@ def test_a_quorum_state_proves_only_copies_that_are_older(tmp_path: Path) -> Non
     made(tmp_path / "old", tmp_path / "out")
     for node in (1, 2):
         (days.write(tmp_path / f"new/n{node}", node) / "quorum-state").unlink()
-    assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == 0
+    proof = made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof
+    assert (proof.end, "made of it before" in proof.by) == (20, True)
     plan = made(tmp_path / "old", tmp_path / "out").plan  # which was read before those
-    assert (plan.copies, plan.logs["c"].proof.end) == ((), 0)
+    assert (plan.copies, plan.logs["c"].proof.end) == ((), 20)
     for node in (1, 2):
         days.write(tmp_path / f"new/n{node}", node)
     assert made(tmp_path / "new", tmp_path / "out").plan.logs["c"].proof.end == days.end
+
+
+def test_a_segment_whose_batches_others_have_is_a_duplicate(tmp_path: Path) -> None:
+    days, source, out = LogOfDays(3), tmp_path / "in", tmp_path / "out"
+    days.write(source / "n1", 1, cuts=(10, 40))
+    days.write(source / "n2", 2, cuts=(25, 45))
+    days.write(source / "n3", 3, cuts=(10, 50), end=55)
+    plan = made(source, out).plan
+    assert plan.logs["c"].proof.end == days.end
+    found = {each.name: each.reason for each in plan.files if each.state == "duplicate"}
+    # Of each first offset the longest segment is kept, and the newest one of each node.
+    names = [
+        f"{node}/{LOG}/{first:020d}.log" for node, first in (("n1", 0), ("n1", 10), ("n2", 25))
+    ]
+    assert sorted(found) == [*names, f"n3/{LOG}/{0:020d}.log"]
+    assert found[names[2]] == f"its batches are in bronze/cluster=c/log/node=3/{10:020d}.log"
+    before = tree(out)
+    assert made(source, out).made == []
+    assert tree(out) == before
+    shutil.rmtree(source)
+    days.write(tmp_path / "whole", 1, snapshots=(days.end,))
+    made(tmp_path / "whole", tmp_path / "wanted")
+    assert recordings(out) == recordings(tmp_path / "wanted")
 
 
 def test_copies_of_logs_are_read_by_no_more_people_than_the_logs(tmp_path: Path) -> None:
@@ -462,7 +489,7 @@ def test_random_files_of_three_nodes_give_what_they_prove(seed: int, tmp_path: P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("count", range(1, 24, 5))
+@pytest.mark.parametrize("count", range(1, 40, 1 if EVERY_RENAME else 5))
 def test_a_run_that_was_killed_goes_on(count: int, tmp_path: Path) -> None:
     days = LogOfDays(3)
     source, out = tmp_path / "in", tmp_path / "out"

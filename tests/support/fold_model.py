@@ -153,7 +153,9 @@ class Walk:
 
     def has(self, topic: str) -> bool:
         states = [s for key, s in self.partitions.items() if key[0] == topic]
-        return self.topics[topic]["min_isr"] is not None or any(s != NOTHING for s in states)
+        about = self.topics[topic]
+        told = about["min_isr"] is not None or about["polled"] is not None
+        return told or any(s != NOTHING for s in states)
 
     def change(
         self, key: Key, state: tuple[Any, ...] | None, why: list[tuple[str, Row]], is_cut: bool
@@ -251,7 +253,8 @@ class Walk:
             self.topic(row, touch, given, cut)
 
     def topic_of(self, name: str) -> Row:
-        new = {"exists": False, "listed": False, "topic_id": None, "min_isr": None}
+        new = {"exists": False, "listed": False, "topic_id": None}
+        new |= {"min_isr": None, "polled": None}
         return self.topics.setdefault(name, new)
 
     def part(
@@ -312,7 +315,7 @@ class Walk:
         touch("topic", topic)
         if kind in ENDS:
             cut.add(("topic", topic))
-            about.update(exists=False, listed=False, topic_id=None, min_isr=None)
+            about.update(exists=False, listed=False, topic_id=None, min_isr=None, polled=None)
             for key, state in self.partitions.items():
                 if key[0] != topic:
                     continue
@@ -334,23 +337,34 @@ class Walk:
         broker = row.get("broker")
         name = "" if broker is None else str(broker)
         config = ("broker", name, key) if topic is None else ("topic", topic, key)
-        if equals:
-            self.configs[config] = value
-        else:
-            self.configs.pop(config, None)
-        touch("config", *config)
         min_isr = int(value) if value.isdigit() else None
+        if not self.is_known_better(row):
+            if equals:
+                self.configs[config] = value
+            else:
+                self.configs.pop(config, None)
+            touch("config", *config)
         if topic is None and broker is None and key == "min.insync.replicas":
             self.min_isr = min_isr
             touch("min_isr")
         elif topic is not None and key == "min.insync.replicas":
-            if min_isr == (self.topics[topic]["min_isr"] if topic in self.topics else None):
+            place = "polled" if row.get("source") == "poll" else "min_isr"
+            if min_isr == (self.topics[topic][place] if topic in self.topics else None):
                 return
-            self.topic_of(topic)["min_isr"] = min_isr
+            self.topic_of(topic)[place] = min_isr
             touch("topic", topic)
             for name, partition in self.partitions:
                 if name == topic:
                     touch("partition", name, partition)
+
+    def is_known_better(self, row: Row) -> bool:
+        """Returns whether a poll told a topic's min ISR that a log tells, too."""
+        topic = row.get("topic")
+        if row.get("source") != "poll" or topic is None:
+            return False
+        own = self.topics[topic]["min_isr"] if topic in self.topics else None
+        is_min_isr = row["detail"].partition("=")[0] == "min.insync.replicas"
+        return is_min_isr and (own is not None or self.min_isr is not None)
 
     def broker(self, row: Row, touch: Any) -> None:
         broker, kind = row["broker"], row["kind"]
@@ -383,8 +397,9 @@ class Walk:
         found: States = {}
         for (topic, partition), s in self.partitions.items():
             if s.get("live"):
-                own = self.topics[topic]["min_isr"]
-                min_isr = self.min_isr if own is None else own
+                about = self.topics[topic]
+                told = (about["min_isr"], self.min_isr, about["polled"])
+                min_isr = next((each for each in told if each is not None), None)
                 shown = {**s, "min_isr": min_isr, "racks": self.racks_of(s["replicas"])}
                 names = COLUMNS["partition_interval"][1]
                 found["partition", topic, partition] = tuple(shown[name] for name in names)
@@ -535,7 +550,10 @@ class Maker:
         detail = self.random.choice(
             ("min.insync.replicas=1", "min.insync.replicas=2", "min.insync.replicas", "a=b", "a")
         )
-        self.put("config_changed", topic=topic, topic_id=self.ids.get(topic or ""), detail=detail)
+        about: Row = {"topic": topic, "topic_id": self.ids.get(topic or ""), "detail": detail}
+        if self.is_log and topic is not None and self.random.random() < 0.5:  # a recorder beside it
+            about |= {"source": "poll", "offset": None}
+        self.put("config_changed", **about)
 
     def step(self, quiet: bool) -> None:
         """Changes something; with `quiet`, neither brokers nor configurations."""

@@ -15,6 +15,7 @@ Their secrets are marked: SECRETS and credential_keys().
 
 from __future__ import annotations
 
+import base64
 import gzip
 import hashlib
 import hmac
@@ -32,6 +33,7 @@ from confluent_kafka.cimpl import Producer
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from kraft_records import batches
+from marked_secrets import Secrets
 from real_kafka import START_S, RealKafka
 
 # Its types do not export what it has.
@@ -57,6 +59,17 @@ def credential_keys() -> dict[str, bytes]:
         "storedKey": hashlib.sha256(client_key).digest(),
         "serverKey": hmac.digest(salted, b"Server Key", "sha256"),
     }
+
+
+def secrets_of_logs() -> Secrets:
+    """Returns what no output about a golden log may show."""
+    found = Secrets()
+    for name, secret in SECRETS.items():
+        found.add(name, secret)
+    for name, key in credential_keys().items():
+        found.add(f"{name} in base64", base64.b64encode(key).decode())
+        found.add(f"{name} in hexadecimal", key.hex())
+    return found
 
 
 class Made(NamedTuple):
@@ -235,7 +248,7 @@ def make(made: Made, target: Path) -> None:
             events.deletion()
             events.failures()
         for node in kafka.nodes:
-            _copy(Path(directory, f"n{node}"), target / f"n{node}")
+            copy_node(Path(directory, f"n{node}"), target / f"n{node}")
         log = target / "n1" / LOG
         write_dump(target, dump(kafka, sorted([*log.glob("*.log"), *log.glob("*.checkpoint")])))
 
@@ -267,7 +280,7 @@ def make_diverged(target: Path) -> None:
             kafka.until_up()
             kafka.create("after", [followers])
         for node in kafka.nodes:
-            _copy(Path(directory, f"n{node}"), target / f"n{node}")
+            copy_node(Path(directory, f"n{node}"), target / f"n{node}")
 
 
 def make_retained(target: Path) -> None:
@@ -286,7 +299,7 @@ def make_retained(target: Path) -> None:
             first = Path(directory, "n1", LOG, f"{0:020d}.log")
             kafka.until(lambda: not first.exists(), "old segments are deleted", timeout=120)
             kafka.create("later", [[1]])
-        _copy(Path(directory, "n1"), target / "n1")
+        copy_node(Path(directory, "n1"), target / "n1")
 
 
 def kinds_missing(made: Made, directory: Path) -> list[str]:
@@ -320,7 +333,7 @@ def kinds_missing(made: Made, directory: Path) -> list[str]:
     return [*sorted(missing), *(event for event, is_there in events.items() if not is_there)]
 
 
-def _copy(node: Path, target: Path) -> None:
+def copy_node(node: Path, target: Path) -> None:
     """Copies what a controller keeps of its metadata; not its index, and no broker's data."""
     (target / LOG).mkdir(parents=True)
     shutil.copyfile(node / "meta.properties", target / "meta.properties")

@@ -25,7 +25,7 @@ from rdmeta.pipeline.layout import BRONZE
 from rdmeta.pipeline.log_inputs import good_bytes, log_folders, look_at_logs, parts_of
 from rdmeta.pipeline.log_joining import JoinedLog, LogSpan, SegmentPart, joined, latest_us_at
 from rdmeta.pipeline.store import Store
-from rdmeta.pipeline.transcribing import begun
+from rdmeta.pipeline.transcribing import begun, is_of_log
 from rdmeta.pipeline.work import LogPart
 from rdmeta.spark.source.files import ReadError, Slice, opened, packed
 from rdmeta.spark.source.options import Options
@@ -63,10 +63,12 @@ def logs_in(store: Store, filter_: RowFilter) -> list[JoinedLog]:
     for row in (row for each in wanted for row in each.rows):
         if row.state == "quarantined" and not is_out:
             raise ReadError(f"{row.path}: {row.reason}; {_ADVICE}")
-    return [
-        joined(cluster, [each for each in wanted if each.files.cluster_id == cluster], store.where)
-        for cluster in clusters
-    ]
+    found = []
+    for cluster in clusters:
+        mine = [each for each in wanted if each.files.cluster_id == cluster]
+        recordings = [e for e in known.values() if e.cluster_id == cluster and is_of_log(e)]
+        found.append(joined(cluster, mine, store.where, recordings))
+    return found
 
 
 # ---- states -------------------------------------------------------------------------------------

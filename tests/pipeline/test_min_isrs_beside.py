@@ -1,0 +1,90 @@
+"""A log that does not know the min ISR of topics takes it from the recordings beside it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from fake_cache import FakeCache, FakeClock
+from kraft_days import FIRST, LogOfDays
+from kraft_records import Given, uuid_text
+
+from rdmeta import pipeline
+from rdmeta.history import Recorder
+
+MIN_ISR = "min.insync.replicas"
+
+
+def asked(directory: Path, hours: range, told: dict[int, int | None]) -> None:
+    """Writes what a recorder saw that polled each hour; `told` has the min ISRs from hours on."""
+    clock = FakeClock()
+    clock.now = FIRST + timedelta(hours=hours[0], seconds=3)
+    cache = FakeCache(clock, "c")
+    cache.add_broker(1)
+    cache.add_topic("orders", uuid_text(7), [1 + hours[0] % 2])
+    with Recorder(cache, directory, clock=clock, max_gap=7200.0) as recorder:
+        for hour in hours:
+            cache.set_leader("orders", 0, 1 + hour % 2, epoch=hour)
+            if hour in told:
+                recorder.configs({"orders": told[hour]})
+            recorder.observe()
+            clock.pass_seconds(3600)
+
+
+def rows(source: Path, out: Path, table: str) -> list[dict[str, Any]]:
+    if not out.exists():
+        pipeline.run(pipeline.plan([source], out), workers=1)
+    paths = sorted(out.glob(f"silver/v1/{table}/**/*.parquet"))
+    return [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
+
+
+def timeline(found: list[dict[str, Any]], name: str) -> list[tuple[float, Any]]:
+    """Returns at which hours a column of intervals got another value."""
+    turns: list[tuple[float, Any]] = []
+    for row in sorted(found, key=lambda row: row["began_at"]):
+        if not turns or turns[-1][1] != row[name]:
+            turns.append(((row["began_at"] - FIRST) / timedelta(hours=1), row[name]))
+    return turns
+
+
+def test_the_min_isr_of_recordings_counts_over_midnights_and_from_one_to_the_next(
+    tmp_path: Path,
+) -> None:
+    source, out, late = tmp_path / "in", tmp_path / "out", 3 / 3600
+    LogOfDays(3).write(source / "n1", 1, snapshots=(49,))
+    asked(source / "one", range(5, 31), {5: 2, 8: 1, 20: 2})
+    asked(source / "other", range(10, 35), {10: 3, 32: None, 33: 2})
+    found = rows(source, out, "partition_interval")
+    assert {row["source"] for row in found} == {"log", "poll"}
+    told = [(5, 2), (8, 1), (20, 2), (30, 3), (32, None), (33, 2), (34, None)]
+    assert timeline(found, "min_isr") == [
+        (0, None),
+        *((hour + late, value) for hour, value in told),
+    ]
+    (config, *_) = (row for row in rows(source, out, "config_interval") if row["value"] == "1")
+    assert (config["key"], config["source"], config["version"]) == (MIN_ISR, "poll", 13)
+    assert config["offset"] is None
+    assert pipeline.check(out) == []
+
+
+def test_what_the_log_knows_is_not_taken_from_recordings(tmp_path: Path) -> None:
+    days = LogOfDays(1)
+    about = {"resourceType": 4, "resourceName": "", "name": MIN_ISR, "value": "2"}
+    known: Given = ("CONFIG_RECORD", 0, about)
+    days.log.time_ms = round((FIRST + timedelta(hours=11)).timestamp() * 1000) + 1
+    days.log.append(known)
+    days.elect(FIRST + timedelta(hours=11.5), 12)
+    for name in ("alone", "both"):
+        days.write(tmp_path / name / "n1", 1)
+        days.write(tmp_path / name / "n2", 2)
+    asked(tmp_path / "both", range(8, 12), {8: 1, 11: 3})
+    found = rows(tmp_path / "both", tmp_path / "out", "partition_interval")
+    hours = [hour for hour, _ in timeline(found, "min_isr")]
+    assert [value for _, value in timeline(found, "min_isr")] == [None, 1, 2]
+    assert round(hours[-1], 2) == 11
+    changes = rows(tmp_path / "both", tmp_path / "out", "change")
+    alone = rows(tmp_path / "alone", tmp_path / "out1", "change")
+    assert [row for row in changes if row["source"] == "log"] == alone
+    assert [row["detail"] for row in changes if row["source"] == "poll"] == [f"{MIN_ISR}=1"]
