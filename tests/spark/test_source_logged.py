@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 from datetime import datetime, timedelta
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pytest
 from kraft_days import FIRST, LogOfDays
 from kraft_logs import GOLDEN, LOG, LOGS, Made
+from kraft_records import batch_of
 from source_reads import read, reader_of, rows_of, tasks_of
 from stream_plans import Stream
 
@@ -127,6 +129,21 @@ def test_columns_may_be_left_out(days: Path) -> None:
     schema = pa.schema([arrow_schema("records").field(name) for name in ("topic", "offset")])
     reader._columns = schema
     assert rows_of(reader, schema).num_rows == 88
+
+
+def test_an_unknown_record_has_its_number_and_its_value(tmp_path: Path) -> None:
+    made = LogOfDays(1)
+    made.log.data += batch_of([(None, b"\1\x3c\0xyz")], made.end, made.log.epoch, made.log.time_ms)
+    end = made.end
+    made.write(tmp_path, 1)
+    path = tmp_path / LOG / f"{0:020d}.log"
+    path.write_bytes(bytes(made.log.data))
+    about = (tmp_path / "meta.properties").read_text().replace("node.id=1", "node.id=2")
+    shutil.copytree(tmp_path / LOG, tmp_path / "n2" / LOG)
+    (tmp_path / "n2/meta.properties").write_text(about.partition("directory.id")[0])
+    last = read(path=str(tmp_path), table="records", since=hours(11)).to_pylist()[-1]
+    assert (last["offset"], last["type"], last["topic"]) == (end, "60", None)
+    assert base64.b64decode(json.loads(last["data"])["raw"]) == b"\1\x3c\0xyz"
 
 
 def test_secrets_are_hidden() -> None:
