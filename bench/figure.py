@@ -156,6 +156,7 @@ class Scale:
     spark_sizes: tuple[int, ...] = (1_000_000, 10_000_000, 100_000_000)
     spark_changes: int = 10_000_000
     spark_days: int = 100
+    spark_logs: int = 10_000_000
     spark_clusters: int = 1_000
     spark_files: int = 100_000
     spark_year: int = 365
@@ -188,6 +189,7 @@ QUICK = Scale(
     spark_sizes=(1_000, 2_000),
     spark_changes=2_000,
     spark_days=3,
+    spark_logs=2_000,
     spark_clusters=3,
     spark_files=5,
     spark_year=3,

@@ -14,6 +14,12 @@ OF_MEMORY = (
     " task holds its changes of leader until the day's end, to count each once."
 )
 
+OF_LAST_DAY = (
+    "The day that was open is over now: its recording goes on to midnight, so it is made again"
+    " beside that of the new day. The tables of its month are written anew."
+)
+_PLAIN = "two plain processes"
+
 
 def _job(part: str, rounds: int, **options: object) -> Job:
     given = tuple(f"--{name}={value}" for name, value in options.items())
@@ -99,6 +105,26 @@ def _day(scale: Scale) -> Iterable[Figure]:
     yield _figure(name, "s", job, ("day", "full"), "the full run", Goal(factor=0.05))
     keys = ("day_rows", "full_rows")
     yield _figure(f"{name}: rows decoded", "rows", job, keys, "the full run", Goal(factor=0.02))
+
+
+def _logs(scale: Scale) -> Iterable[Figure]:
+    size, days = scale.spark_logs, scale.spark_days
+    job = _job("logs", scale.spark_rounds, changes=size, days=days)
+    name = f"logs of {count(size)} records of 10 clusters to silver"
+    yield _figure(f"{name}, local[2]", "s", job, ("spark", "plain"), _PLAIN, OF_SPEED)
+    yield _figure(f"{name}: CPU of plain processes", "s", job, ("cpu", "tasks"), "tasks")
+    yield _figure(f"{name}: bytes of tables", "MiB", job, ("tables", "bytes"), "MiB of logs")
+    one = f"a log of {count(size // 10)} records"
+    goal, other = Goal(factor=0.5), "kafka-dump-log to text"
+    yield _figure(f"{one} to silver, one process", "s", job, ("one", "kafka"), other, goal)
+    keys, other = ("recordings", "core"), "decode and replay in C"
+    yield _figure(f"{one} to recordings alone", "s", job, keys, other)
+    more = f"one day more on {days} of a log in one segment"
+    yield _figure(more, "s", job, ("day", "full"), "the full run", Goal(factor=0.05), OF_LAST_DAY)
+    keys = ("day_made", "full_made")
+    yield _figure(f"{more}: recordings", "files", job, keys, "the full run", why=OF_LAST_DAY)
+    name, other = "a worker's most memory, a log of ten times as many days", "a tenth of it"
+    yield _figure(name, "MiB", job, ("worker_10", "worker_1"), other, Goal(factor=1.3))
 
 
 def _small(scale: Scale) -> Iterable[Figure]:
@@ -204,6 +230,6 @@ def _source(scale: Scale) -> Iterable[Figure]:
 
 def spark_figures(scale: Scale) -> list[Figure]:
     """Returns all figures of `make bench-spark`, in the order of the page."""
-    parts = [_silver, _memory, _intervals, _executors, _day, _small, _year]
+    parts = [_silver, _memory, _intervals, _executors, _day, _logs, _small, _year]
     parts += [_source, _gold, _month, _bronze, _commits, _frames, _functions]
     return [figure for part in parts for figure in part(scale)]

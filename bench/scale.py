@@ -19,6 +19,7 @@ FLEET = 300  # clusters
 SCALE = Scale()
 SIZE = max(SCALE.spark_sizes)
 LESS = sorted(SCALE.spark_sizes)[-2]
+LOG_DAYS = 10  # of each cluster in bench/spark/logs.py
 CLUSTER_DAYS = 100  # of the largest history: 10 clusters, 10 days
 
 HEAD = f"""\
@@ -190,6 +191,33 @@ def _day(facts: Facts) -> str:
     )
 
 
+def _logs(facts: Facts) -> str:
+    name = f"logs of {count(SCALE.spark_logs)} records of 10 clusters to silver"
+    tables, mib = facts.pair(f"{name}: bytes of tables")
+    cpu, tasks = facts.pair(f"{name}: CPU of plain processes")
+    spark, plain = facts.pair(f"{name}, local[2]")
+    millions, days = SCALE.spark_logs / 1e6, 10 * LOG_DAYS
+    return (
+        f"Metadata logs: a cluster's day of {count(SCALE.spark_logs // days)} records has"
+        f" {_number(mib / days)} MiB of log and {_number(tables / days)} MiB of tables. A million"
+        f" records take {_number(cpu / millions)} s of CPU, {_number(plain / millions)} s in two"
+        f" plain processes and {_number(spark / millions)} s on Spark, and 10 clusters of"
+        f" {LOG_DAYS} days are {_number(tasks)} tasks. An idle cluster writes 12 MB a day, of"
+        " which nothing but its brokers and topics is in tables."
+    )
+
+
+def _log_day(facts: Facts) -> str:
+    name = f"one day more on {SCALE.spark_days} of a log in one segment"
+    day, full = facts.pair(name)
+    made, _ = facts.pair(f"{name}: recordings")
+    return (
+        f"One day more on {SCALE.spark_days} of a log, all in one segment, takes"
+        f" {100 * day / full:.1f} % of the time of the full run and makes {_number(made)}"
+        " recordings: the new day's, and that of the day which was open."
+    )
+
+
 def _clusters(facts: Facts) -> str:
     spark, plain = facts.pair(f"{count(SCALE.spark_clusters)} clusters of 50 rows")
     each = 1e3 * spark / SCALE.spark_clusters
@@ -233,6 +261,8 @@ SENTENCES: tuple[Callable[[Facts], str], ...] = (
     _memory,
     _executors,
     _day,
+    _logs,
+    _log_day,
     _clusters,
     _small_files,
     _plan,

@@ -3,8 +3,9 @@
 It shows brokers on sockets, a client that keeps a cache true, and waits for changes. Then come the
 command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark, with a
 measure as a DataFrame; without Java by the command and DuckDB. Last comes what the metadata log of
-a real cluster says. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first part
-runs against that cluster instead and only reads. The programs of examples/ show each call.
+a real cluster says, and tables of it. With `--bootstrap host:port` (or BOOTSTRAP in the
+environment) the first part runs against that cluster instead and only reads. The programs of
+examples/ show each call.
 """
 
 from __future__ import annotations
@@ -82,6 +83,13 @@ QUERIES = {
     ),
     "gold/v1/coverage_hour": "SELECT hour, observed, hole FROM coverage_hour ORDER BY hour",
 }
+LOG_QUERIES = {
+    "partition_interval": (
+        'SELECT began_at, leader, isr, elr, began_by, "offset" FROM partition_interval'
+        " WHERE topic = 'risky' ORDER BY version"
+    ),
+    "controller": 'SELECT broker, epoch, began_at, us, "offset" FROM controller ORDER BY began_at',
+}
 
 # The measure that Spark shows as a DataFrame where it is.
 MEASURE = "incident"
@@ -156,11 +164,14 @@ def whole_path(out: Path) -> None:
             show_changes(cluster, client)
     console.print(f"  {len(recorder.files)} files of history in {out / 'history'}")
     make_tables(out, bootstrap)
-    show_log(bootstrap)
+    show_log(bootstrap, out)
 
 
-def show_log(bootstrap: str) -> None:
-    """Shows what the files of real controllers say: who led, and what shrank an ISR."""
+def show_log(bootstrap: str, out: Path) -> None:
+    """Shows what the files of real controllers say: who led, what shrank an ISR, and tables."""
+    import duckdb
+    import pyarrow.parquet as pq
+
     if not REAL_LOG.exists():
         return
     heading("The metadata log of a real cluster, of which two nodes were killed")
@@ -168,6 +179,17 @@ def show_log(bootstrap: str) -> None:
     for words in (("info", path), ("explain", path, "risky/0")):
         with command(bootstrap, "log", *words) as reading:
             show(reading, most=50)
+    tables = out / "tables-of-the-log"
+    silver = ("pipeline", "silver", path, str(tables), "--engine", "local")
+    with command(bootstrap, *silver) as pipeline:
+        show(pipeline, most=50)
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, query in LOG_QUERIES.items():
+            rows = pq.read_table(tables / f"silver/v1/{name}", partitioning=None)
+            connection.register(name, rows)
+            console.print(f"\n{name}: {query}", style="bold", markup=False)
+            print(connection.sql(query))
 
 
 def show_cluster(client: Client, bootstrap: str) -> None:

@@ -96,6 +96,9 @@ def test_the_demo_explains_what_a_real_log_says(shown: tuple[str, Path]) -> None
     said = text.partition("The metadata log of a real cluster")[2]
     assert "the copies of nodes 1, 2, 3, of 3 voters" in said
     assert "an unclean election: broker 2 was unfenced (offset 92)" in said
+    tables = said.partition("rdmeta pipeline silver ")[2]
+    assert "2026-11-26 06:09:40.847" in tables  # broker 2 leads, without the records of broker 1
+    assert "controller: SELECT broker, epoch, began_at" in tables
 
 
 def test_without_pyspark_the_demo_takes_the_local_engine_and_says_so(

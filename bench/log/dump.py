@@ -30,10 +30,10 @@ def measure(changes: int, rounds: int) -> dict[str, Any]:
     with TemporaryDirectory() as directory:
         large, real = write_log(directory, PARTITIONS, changes), _real_log(directory)
         for suffix, path in (("", large), ("_real", real)):
-            ways = {f"rdmeta{suffix}": _ours(path), f"kafka{suffix}": _theirs(path)}
+            ways = {f"rdmeta{suffix}": _ours(path), f"kafka{suffix}": words_of_kafka(path)}
             for _ in range(min(rounds, MOST_ROUNDS)):
                 for name, words in ways.items():
-                    out.setdefault(name, []).append(_seconds(words, directory))
+                    out.setdefault(name, []).append(seconds_of(words, directory))
     return out
 
 
@@ -51,12 +51,14 @@ def _ours(path: Path) -> list[str]:
     return rdmeta("log", "dump", "--json", str(path))
 
 
-def _theirs(path: Path) -> list[str]:
+def words_of_kafka(path: Path) -> list[str]:
+    """Returns the words of Kafka's tool, which prints the records of a segment."""
     tool = "org.apache.kafka.tools.DumpLogSegments"
     return [*_JAVA, f"{JARS / '4.3.0'}/*", tool, "--cluster-metadata-decoder", "--files", str(path)]
 
 
-def _seconds(words: Sequence[str], directory: str) -> float:
+def seconds_of(words: Sequence[str], directory: str) -> float:
+    """Returns how long a process takes that prints into a file; raises Missing if it fails."""
     begin = perf_counter()
     with open(Path(directory, "out"), "wb") as out:
         done = subprocess.run(

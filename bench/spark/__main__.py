@@ -6,6 +6,8 @@
     intervals  history to intervals: the fold beside DuckDB or polars
     executors  one and two executors of local-cluster beside one and two plain processes
     day        one day more on 100
+    logs       metadata logs to silver: Spark and plain processes, beside kafka-dump-log; one day
+               more; the most memory at two sizes
     small      many clusters of few rows, or many files of about one row
     year       what a dry run of a year of days takes
     functions  partition_for() in a job beside Python's murmur2; connections and batches by leader
@@ -33,6 +35,7 @@ PROGRAM = Program(
         "intervals": ("peer", "changes", "rounds"),
         "executors": ("changes", "rounds"),
         "day": ("changes", "days", "rounds"),
+        "logs": ("changes", "days", "rounds"),
         "small": ("kind", "number", "rounds"),
         "year": ("days", "rounds"),
         "functions": ("keys", "rounds"),

@@ -229,11 +229,15 @@ class OpenRecording:
         row: dict[str, Any] = {"version": self.until, "source": self._source, "kind": "observed_to"}
         self.add(single([row | {"observed_at": self.observed_to}]), self.until, self.observed_to)
 
-    def file(self, directory: Path, **about: Any) -> tuple[Path, pa.Table]:
-        """Returns the path and the table of the next file; `about` are more entries of a footer."""
-        name = FileName(self.cluster_id, self.session, self._since, self.until)
-        footer = Footer(
-            name,
+    def take_rows(self) -> list[pa.Table]:
+        """Returns the rows that are not in a file yet, and drops them: the caller keeps them."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def footer(self, **about: Any) -> Footer:
+        """Returns the footer of the next file; `about` are more entries of it."""
+        return Footer(
+            FileName(self.cluster_id, self.session, self._since, self.until),
             self._from,
             self.observed_to,
             continues=self._continues,
@@ -242,8 +246,12 @@ class OpenRecording:
             source=None if self._source == "poll" else self._source,
             **about,
         )
+
+    def file(self, directory: Path, **about: Any) -> tuple[Path, pa.Table]:
+        """Returns the path and the table of the next file; `about` are more entries of a footer."""
+        footer = self.footer(**about)
         rows = pa.concat_tables(self._rows) if self._rows else CHANGE_SCHEMA.empty_table()
-        path = directory / day_folder(self.cluster_id, self.begin) / str(name)
+        path = directory / day_folder(self.cluster_id, self.begin) / str(footer.file)
         return path, rows.replace_schema_metadata(footer.metadata())
 
     def written(self) -> None:

@@ -8,7 +8,7 @@ which covers the shorter one. This module needs pyarrow.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from uuid import NAMESPACE_OID, uuid5
@@ -69,7 +69,7 @@ class LogDays:
     The first one begins at `begin`. If that is a midnight, it may continue a recording; otherwise
     `reason` says why the state before it is not known. They end before the offset `end`, and at the
     midnight `until` if one is given: days without a record may come before that. `ended_by` says
-    how the last one ends.
+    how the last one ends. `taken` is called when a recording has more rows, and may take them.
     """
 
     def __init__(
@@ -83,10 +83,11 @@ class LogDays:
         reason: str | None = None,
         until: datetime | None = None,
         ended_by: str = "closed",
+        taken: Callable[[OpenRecording], None] | None = None,
     ) -> None:
         self._replay, self._cluster_id, self._end = replay, cluster_id, end
         self._first = (begin, reason, continues)
-        self._until, self._ended_by = until, ended_by
+        self._until, self._ended_by, self._taken = until, ended_by, taken
         self._known_unknown: int = replay.replay.info()["unknown"]
 
     def recordings(self) -> Iterator[tuple[OpenRecording, int | None]]:
@@ -149,3 +150,5 @@ class LogDays:
         latest = info["latest_us"]
         now = recording.observed_to if latest is None else nearest_moment(latest)
         recording.add(rows, info["next"], now)
+        if self._taken is not None:
+            self._taken(recording)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -20,6 +20,8 @@ import pyarrow.parquet as pq
 
 from rdmeta._moments import moment
 from rdmeta.history.opening import opened_source
+from rdmeta.history.recorder import OpenRecording
+from rdmeta.history.schema import CHANGE_SCHEMA, GROUP_ROWS, Footer
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SegmentFile, SnapshotFile
 from rdmeta.kraft.proving import looked_at
 from rdmeta.kraft.recordings import LogDays
@@ -165,13 +167,14 @@ def transcribe(task: LogTask) -> Result:
     todo = {each.session: each for each in task.todo}
     with contextlib.ExitStack() as stack:
         try:
-            for recording, unknown in _days_of(task, stack).recordings():
+            rows = _Rows(todo, stack)
+            for recording, unknown in _days_of(task, stack, rows.take).recordings():
                 found = todo.get(recording.session)
                 if found is not None:
+                    rows.take(recording)
                     about = {"made_from": found.made_from, "unknown_records": unknown}
-                    path, table = recording.file(Path(), **about)
-                    name = bronze_file(task.cluster_id, found.day, path.name)
-                    _write(out, task, name, table, result)
+                    _write(out, task, found.day, recording.footer(**about), rows, result)
+                rows.clear()
         except KraftError as error:
             if error.file is None:
                 raise
@@ -180,7 +183,61 @@ def transcribe(task: LogTask) -> Result:
     return result
 
 
-def _days_of(task: LogTask, stack: contextlib.ExitStack) -> LogDays:
+class _Rows:
+    """The rows of a recording that is being made: in memory up to a row group, then in a file."""
+
+    def __init__(self, todo: Collection[str], stack: contextlib.ExitStack) -> None:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rdmeta-"))
+        self._todo, self._path = todo, Path(folder, "rows")
+        self._waiting: list[pa.Table] = []
+        self._count = 0
+        self._spilled: pa.RecordBatchFileWriter | None = None
+
+    def take(self, recording: OpenRecording) -> None:
+        """Takes the rows that a recording has by now; of one that is not wanted they go."""
+        rows = recording.take_rows()
+        if recording.session not in self._todo:
+            return
+        self._waiting += rows
+        self._count += sum(map(len, rows))
+        if self._count >= GROUP_ROWS:
+            if self._spilled is None:
+                self._spilled = pa.ipc.new_file(self._path, CHANGE_SCHEMA)
+            for each in self._waiting:
+                self._spilled.write_table(each)
+            self._waiting, self._count = [], 0
+
+    def groups(self) -> Iterator[pa.Table]:
+        """Yields all rows, in row groups that do not depend on how they came."""
+        held: list[pa.Table] = []
+        for each in self._all():
+            held.append(each)
+            while sum(map(len, held)) >= GROUP_ROWS:
+                rows = pa.concat_tables(held)
+                yield rows.slice(0, GROUP_ROWS)
+                held = [rows.slice(GROUP_ROWS)]
+        if sum(map(len, held)):
+            yield pa.concat_tables(held)
+
+    def _all(self) -> Iterator[pa.Table]:
+        if self._spilled is not None:
+            self._spilled.close()
+            with pa.OSFile(str(self._path)) as file:
+                batches = pa.ipc.open_file(file)
+                for number in range(batches.num_record_batches):
+                    yield pa.Table.from_batches([batches.get_batch(number)])
+        yield from self._waiting
+
+    def clear(self) -> None:
+        """Drops all rows."""
+        if self._spilled is not None:
+            self._spilled.close()
+        self._waiting, self._count, self._spilled = [], 0, None
+
+
+def _days_of(
+    task: LogTask, stack: contextlib.ExitStack, taken: Callable[[OpenRecording], None]
+) -> LogDays:
     """Returns the recordings of a task, whose replay stands where the first one begins."""
     about = task.cluster_id, task.snapshot, task.latest_us, task.parts, task.leaders
     replay = begun(*about, task.first, stack, session="log")
@@ -196,6 +253,7 @@ def _days_of(task: LogTask, stack: contextlib.ExitStack) -> LogDays:
         reason=task.why_new,
         until=None if task.until_us is None else moment(task.until_us),
         ended_by=task.ended_by,
+        taken=taken,
     )
 
 
@@ -252,15 +310,25 @@ def _is_one_log(parts: Sequence[LogPart]) -> bool:
     return whole and after and all(part.end == part.file.to_offset for part in parts[:-1])
 
 
-def _write(out: Store, task: LogTask, name: str, table: pa.Table, result: Result) -> None:
+def _write(
+    out: Store, task: LogTask, day: str, footer: Footer, rows: _Rows, result: Result
+) -> None:
+    name = bronze_file(task.cluster_id, day, str(footer.file))
+    schema = CHANGE_SCHEMA.with_metadata(footer.metadata())
     with out.draft(name) as draft:
-        with draft.naming(), draft.path.open("wb") as stream:
-            pq.write_table(table, stream)
-        content = draft.path.read_bytes()
+        with (
+            draft.naming(),
+            draft.path.open("wb") as stream,
+            pq.ParquetWriter(stream, schema) as writer,
+        ):
+            for group in rows.groups():
+                writer.write_table(group.replace_schema_metadata(schema.metadata))
+        with pa.OSFile(str(draft.path)) as written:
+            digest = sha256_of(written)
+            written.seek(0)
+            file = opened_source(Path(name), written, written.size())
         lock.require_held(out, task.token)
         draft.commit()
-    digest = sha256_of(pa.BufferReader(content))
-    file = opened_source(Path(name), pa.BufferReader(content), len(content))
     made = replace(input_of(out, name, file, digest), mtime_ns=draft.mtime_ns())
     result.seen.append(made)
     result.made.append(MadeFile(name, made.rows, made.bytes, digest))

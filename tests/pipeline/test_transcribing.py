@@ -26,7 +26,7 @@ from recorded import contents, tree
 from rdmeta import pipeline
 from rdmeta.history import Recorder, look
 from rdmeta.kraft import KraftLog
-from rdmeta.pipeline import PipelineError, attempting
+from rdmeta.pipeline import PipelineError, attempting, transcribing
 from rdmeta.pipeline.work import AnyTask
 
 # RDMETA_KILLS=every kills a run after each rename, otherwise after every fifth.
@@ -163,6 +163,21 @@ def test_a_begin_above_0_needs_a_snapshot(tmp_path: Path) -> None:
     assert made(tmp_path / "in", tmp_path / "out").plan.logs["c"].holes[1][:2] == (10, 20)
     first = rows(tmp_path / "out", "partition_interval")[0]
     assert (first["began_at"], first["began_by"]) == (FIRST + timedelta(hours=15), "baseline")
+
+
+def test_a_large_day_is_written_in_row_groups_as_its_rows_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LogOfDays(3).write(tmp_path / "in", 1, snapshots=(49,))
+    made(tmp_path / "in", tmp_path / "wanted")
+    monkeypatch.setattr(transcribing, "GROUP_ROWS", 10)
+    made(tmp_path / "in", tmp_path / "out")
+    for name in recordings(tmp_path / "wanted"):
+        files = [pq.ParquetFile(tmp_path / out / "bronze" / name) for out in ("wanted", "out")]
+        assert files[0].read() == files[1].read()
+        assert files[0].schema_arrow.equals(files[1].schema_arrow, check_metadata=True)
+        groups = files[1].metadata.num_row_groups
+        assert groups == -(-files[1].metadata.num_rows // 10)
 
 
 def test_in_place_copies_no_raw_file(tmp_path: Path) -> None:

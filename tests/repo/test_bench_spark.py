@@ -26,6 +26,7 @@ from bench.spark import (
     frames,
     functions,
     intervals,
+    logs,
     memory,
     month,
     sessions,
@@ -63,6 +64,13 @@ def test_no_other_bench_runs_the_long_rows_of_spark() -> None:
 def test_one_day_more_reads_fewer_rows_than_the_full_run() -> None:
     found = day.measure(2_000, 3, 1)
     assert 0 < found["day_rows"][0] < found["full_rows"][0]
+
+
+@pytest.mark.slow
+def test_one_day_more_of_a_log_makes_its_recording_and_that_of_the_open_day(tmp_path: Path) -> None:
+    found: dict[str, Any] = {}
+    logs._one_day_more(tmp_path, 2_000, 3, found)
+    assert found["full_made"][0] > found["day_made"][0] == 2
 
 
 @pytest.mark.slow
