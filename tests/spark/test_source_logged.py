@@ -277,8 +277,11 @@ def test_a_recording_that_becomes_longer_is_a_stream_that_goes_on(tmp_path: Path
     grown(50)
     stream = Stream({"path": str(out)})
     stream.drain()
-    for end in (60, 61, days.end):
-        grown(end)
+    for end in (60, 62, days.end):
+        grown(end - 1)
+        assert stream.plan()
+        grown(end)  # the planned rows lie in another file now
+        stream.restart({"path": str(out)})
         stream.drain()
         rows = read(path=str(out)).to_pylist()
         # The stream leaves out until when an open day has been seen.
