@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from rdmeta._core import kraft_columns, kraft_summary, kraft_types
 from rdmeta._moments import microseconds, nearest_moment
 from rdmeta.errors import ConfigError, MalformedError
+from rdmeta.kraft.log_files import KraftError
 from rdmeta.kraft.log_state import KraftState
 from rdmeta.pipeline.inputs import Input, read_inputs
 from rdmeta.pipeline.layout import BRONZE
@@ -33,6 +34,7 @@ from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline
 from rdmeta.spark.source.row_filter import RowFilter, chosen
 from rdmeta.spark.source.schemas import RECORDS, arrow_schema
 
+_Way: TypeAlias = tuple[LogSpan, int, int, "int | None"]
 _PIECE = 4 << 20
 # A record has about so many bytes as a row, for each that it has in its file.
 _RATIO = 4
@@ -99,8 +101,25 @@ _OF_TOPIC = 2
 
 
 def _state_at(log: JoinedLog, at: int | datetime | None) -> KraftState:
-    """Returns the state before an offset, or at a time; None: at the end of what is proven."""
-    span, restart, end, until_us = _way_to(log, at)
+    """Returns the state before an offset, or at a time; None: at the end of what is proven.
+
+    A snapshot that a replay contradicts is not used, if there is another one before it.
+    """
+    *others, last = _ways_to(log, at)
+    for way in others:
+        with suppress(KraftError):
+            return _replayed(log, at, *way)
+    return _replayed(log, at, *last)
+
+
+def _replayed(
+    log: JoinedLog,
+    at: int | datetime | None,
+    span: LogSpan,
+    restart: int,
+    end: int,
+    until_us: int | None,
+) -> KraftState:
     snapshot = span.restarts[restart]
     parts = tuple(
         LogPart(each.file, max(each.begin, restart), min(each.end, end))
@@ -117,9 +136,12 @@ def _state_at(log: JoinedLog, at: int | datetime | None) -> KraftState:
         return KraftState(replay.replay, log.cluster_id, log.proof.end)
 
 
-def _way_to(log: JoinedLog, at: int | datetime | None) -> tuple[LogSpan, int, int, int | None]:
-    """Returns a span, a restart point in it, the offset to replay to, and the time to end at."""
-    best: tuple[LogSpan, int, int, int | None] | None = None
+def _ways_to(log: JoinedLog, at: int | datetime | None) -> list[_Way]:
+    """Returns spans, a restart point in each, the offset to replay to, and the time to end at.
+
+    The nearest restart point comes first. Raises ConfigError if there is none.
+    """
+    found: dict[int, _Way] = {}
     for span in log.spans:
         first, behind = span.days[0].first, span.pieces[-1].end
         for restart, snapshot in span.restarts.items():
@@ -134,11 +156,13 @@ def _way_to(log: JoinedLog, at: int | datetime | None) -> tuple[LogSpan, int, in
             else:
                 end, until_us = log.proof.end if at is None else at, None
                 is_there = restart <= end <= behind
-            if is_there and (best is None or restart >= best[1]):
-                best = span, restart, end, until_us
-    if best is None:
+            if is_there:
+                found[restart] = span, restart, end, until_us
+    if not found:
         raise _missing(log, at)
-    return best
+    # A time behind a run of offsets is none of an earlier run.
+    run = found[max(found)][0].pieces
+    return [found[each] for each in sorted(found, reverse=True) if found[each][0].pieces == run]
 
 
 def _missing(log: JoinedLog, at: int | datetime | None) -> ConfigError:
