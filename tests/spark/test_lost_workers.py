@@ -43,6 +43,7 @@ class Folders:
 
     def __init__(self, root: Path, days: int, kind: str = "history") -> None:
         self.source, self.out, self.root = root / "history", root / "out", root
+        self.some = 20 if kind == "history" else 4
         if kind == "history":
             for day in range(1, days + 1):
                 cluster_day(self.source, "one", day)
@@ -164,7 +165,8 @@ def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: st
     if remote is not None:
         words, env["SPARK_REMOTE"] = words[:-2], remote
     with commands.Terminal(*words, env=env) as terminal:
-        wait_for(lambda: len(folders.lines("renames")) > 20)
+        # Of a log: among its recordings. What is shown until then fits into the terminal.
+        wait_for(lambda: len(folders.lines("renames")) > folders.some)
         terminal.type("\x03")
         began = time.monotonic()
         assert terminal.end(60) == 130, terminal.text
