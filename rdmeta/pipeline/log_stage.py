@@ -150,9 +150,7 @@ def _choose_copies(
         if found is None and is_sealed and row.sha256 in same:
             found = "duplicate", f"the same as {same[row.sha256]}"
         if found is None and is_sealed and row.kind == "segment":
-            was = settled.get((row.store, row.name))
-            is_known = was is not None and (was.state, was.sha256) == ("duplicate", row.sha256)
-            found = _why_duplicate(row, held.values(), is_known=is_known)
+            found = _why_duplicate(row, held.values(), settled)
         if found is not None:
             state = row.state if row.state == "quarantined" else found[0]
             reason = row.reason if row.state == "quarantined" else found[1]
@@ -209,26 +207,34 @@ def _newest_of(folder: LogFolder) -> str | None:
     )
 
 
-def _why_duplicate(row: Input, held: Iterable[Input], *, is_known: bool) -> tuple[str, str] | None:
+def _why_duplicate(row: Input, held: Iterable[Input], settled: Known) -> tuple[str, str] | None:
     """Returns why a segment adds nothing: others have all of its batches; None if it does.
 
-    Nor does it prove anything, as a later one of its node is there. One that is known to be a
-    duplicate is not compared again.
+    Nor does it prove anything, as a later one of its node is there. What was compared before, and
+    has not changed, is not compared again.
     """
     first, end = row.from_offset or 0, row.to_offset or 0
     if row.state != "good":
         return None
+    is_known = _settled_as(row, settled) == "duplicate"
     at, others = first, list[str]()
     for each in sorted(held, key=lambda e: (e.from_offset or 0, -(e.to_offset or 0))):
         begins, ends = each.from_offset or 0, each.to_offset or 0
         if each.kind != "segment" or not begins <= at < ends:
             continue
-        if not is_known and first_difference(whole(each), whole(row)) is not None:
+        is_compared = is_known and _settled_as(each, settled) is not None
+        if not is_compared and first_difference(whole(each), whole(row)) is not None:
             return None
         at, others = ends, [*others, each.name]
         if at >= end:
             return "duplicate", f"its batches are in {', '.join(others)}"
     return None
+
+
+def _settled_as(row: Input, settled: Known) -> str | None:
+    """Returns the state in which the last run left a file, None if it is another one now."""
+    was = settled.get((row.store, row.name))
+    return was.state if was is not None and was.sha256 == row.sha256 else None
 
 
 def _last_of(row: Input) -> tuple[int, int]:
