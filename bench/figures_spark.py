@@ -223,6 +223,9 @@ def _source(scale: Scale) -> Iterable[Figure]:
     name = f"{count(scale.spark_changes // 10)} changes by the data source, all columns"
     keys = ("changes", "parquet")
     yield _figure(name, "s", job, keys, "spark.read.parquet", Goal(factor=4))
+    name = f"{count(scale.spark_changes // 10)} records of a metadata log by the data source"
+    keys = ("records", "records_parquet")
+    yield _figure(name, "s", job, keys, "spark.read.parquet", Goal(factor=4))
     name = f"{count(scale.spark_partitions)} partitions of a live cluster by the data source"
     keys = ("live", "arrow")
     yield _figure(name, "s", job, keys, "createDataFrame of their Arrow", Goal(factor=2))

@@ -11,7 +11,7 @@
     small      many clusters of few rows, or many files of about one row
     year       what a dry run of a year of days takes
     functions  partition_for() in a job beside Python's murmur2; connections and batches by leader
-    source     the data source: changes beside Parquet, live partitions beside their Arrow
+    source     the data source: changes and a log's records beside Parquet, partitions beside Arrow
     gold       silver to gold: plain processes and Spark beside the queries of docs/measures.md
     month      gold of one large month: Spark SQL, on one executor and two, and DuckDB
     bronze     copies of many files beside cp, and twice as many

@@ -278,6 +278,213 @@ def kraft_records(data, start=0, /, *, show_secrets=False):
     return found
 
 
+cdef struct Columns:
+    size_t count, capacity
+    int64_t *offsets
+    int64_t *times
+    int32_t *epochs
+    int32_t *types  # a control record's type is negative, less one
+    int32_t *versions
+    int32_t *partitions
+    int32_t *brokers
+    int32_t *data_ends
+    int32_t *name_ends
+    char *ids  # 16 bytes for each; zeros: none
+    Lines data
+    Lines names
+
+
+def kraft_summary(data, /):
+    """Reads whole batches, one after the other, and checks their CRCs.
+
+    Returns (fault, bytes used, first offset, end, earliest ms, latest ms, topics): `topics` are the
+    (id of 16 bytes, name) of Topic records. Without a batch both offsets are -1. `fault` says what
+    follows, as kraft_batch() does; also "bad_record".
+    """
+    cdef LogBytes given = LogBytes(data)
+    cdef rdmeta_kraft_batch_t b
+    cdef rdmeta_kraft_record_t r
+    cdef rdmeta_kraft_about_t about
+    cdef rdmeta_kraft_place_t place
+    cdef size_t used = 0
+    cdef int64_t first = -1, end = -1, least = INT64_MAX, most = INT64_MIN
+    cdef int32_t fault = RDMETA_KRAFT_OK, got
+    cdef list topics = []
+    while used < given.size:
+        fault = rdmeta_kraft_batch(given.p + used, given.size - used, &b)
+        if fault:
+            break
+        memset(&place, 0, sizeof(place))
+        got = 0 if b.control else rdmeta_kraft_record_next(&b, &place, &r)
+        while got > 0:
+            if r.type == RDMETA_KRAFT_TOPIC:
+                rdmeta_kraft_record_about(&r, &about)
+                if about.topic_id is not NULL and about.topic.data is not NULL:
+                    topics.append(((<const char *> about.topic_id)[:16], text(about.topic)))
+            got = rdmeta_kraft_record_next(&b, &place, &r)
+        if got < 0:
+            fault = RDMETA_KRAFT_BAD_RECORD
+            break
+        first = b.base_offset if first < 0 else first
+        end = b.last_offset + 1
+        least = min(least, b.base_time_ms)
+        most = max(most, b.time_ms)
+        used += b.size
+    return KRAFT_FAULTS[fault], used, first, end, least, most, topics
+
+
+def kraft_columns(data, since, until, /, bint with_data=True):
+    """Returns the records of the offsets `since` to before `until` in whole batches, by columns.
+
+    That is a dict: `count`, and bytes of numbers as the machine has them: `offset`, `time` (int64,
+    microseconds), `epoch`, `type`, `version`, `partition`, `broker` (int32; -2**31 for none). A
+    control record's `type` is -1 - its number. `topic_id` has 16 bytes for each, zeros for none.
+    `data` (JSON without secrets; that of an unknown record is its value in base64) and `topic` (a
+    name, if the record has it) are texts one after the other; `data_ends` and `topic_ends` (int32)
+    say where each ends. MalformedError for what is no good batch.
+    """
+    cdef LogBytes given = LogBytes(data)
+    cdef int64_t begin = since, end = until
+    cdef rdmeta_err_t err
+    cdef Columns c
+    memset(&c, 0, sizeof(c))
+    try:
+        with nogil:
+            err = columns_of(given.p, given.size, begin, end, with_data, &c)
+        if err == RDMETA_ERR_NO_MEMORY:
+            raise MemoryError
+        if err:
+            raise from_code(err, "no good batch of a metadata log")
+        return {
+            "count": c.count,
+            "offset": bytes_of(c.offsets, 8 * c.count), "time": bytes_of(c.times, 8 * c.count),
+            "epoch": bytes_of(c.epochs, 4 * c.count), "type": bytes_of(c.types, 4 * c.count),
+            "version": bytes_of(c.versions, 4 * c.count),
+            "partition": bytes_of(c.partitions, 4 * c.count),
+            "broker": bytes_of(c.brokers, 4 * c.count),
+            "topic_id": bytes_of(c.ids, 16 * c.count),
+            "data": bytes_of(c.data.bytes, c.data.used),
+            "data_ends": bytes_of(c.data_ends, 4 * c.count),
+            "topic": bytes_of(c.names.bytes, c.names.used),
+            "topic_ends": bytes_of(c.name_ends, 4 * c.count),
+        }
+    finally:
+        for p in (<size_t> c.offsets, <size_t> c.times, <size_t> c.epochs, <size_t> c.types,
+                  <size_t> c.versions, <size_t> c.partitions, <size_t> c.brokers,
+                  <size_t> c.data_ends, <size_t> c.name_ends, <size_t> c.ids,
+                  <size_t> c.data.bytes, <size_t> c.names.bytes):
+            free(<void *> <size_t> p)
+
+
+cdef bytes bytes_of(const void *p, size_t size):
+    return PyBytes_FromStringAndSize(<const char *> p, <Py_ssize_t> size)
+
+
+cdef rdmeta_err_t columns_of(const uint8_t *p, size_t size, int64_t since, int64_t until,
+                             bint with_data, Columns *c) noexcept nogil:
+    """Appends the records of all batches. NO_MEMORY, MALFORMED."""
+    cdef rdmeta_kraft_batch_t batch
+    cdef rdmeta_kraft_record_t record
+    cdef rdmeta_kraft_place_t place
+    cdef rdmeta_err_t err
+    cdef size_t used = 0
+    cdef int32_t got
+    while used < size:
+        if rdmeta_kraft_batch(p + used, size - used, &batch):
+            return RDMETA_ERR_MALFORMED
+        used += batch.size
+        if batch.last_offset < since or batch.base_offset >= until:
+            continue
+        if columns_grow(c, c.count + <size_t> batch.count):
+            return RDMETA_ERR_NO_MEMORY
+        memset(&place, 0, sizeof(place))
+        got = rdmeta_kraft_record_next(&batch, &place, &record)
+        while got > 0:
+            if since <= record.offset < until:
+                err = columns_add(c, &record, with_data)
+                if err:
+                    return err
+            got = rdmeta_kraft_record_next(&batch, &place, &record)
+        if got < 0:
+            return RDMETA_ERR_MALFORMED
+    return RDMETA_OK
+
+
+cdef rdmeta_err_t columns_add(Columns *c, const rdmeta_kraft_record_t *record,
+                              bint with_data) noexcept nogil:
+    """Appends a record, for which there is room. NO_MEMORY, MALFORMED."""
+    cdef rdmeta_kraft_about_t about
+    cdef rdmeta_str_t none
+    cdef rdmeta_err_t err
+    cdef size_t n = c.count
+    c.offsets[n] = record.offset
+    c.times[n] = record.time_us
+    c.epochs[n] = record.epoch
+    c.types[n] = -1 - record.type if record.control else record.type
+    c.versions[n] = record.version
+    rdmeta_kraft_record_about(record, &about)
+    c.partitions[n] = about.partition
+    c.brokers[n] = about.broker
+    if about.topic_id is not NULL:
+        memcpy(c.ids + 16 * n, about.topic_id, 16)
+    else:
+        memset(c.ids + 16 * n, 0, 16)
+    if about.topic.data is not NULL:
+        if lines_room(&c.names, about.topic.len):
+            return RDMETA_ERR_NO_MEMORY
+        memcpy(c.names.bytes + c.names.used, about.topic.data, about.topic.len)
+        c.names.used += about.topic.len
+    c.name_ends[n] = <int32_t> c.names.used
+    if with_data:
+        none.data = NULL
+        none.len = 0
+        err = lines_add(&c.data, record, none, RDMETA_KRAFT_DATA_ALONE)
+        if err:
+            return err
+        c.data.used -= 1  # the newline
+    c.data_ends[n] = <int32_t> c.data.used
+    c.count = n + 1
+    return RDMETA_OK
+
+
+cdef int lines_room(Lines *lines, size_t size) noexcept nogil:
+    """Makes room for so many bytes; returns -1 without memory."""
+    cdef size_t capacity = 2 * lines.capacity + size + 4096
+    cdef char *grown
+    if size > lines.capacity - lines.used:
+        grown = <char *> realloc(lines.bytes, capacity)
+        if grown is NULL:
+            return -1
+        lines.bytes = grown
+        lines.capacity = capacity
+    return 0
+
+
+cdef int columns_grow(Columns *c, size_t count) noexcept nogil:
+    """Makes room for so many records; returns -1 without memory."""
+    cdef size_t n = 2 * count + 256
+    if count <= c.capacity:
+        return 0
+    if (number_grow(<void **> &c.offsets, 8 * n) or number_grow(<void **> &c.times, 8 * n)
+            or number_grow(<void **> &c.epochs, 4 * n) or number_grow(<void **> &c.types, 4 * n)
+            or number_grow(<void **> &c.versions, 4 * n)
+            or number_grow(<void **> &c.partitions, 4 * n)
+            or number_grow(<void **> &c.brokers, 4 * n)
+            or number_grow(<void **> &c.data_ends, 4 * n)
+            or number_grow(<void **> &c.name_ends, 4 * n) or number_grow(<void **> &c.ids, 16 * n)):
+        return -1
+    c.capacity = n
+    return 0
+
+
+cdef int number_grow(void **p, size_t size) noexcept nogil:
+    cdef void *grown = realloc(p[0], size)
+    if grown is NULL:
+        return -1
+    p[0] = grown
+    return 0
+
+
 def kraft_types():
     """Returns the names of types: each with whether it is a control record's, and its number."""
     cdef int32_t control, number

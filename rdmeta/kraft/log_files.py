@@ -134,6 +134,14 @@ def find_nodes(paths: str | Path | Iterable[str | Path]) -> list[NodeFiles]:
     return nodes
 
 
+def files_in(directory: Path) -> NodeFiles:
+    """Returns the files of a log directory; raises KraftError for another log's, or for none."""
+    if not _has_parts(directory):
+        raise KraftError("no segment (*.log) and no snapshot (*.checkpoint) is here", directory)
+    _check_topic(directory)
+    return _node(directory, None)
+
+
 def _is_part(path: Path) -> bool:
     return is_part(path.name)
 

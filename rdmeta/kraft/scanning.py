@@ -5,12 +5,11 @@ no more than the heads: where it begins and ends, in which epochs, and which sna
 batch ends. C passes over the batches that bring nothing new. It also reads records, and checks each
 CRC then.
 
-Files are read with `pread` and never mapped: a follower truncates its newest segment in place.
+Files are read and never mapped: a follower truncates its newest segment in place.
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -104,13 +103,11 @@ class LogScan:
 
 def pieces(path: Path, size: int = PIECE, at: int = 0) -> Iterator[tuple[int, bytes]]:
     """Yields a file from the byte `at` on in pieces, each with its first byte's place."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        while piece := os.pread(descriptor, size, at):
+    with path.open("rb", buffering=0) as file:
+        file.seek(at)
+        while piece := file.read(size):
             yield at, piece
             at += len(piece)
-    finally:
-        os.close(descriptor)
 
 
 def batch_heads(

@@ -91,7 +91,9 @@ def _copy(source: Input, path: Path) -> None:
     # A log has what its node keeps to itself, such as keys of SCRAM.
     with contextlib.suppress(OSError):
         path.touch()
-        path.chmod(0o666 & os.stat(Store(source.store).path(source.name)).st_mode)
+        store = Store(source.store)
+        mode = os.stat(store.path(source.name)).st_mode if store.is_local else 0o600
+        path.chmod(0o666 & mode)
     digest, left = sha256(), good_bytes(source)
     with path.open("wb") as draft, _opened(source) as stream:
         while left and (piece := stream.read(min(left, _PIECE))):

@@ -30,8 +30,6 @@ from rdmeta.history.directory_scan import (
 )
 from rdmeta.history.opening import HistoryFile, opened_source
 from rdmeta.history.schema import FileName, HistoryError
-from rdmeta.kraft.log_files import LOG_NAME
-from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import INPUT
 from rdmeta.pipeline.store import Store, as_text, is_text, sha256_of
 
@@ -105,17 +103,10 @@ def listing(store: Store, below: str = "") -> list[ListedFile]:
     """Returns the files of a store that may be history, with a reason for one that cannot be.
 
     Names that begin with "." or "_", and names that do not end in ".parquet", are passed over.
-    Raises OSError if an object store does not answer, and PipelineError if one has metadata logs.
+    Raises OSError if an object store does not answer.
     """
     if not store.is_local:
-        there = list(store.files(below))
-        for each in there:
-            if f"/{LOG_NAME}/" in f"/{each.name}":
-                raise PipelineError(
-                    f"{store.shown(each.name)}: a metadata log in an object store is not read:"
-                    " copy it to a folder, and give that"
-                )
-        there = [each for each in there if has_history_name(each.name)]
+        there = [each for each in store.files(below) if has_history_name(each.name)]
         return [ListedFile(each.name, Stamp(each.size, each.mtime_ns, 0)) for each in there]
     top = Path(store.path(below))
     found = listed(top) if top.is_dir() else []

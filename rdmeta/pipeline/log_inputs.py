@@ -16,29 +16,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-import pyarrow as pa
-
 from rdmeta._core import kraft_records, kraft_sum, kraft_summed
 from rdmeta.errors import MalformedError
-from rdmeta.kraft.log_files import LOG_NAME, KraftError, NodeFiles, find_nodes, is_part
+from rdmeta.kraft.log_files import LOG_NAME, KraftError, NodeFiles, files_in, is_part
 from rdmeta.kraft.proving import LEADER_CHANGE, time_of_snapshot
 from rdmeta.kraft.scanning import BatchHead, EpochSpan, checked_batches
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import BRONZE
-from rdmeta.pipeline.store import Store, is_text, sha256_of
+from rdmeta.pipeline.store import Store, is_text
+from rdmeta.pipeline.stored_path import path_in
 
 KINDS = ("segment", "snapshot")
 QUORUM_STATE = "quorum-state"
 NOTES = ("meta.properties", QUORUM_STATE)
 _SUM = 1 << 128
 _DAY_MS = 86_400_000
+_IN_OUT = re.compile(f"{BRONZE}/cluster=[^/]+/log/node=[^/]+")
 _MOST_MS = 253_402_300_799_000  # the end of the year 9999
 _NO_STOP = (1 << 63) - 1
 
@@ -71,7 +72,7 @@ class LogFolder:
 
     @property
     def path(self) -> Path:
-        return Path(self.store.path(self.name) if self.name else self.store.path())
+        return path_in(self.store, self.name)
 
 
 def is_raw(each: Input) -> bool:
@@ -138,7 +139,7 @@ def digest_between(file: Input, first: int, end: int) -> str:
 
 
 def _path(file: Input) -> Path:
-    return Path(Store(file.store).path(file.name))
+    return path_in(Store(file.store), file.name)
 
 
 def _byte_of(file: Input, offset: int) -> int:
@@ -158,24 +159,22 @@ def log_folders(store: Store, *, is_out: bool = False) -> tuple[list[LogFolder],
     """Returns the directories of logs in a store, and files that cannot be used, with the reason.
 
     Those of an input are called `__cluster_metadata-0`; those of the output folder are
-    bronze/cluster=ID/log/node=N. `look` refuses logs in an object store.
+    bronze/cluster=ID/log/node=N.
     """
-    if not store.is_local:
-        return [], []
-    top = Path(store.path())
     found: list[LogFolder] = []
     bad: list[Input] = []
-    for path in _of_out(top) if is_out else _of_input(top):
-        name = "" if path == top else str(path.relative_to(top))
+    for name in _of_out(store) if is_out else _of_input(store):
         if not is_text(name):
             continue
+        path = path_in(store, name)
         try:
-            (files,) = find_nodes(path)
+            files = files_in(path)
         except KraftError as error:
             bad += _refused(store, name, path, str(error).removeprefix(f"{path}: "))
             continue
-        cluster_id = files.cluster_id or _above(path, "cluster=")
-        number = str(files.node) if files.node is not None else _above(path, "node=")
+        where = os.path.abspath(store.path(name))
+        cluster_id = files.cluster_id or _above(where, "cluster=")
+        number = str(files.node) if files.node is not None else _above(where, "node=")
         if cluster_id is None or number is None or not number.isdecimal():
             bad += _refused(store, name, path, _LACKING)
             continue
@@ -198,25 +197,42 @@ def _is_later_than_files(note: Path, files: NodeFiles) -> bool:
     return note.is_file() and note.stat().st_mtime_ns >= max(times, default=0)
 
 
-def _of_input(top: Path) -> Iterator[Path]:
-    if top.name == LOG_NAME:
-        yield top
+def _of_input(store: Store) -> Iterator[str]:
+    """Yields the names of the directories of logs in an input."""
+    top = store.path()
+    if os.path.basename(top) == LOG_NAME:
+        yield ""
+        return
+    if not store.is_local:
+        yield from sorted(_stored_folders(store, lambda name: os.path.basename(name) == LOG_NAME))
         return
     for folder, folders, _ in os.walk(top, followlinks=False):
         # Folders of recordings are many, and no log is in them.
         folders[:] = sorted(each for each in folders if not each.startswith("day="))
         if LOG_NAME in folders:
             folders.remove(LOG_NAME)
-            yield Path(folder, LOG_NAME)
+            yield os.path.relpath(os.path.join(folder, LOG_NAME), top)
 
 
-def _of_out(top: Path) -> Iterator[Path]:
-    yield from sorted(each for each in top.glob(f"{BRONZE}/cluster=*/log/node=*") if each.is_dir())
+def _of_out(store: Store) -> Iterator[str]:
+    if not store.is_local:
+        yield from sorted(_stored_folders(store, _IN_OUT.fullmatch, BRONZE))
+        return
+    top = Path(store.path())
+    for each in sorted(top.glob(f"{BRONZE}/cluster=*/log/node=*")):
+        if each.is_dir():
+            yield str(each.relative_to(top))
 
 
-def _above(path: Path, prefix: str) -> str | None:
+def _stored_folders(store: Store, is_log: Callable[[str], object], below: str = "") -> set[str]:
+    """Returns the folders of logs in an object store, which has files alone."""
+    folders = {each.name.rpartition("/")[0] for each in store.files(below)}
+    return {each for each in folders if is_log(each)}
+
+
+def _above(where: str, prefix: str) -> str | None:
     """Returns what a folder above, or the folder itself, says behind a prefix."""
-    for part in reversed(path.absolute().parts):
+    for part in reversed(where.split("/")):
         if part.startswith(prefix) and len(part) > len(prefix):
             return unquote(part.removeprefix(prefix))
     return None
@@ -432,8 +448,7 @@ def _json(value: object) -> str:
 
 
 def _read_snapshot(bare: Input, path: Path, end: int, epoch: int) -> Input:
-    with pa.OSFile(str(path), "rb") as stream:
-        digest = sha256_of(stream)
+    digest = Store(bare.store).sha256(bare.name)
     row = replace(bare, sha256=digest, from_offset=0, to_offset=end)
     try:
         last_ms = time_of_snapshot(path)

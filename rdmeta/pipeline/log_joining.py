@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from pathlib import Path
 from typing import NamedTuple
 
 from rdmeta._core import kraft_sum
@@ -36,6 +35,7 @@ from rdmeta.pipeline.log_inputs import (
     parts_of,
     sum_of,
 )
+from rdmeta.pipeline.stored_path import path_in
 
 _LONGEST_MS = LONGEST.total_seconds() * 1000
 
@@ -133,7 +133,8 @@ class JoinedLog:
     """The log of one cluster. `end` is that of the longest copy, `waits` why not all of it counts.
 
     `aside` are the files that contradict others. `leaders` says who led each epoch.
-    `clocks_back` counts batches that are not later than those before them.
+    `clocks_back` counts batches that are not later than those before them. `pieces` have each of
+    its offsets once.
     """
 
     cluster_id: str
@@ -147,6 +148,7 @@ class JoinedLog:
     aside: tuple[Input, ...]
     leaders: Mapping[int, int] = field(default_factory=dict)
     clocks_back: int = 0
+    pieces: tuple[SegmentPart, ...] = ()
 
 
 def joined(
@@ -190,6 +192,7 @@ def joined(
         tuple(aside),
         {e: who for f in folders for row in f.rows for e, who in marks_of(row)["leaders"]},
         sum(marks_of(piece.file)["clocks_back"] for run in runs for piece in run),
+        tuple(piece for run in runs for piece in run),
     )
 
 
@@ -220,7 +223,7 @@ def _node_log(folder: LogFolder) -> NodeLog:
     files = folder.files
     rows = [each for each in folder.rows if (each.from_offset or 0) < (each.to_offset or 0)]
     for row in rows:
-        path = Path(folder.store.path(row.name))
+        path = path_in(folder.store, row.name)
         if row.kind == "snapshot":
             if row.state == "good":
                 (last,) = epochs_of(row)
@@ -235,7 +238,7 @@ def _node_log(folder: LogFolder) -> NodeLog:
         scan.runs.append(run)
         scan.control += [(path, BatchHead(*each)) for each in marks_of(row)["control"]]
     scan.epochs += _epochs_in(row for row in rows if row.kind == "segment")
-    segments = tuple(SegmentFile(0, Path(folder.store.path(row.name))) for row in rows[:1])
+    segments = tuple(SegmentFile(0, path_in(folder.store, row.name)) for row in rows[:1])
     return NodeLog(files._replace(segments=segments), scan, uses)
 
 

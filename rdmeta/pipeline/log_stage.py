@@ -25,6 +25,7 @@ from rdmeta.pipeline.log_inputs import (
 )
 from rdmeta.pipeline.log_joining import JoinedLog, first_difference, joined, whole
 from rdmeta.pipeline.store import Store
+from rdmeta.pipeline.stored_path import path_in
 from rdmeta.pipeline.transcribing import is_of_log, plan_log
 from rdmeta.pipeline.work import Copy, LogTask
 
@@ -286,7 +287,7 @@ def _note(folder: LogFolder, note: str) -> Input | None:
     if note == NOTES[0]:  # Kafka has it in the folder above
         places.insert(0, f"{folder.name}/../{note}" if folder.name else f"../{note}")
     for name in places:
-        path = Path(folder.store.path(name))
+        path = path_in(folder.store, name)
         if path.is_file():
             about = path.stat()
             bare = Input(folder.store.where, name, about.st_size, about.st_mtime_ns, "")

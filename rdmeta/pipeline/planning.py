@@ -577,10 +577,6 @@ class _Planner:
             in_place=options.in_place,
             is_again=self._is_again,
         )
-        if self._logs.logs and not self._out.is_local:
-            raise PipelineError(
-                f"{self._out.where}: metadata logs need an output folder on a file system"
-            )
         self._aside += self._logs.files
         gone = self._logs.superseded
         self._replaced = {each.session or "" for each in recordings if each.name in gone}

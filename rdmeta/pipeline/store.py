@@ -10,6 +10,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import posixpath
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -114,7 +115,9 @@ class Store:
 
     def path(self, name: str = "") -> str:
         """Returns the path of a file of the store, as the file system has it."""
-        return f"{self._root}/{self.stored(name)}" if name else self._root
+        path = f"{self._root}/{self.stored(name)}" if name else self._root
+        # An object store has no folders, so it takes ".." for a name.
+        return path if self._store is None or ".." not in name else posixpath.normpath(path)
 
     def shown(self, name: str) -> str:
         """Returns what a user calls that file: its path, or its URI."""
@@ -148,6 +151,16 @@ class Store:
         if self._store is None:
             return os.path.isfile(self.path(name))
         return bool(self._info(self.path(name)).type == fs.FileType.File)
+
+    def about(self, name: str) -> StoredFile | None:
+        """Returns what is known of a file, None if it is not there."""
+        if self._store is None:
+            there = _about(self.path(name))
+            return None if there is None else StoredFile(name, there.st_size, there.st_mtime_ns)
+        info = self._info(self.path(name))
+        if info.type != fs.FileType.File:
+            return None
+        return StoredFile(name, info.size, info.mtime_ns or 0)
 
     def files(self, below: str = "") -> Iterator[StoredFile]:
         """Yields all files below a folder of the store; leftovers of writers are among them.

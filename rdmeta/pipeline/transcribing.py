@@ -33,6 +33,7 @@ from rdmeta.pipeline.layout import bronze_file
 from rdmeta.pipeline.log_inputs import batches_between, cut_at
 from rdmeta.pipeline.log_joining import JoinedLog, LogDay, LogSpan, latest_us_at
 from rdmeta.pipeline.store import Store, sha256_of
+from rdmeta.pipeline.stored_path import path_in
 from rdmeta.pipeline.work import LogPart, LogRecording, LogTask, MadeFile, Result
 
 # ---- the plan -----------------------------------------------------------------------------------
@@ -238,12 +239,8 @@ def _days_of(
     task: LogTask, stack: contextlib.ExitStack, taken: Callable[[OpenRecording], None]
 ) -> LogDays:
     """Returns the recordings of a task, whose replay stands where the first one begins."""
-    node = looked_at(_files_of(task, stack))
-    options: dict[str, Any] = {}
-    if task.snapshot is not None:
-        epoch = next(each.epoch for each in node.files.snapshots)
-        options = {"epoch": epoch, "latest_us": task.latest_us, "leader": task.leaders.get(epoch)}
-    replay = LogReplay(node, task.first, session="log", cluster_id=task.cluster_id, **options)
+    about = task.cluster_id, task.snapshot, task.latest_us, task.parts, task.leaders
+    replay = begun(*about, task.first, stack, session="log")
     for _ in replay.steps(task.first):
         replay.replay.changes()
     replay.require(task.first)
@@ -260,22 +257,45 @@ def _days_of(
     )
 
 
-def _files_of(task: LogTask, stack: contextlib.ExitStack) -> NodeFiles:
+def begun(
+    cluster_id: str,
+    snapshot: Input | None,
+    latest_us: int | None,
+    parts: Sequence[LogPart],
+    leaders: Mapping[int, int],
+    at: int,
+    stack: contextlib.ExitStack,
+    **options: Any,
+) -> LogReplay:
+    """Returns a replay of parts that follow a snapshot, or offset 0, with its first point at `at`.
+
+    The arguments are what a LogTask has of a log. `stack` ends with the replay.
+    """
+    node = looked_at(_files_of(snapshot, parts, stack))
+    if snapshot is not None:
+        epoch = next(each.epoch for each in node.files.snapshots)
+        options |= {"epoch": epoch, "latest_us": latest_us, "leader": leaders.get(epoch)}
+    return LogReplay(node, at, cluster_id=cluster_id, **options)
+
+
+def _files_of(
+    snapshot: Input | None, parts: Sequence[LogPart], stack: contextlib.ExitStack
+) -> NodeFiles:
     """Returns the files to replay: those of one node as they lie there, or one made of several."""
     snapshots = []
-    if task.snapshot is not None:
-        path = Path(Store(task.snapshot.store).path(task.snapshot.name))
+    if snapshot is not None:
+        path = path_in(Store(snapshot.store), snapshot.name)
         end, epoch = path.name.removesuffix(".checkpoint").split("-")
         snapshots.append(SnapshotFile(int(end), int(epoch), path))
-    paths = [Path(Store(part.file.store).path(part.file.name)) for part in task.parts]
-    if _is_one_log(task.parts):
+    paths = [path_in(Store(part.file.store), part.file.name) for part in parts]
+    if _is_one_log(parts):
         segments = [SegmentFile(int(path.name.removesuffix(".log")), path) for path in paths]
     else:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rdmeta-")))
-        base = task.parts[0].begin if task.parts else 0
+        base = parts[0].begin if parts else 0
         segments = [SegmentFile(base, folder / f"{base:020d}.log")]
         with segments[0].path.open("wb") as joined:
-            for part in task.parts:
+            for part in parts:
                 for _, data in batches_between(part.file, part.begin, part.end):
                     joined.write(data)
     return NodeFiles(paths[0].parent if paths else Path(), tuple(segments), tuple(snapshots))
@@ -323,7 +343,7 @@ def _blamed(task: LogTask, error: KraftError) -> Input:
         reason = f"a replay from it fails: {error}"
         return cut_at(task.snapshot, None, reason)
     for each in task.files():
-        if Path(Store(each.store).path(each.name)) == error.file:
+        if path_in(Store(each.store), each.name) == error.file:
             return cut_at(each, error.offset, str(error).removeprefix(f"{error.file}, "))
     for part in task.parts:  # the file that was made of several
         if error.offset is not None and part.begin <= error.offset < part.end:

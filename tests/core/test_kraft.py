@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ from kraft_model import ContradictionError, Model
 from kraft_records import Record, batches
 
 from rdmeta import ArgumentError, MalformedError, MetadataCache
-from rdmeta._core import KraftReplay, kraft_batch, kraft_is_sensitive, kraft_records
+from rdmeta._core import (
+    KraftReplay,
+    kraft_batch,
+    kraft_columns,
+    kraft_is_sensitive,
+    kraft_records,
+    kraft_summary,
+)
 from rdmeta.generate.logs import Log, snapshot, uuid_text
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden/kraft"
@@ -86,6 +94,44 @@ def test_each_record_of_a_real_log_has_the_fields_that_kafka_wrote(path: Path) -
         assert [(*r[:5], json.loads(r[5])) for r in found] == [
             (r.offset, r.time_ms * 1000, r.epoch, r.name, r.version, r.data) for r in batch.records
         ]
+
+
+@pytest.mark.parametrize("path", LOGS + SNAPSHOTS, ids=of_folder)
+def test_columns_have_the_records_and_a_summary_their_bounds(path: Path) -> None:
+    data = path.read_bytes()
+    wanted = [row for batch in batches(data) for row in kraft_records(data, batch.begin)]
+    found = kraft_columns(data, 0, 1 << 62)
+    assert found["count"] == len(wanted)
+    for name, place in (("offset", 0), ("time", 1)):
+        assert [*memoryview(found[name]).cast("q")] == [row[place] for row in wanted]
+    for name, place in (("epoch", 2), ("version", 4)):
+        assert [*memoryview(found[name]).cast("i")] == [row[place] for row in wanted]
+    ends = [0, *memoryview(found["data_ends"]).cast("i")]
+    texts = [found["data"][begin:end].decode() for begin, end in pairwise(ends)]
+    assert texts == [row[5] for row in wanted]
+    first, last = wanted[0][0], wanted[-1][0]
+    some = kraft_columns(data, first + 1, last, with_data=False)
+    assert [*memoryview(some["offset"]).cast("q")] == [*range(first + 1, last)]
+    assert not some["data"]
+    fault, used, begin, end, least, most, topics = kraft_summary(data)
+    assert (fault, used, begin, end) == (None, len(data), first, last + 1)
+    assert least <= min(row[1] for row in wanted) // 1000 <= most
+    named = [json.loads(row[5])["name"] for row in wanted if row[3] == "TOPIC_RECORD"]
+    assert [name for _, name in topics] == named
+
+
+def test_columns_and_a_summary_end_at_what_is_no_good_batch() -> None:
+    data = bytes(small_log().data)
+    size = kraft_batch(data)[1]
+    assert kraft_summary(data[:-1])[0] == "cut"
+    spoilt = data[:-1] + bytes([data[-1] ^ 1])
+    assert kraft_summary(spoilt)[0] == "bad_crc"
+    assert kraft_summary(spoilt)[1] >= size
+    assert kraft_summary(data[: size - 1])[1:4] == (0, -1, -1)
+    assert kraft_columns(b"", 0, 1)["count"] == 0
+    for bad in (spoilt, data[:-1], b"x" * 100):
+        with pytest.raises(MalformedError, match="no good batch"):
+            kraft_columns(bad, 0, 1 << 62)
 
 
 @pytest.mark.parametrize("path", LOGS, ids=of_folder)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -200,9 +199,9 @@ def test_a_segment_that_went_is_passed_over_once(
     (tmp_path / first.name).unlink()  # as a node does that deletes what is old
     assert [run[:2] for run in scan_log(files).runs] == [(3, 4)]
 
-    def gone(path: Path, flags: int) -> int:
+    def gone(path: Path, *_: object, **__: object) -> None:
         raise FileNotFoundError(2, "gone", str(path))
 
-    monkeypatch.setattr(os, "open", gone)
+    monkeypatch.setattr(Path, "open", gone)
     with pytest.raises(KraftError, match=r"0003\.log: the file went"):
         scan_log(files)

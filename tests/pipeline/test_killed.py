@@ -17,6 +17,7 @@ from random import Random
 
 import commands
 import pytest
+from kraft_days import LogOfDays
 from processes import environment
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day, contents
@@ -28,18 +29,28 @@ PROGRAM = str(SUPPORT / "killed_run.py")
 HOOK = SUPPORT / "renames"
 
 
-@pytest.fixture(scope="module")
-def before(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
-    """A history that is longer than the tables beside it; the tables that it should have."""
+@pytest.fixture(scope="module", params=["history", "logs"])
+def before(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path, Path]:
+    """A history, or a metadata log, that is longer than tables of it; those that it should have."""
+    days = LogOfDays(5)
     root = tmp_path_factory.mktemp("killed")
     source, out, whole = root / "history", root / "out", root / "whole"
-    for day in (1, 2):
-        cluster_day(source, "one", day)
-        cluster_day(source, "two", day)
+    if request.param == "history":
+        for day in (1, 2):
+            cluster_day(source, "one", day)
+            cluster_day(source, "two", day)
+    else:
+        days.write(source / "n1", 1, end=60, snapshots=(60,))
     pipeline.run(pipeline.plan([source], out), workers=1)
-    cluster_day(source, "one", 3)
-    cluster_day(source, "two", 2, at=50_000)
-    cluster_day(source, "three", 1)
+    if request.param == "history":
+        cluster_day(source, "one", 3)
+        cluster_day(source, "two", 2, at=50_000)
+        cluster_day(source, "three", 1)
+    else:  # an open day goes on, others follow, and another node has a part of them
+        days.write(source / "n1", 1, cuts=(70,), snapshots=(60, 80))
+        days.write(source / "n2", 2, first=40, snapshots=(40, days.end))
     shutil.copytree(out, whole)
     pipeline.run(pipeline.plan([source], whole), workers=1)
     return source, out, whole

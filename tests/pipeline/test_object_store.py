@@ -9,6 +9,8 @@ from uuid import uuid4
 
 import pyarrow.fs
 import pytest
+from kraft_days import LogOfDays
+from readers import lasting
 from recorded import cluster_day, contents
 
 from rdmeta import pipeline
@@ -92,3 +94,44 @@ def test_a_file_that_a_run_could_not_finish_is_not_in_the_store(
     place.remove("whole")
     place.remove("whole")
     assert list(place.files()) == []
+
+
+@pytest.mark.slow
+def test_logs_in_a_store_make_the_same_tables_in_a_folder_and_there(
+    uri: Uri, tmp_path: Path
+) -> None:
+    days, here = LogOfDays(3), tmp_path / "in"
+    days.write(here / "n1", 1, cuts=(20,), snapshots=(30,))
+    days.write(here / "n2", 2, first=30, cuts=(40,), snapshots=(30, days.end))
+    pipeline.run(pipeline.plan([here], tmp_path / "whole", gold=True), workers=1)
+    pyarrow.fs.copy_files(str(here), uri("logs"))
+    wanted = lasting(tmp_path / "whole")
+    pipeline.run(pipeline.plan([uri("logs")], tmp_path / "out", gold=True), workers=2)
+    assert lasting(tmp_path / "out") == wanted
+    raw = (tmp_path / "out").rglob("*.log")
+    assert {oct(path.stat().st_mode & 0o777) for path in raw} == {"0o600"}
+    for name in ("out", "in-place"):
+        in_place = name == "in-place"
+        plan = pipeline.plan([uri("logs")], uri(name), gold=True, in_place=in_place)
+        pipeline.run(plan, workers=1)
+        assert pipeline.check(uri(name)) == []
+        store = Store(uri(name))
+        for each in [each for each in wanted if each.startswith(("silver", "gold", "bronze"))]:
+            assert in_place and "/log/" in each or store.read(each) == wanted[each]
+        before = {each.name: each for each in store.files()}
+        again = pipeline.run(
+            pipeline.plan([uri("logs")], uri(name), gold=True, in_place=in_place), workers=1
+        )
+        assert (again.made, again.copied) == ([], [])
+        assert {each.name: each for each in store.files()} == before
+
+
+def test_a_log_without_its_notes_in_a_store_is_set_aside_and_named(
+    uri: Uri, tmp_path: Path
+) -> None:
+    days = LogOfDays(1)
+    days.write(tmp_path / "in/n1", 1, snapshots=(days.end,))
+    (tmp_path / "in/n1/meta.properties").unlink()
+    pyarrow.fs.copy_files(str(tmp_path / "in"), uri("logs"))
+    with pytest.raises(pipeline.PipelineError, match="the log's cluster and node are not known"):
+        pipeline.plan([uri("logs")], tmp_path / "out")

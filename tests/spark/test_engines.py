@@ -1,4 +1,5 @@
-"""Every engine makes the same bytes of a random history: processes, and Spark's ways to run."""
+"""Every engine makes the same bytes of a random history and of a metadata log beside it:
+processes, and Spark's ways to run."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import commands
 import pytest
 from fake_cache import START
 from history_maker import Plan, make_history
+from kraft_days import LogOfDays
 from pyspark.sql import SparkSession
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import moved
@@ -29,6 +31,7 @@ PARTS = {
     "cluster-1": Parts("day", 3),
     "cluster-2": Parts("month", 2),
     "old": Parts("day", 2),
+    "c": Parts("day", 1),  # of a log
 }
 PLAN = Plan(
     clusters=3, days=3, changes=400, gaps=1, recorders=2, every=300, file_every=40_000, deleted=(1,)
@@ -46,8 +49,11 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("engines")
     make_history(root / "history", seed, PLAN)
     old_recording(root, seed)
+    write_log(root / "history/logs")
     pipeline.run(plan(root, "whole"), workers=1)
-    assert any(name.startswith("silver/v1/_state/") for name in lasting(root / "whole"))
+    made = lasting(root / "whole")
+    assert any(name.startswith("silver/v1/_state/") for name in made)
+    assert sum(name.startswith("bronze/cluster=c/day=") for name in made) == 6
     return root
 
 
@@ -61,6 +67,14 @@ def old_recording(root: Path, seed: int) -> None:
     seen = Simulation("old", root / "before", [*steps, ("flush", 0)]).seen
     length = max(each.end for each in seen) - START
     moved(root / "before", root / "history", timedelta(hours=12) - length / 2)
+
+
+def write_log(folder: Path) -> None:
+    """Writes the logs of three nodes: several restart points, a task for the days of each."""
+    days = LogOfDays(6)
+    days.write(folder / "n1", 1, cuts=(30, 90), snapshots=(40, 100))
+    days.write(folder / "n2", 2, first=30, cuts=(70,), snapshots=(30, 70, days.end))
+    days.write(folder / "n3", 3, end=80)
 
 
 def plan(root: Path, name: str) -> pipeline.Plan:

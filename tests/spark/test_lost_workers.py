@@ -18,6 +18,7 @@ from random import Random
 
 import commands
 import pytest
+from kraft_days import LogOfDays
 from logged_tables import SILVER, assert_same_rows, rows_by_reader, rows_of_folder
 from processes import environment, executor_of
 from readers import assert_each_row_is_seen_once, lasting
@@ -30,20 +31,27 @@ from rdmeta.pipeline.layout import Parts, TableKind, write_layout
 from rdmeta.pipeline.store import Store
 
 EVERY = os.environ.get("RDMETA_KILLS") == "every"
+_PARTS = {each: Parts("day", 1) for each in ("one", "c")}
 HOOK = Path(__file__).parents[1] / "support/renames"
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.timeout(3600 if EVERY else 600)]
 
 
 class Folders:
-    """A history, an output folder with a part for each day, and the tables it should have."""
+    """A history, or a metadata log with a restart point for each day, an output folder with a part
+    for each day, and the tables it should have."""
 
-    def __init__(self, root: Path, days: int) -> None:
+    def __init__(self, root: Path, days: int, kind: str = "history") -> None:
         self.source, self.out, self.root = root / "history", root / "out", root
-        for day in range(1, days + 1):
-            cluster_day(self.source, "one", day)
+        self.some = 20 if kind == "history" else 4
+        if kind == "history":
+            for day in range(1, days + 1):
+                cluster_day(self.source, "one", day)
+        else:
+            log = LogOfDays(days)
+            log.write(self.source, 1, snapshots=(*range(20, log.end, 24), log.end))
         for out in (root / "whole", self.out):
-            write_layout(Store(out), {"one": Parts("day", 1)})
+            write_layout(Store(out), _PARTS)
         pipeline.run(self.plan(root / "whole"), workers=1)
         self.told = root / "told"
         self.told.mkdir()
@@ -80,7 +88,7 @@ class Folders:
     def begin_with_logs(self, kind: str) -> None:
         """Lets the tables of the output folder have logs, of this kind."""
         self.out = self.root / kind
-        write_layout(Store(self.out), {"one": Parts("day", 1)}, TableKind(kind))
+        write_layout(Store(self.out), _PARTS, TableKind(kind))
 
     def assert_before_or_after(self) -> None:
         """Each reader sees a table with a log without rows, or each row once."""
@@ -98,9 +106,9 @@ class Folders:
         assert tree(self.out) == there
 
 
-@pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    return Folders(tmp_path, 28 if EVERY else 10)
+@pytest.fixture(params=["history", pytest.param("logs", marks=pytest.mark.nightly)])
+def folders(tmp_path: Path, request: pytest.FixtureRequest) -> Folders:
+    return Folders(tmp_path, 28 if EVERY else 10, request.param)
 
 
 @pytest.fixture
@@ -157,7 +165,8 @@ def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: st
     if remote is not None:
         words, env["SPARK_REMOTE"] = words[:-2], remote
     with commands.Terminal(*words, env=env) as terminal:
-        wait_for(lambda: len(folders.lines("renames")) > 20)
+        # Of a log: among its recordings. What is shown until then fits into the terminal.
+        wait_for(lambda: len(folders.lines("renames")) > folders.some)
         terminal.type("\x03")
         began = time.monotonic()
         assert terminal.end(60) == 130, terminal.text

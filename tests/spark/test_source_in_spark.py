@@ -15,6 +15,7 @@ from typing import Any
 import pyspark
 import pytest
 import source_program
+from kraft_days import LogOfDays
 from processes import environment
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, datasource
@@ -45,6 +46,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for day in (1, 2, 3):
             cluster_day(root / "history", cluster, day, (1, 2, 3, 1))
     pipeline.run(pipeline.plan([root / "history"], root / "out"), workers=1)
+    LogOfDays(3).write(root / "logs", 1, cuts=(20,), snapshots=(50,))
     cache = MetadataCache()
     with EmbeddedCluster(brokers=3) as embedded:
         embedded.create_topic("orders", partitions=4)
@@ -123,6 +125,20 @@ def test_history_is_read(spark: SparkSession, root: Path, table: str) -> None:
     for place in ("history", "out"):
         options = {"path": str(root / place), "table": table}
         assert rows(frame(spark, **options)) == sorted_rows(read(**options))
+
+
+@pytest.mark.slow
+def test_records_and_states_of_logs_are_read(spark: SparkSession, root: Path) -> None:
+    path = str(root / "logs")
+    for given in ({"table": "records"}, {"table": "replicas", "at": "2026-11-22T15:00:00Z"}):
+        found = frame(spark, path=path, **given)
+        assert rows(found) == sorted_rows(read(path=path, **given)), given
+    records = frame(spark, path=path, table="records", pushdown="true")
+    wanted = records.where("offset between 7 and 9 and topic = 'orders'").orderBy("offset")
+    assert [row.offset for row in wanted.collect()] == [7, 8, 9]
+    named = rdmeta.spark.read(spark, {"path": path, "table": "topics", "at": "9"})
+    assert named.count() == 1
+    assert "has no state there" in refusal(spark, path=path, table="topics", at="51")
 
 
 @pytest.mark.slow
@@ -249,8 +265,8 @@ def test_errors_say_what_is_wrong(spark: SparkSession, root: Path) -> None:
     history = str(root / "history")
     for given, text in (
         ({"path": history, "table": "nope"}, "option table = 'nope': there is no such table"),
-        ({"path": history, "table": "records"}, "metadata logs are not read yet"),
-        ({"path": history, "at": "1"}, "option at = '1': metadata logs are not read yet"),
+        ({"path": history, "table": "records"}, "there are no metadata logs"),
+        ({"path": history, "at": "1"}, "option at = '1': the table changes is of no moment"),
         ({"path": history, "table": "risk_hour"}, f"parquet('{history}/gold/v1/risk_hour')"),
         ({"path": history, "cluster": "x"}, "option cluster = 'x'"),
         ({"path": str(root / "nope")}, "there is no such folder"),
@@ -283,6 +299,8 @@ def done(root: Path, way: str, **env: str) -> dict[str, Any]:
         ("image", {"image": str(root / "image"), "table": "partitions"}),
         ("changes", {"path": str(root / "history")}),
         ("silver", {"path": str(root / "history"), "table": "leader_change"}),
+        ("records", {"path": str(root / "logs"), "table": "records", "topic": "orders"}),
+        ("state", {"path": str(root / "logs"), "table": "partitions", "at": "20"}),
     ):
         assert len(told["rows"][name]) == read(**options).num_rows, name
     assert told["rows"]["named"] == told["rows"]["live"]

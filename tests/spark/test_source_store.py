@@ -11,6 +11,7 @@ from uuid import uuid4
 import pyarrow.fs
 import pytest
 from history_files import record
+from kraft_days import LogOfDays
 from object_stores import keys_of_requests
 from recorded import cluster_day
 from source_reads import read, sorted_rows
@@ -127,3 +128,21 @@ def test_rows_that_are_gone_from_a_store_are_an_error(uri: str, tmp_path: Path) 
         store.remove(entry.name)
     with pytest.raises(DataLossError, match="cluster one: its versions 0 to"):
         stream.read(tasks)
+
+
+@pytest.mark.slow
+def test_logs_in_a_store_have_the_records_and_states_of_those_in_a_folder(
+    uri: str, tmp_path: Path
+) -> None:
+    days = LogOfDays(3)
+    days.write(tmp_path / "n1", 1, end=40, snapshots=(20,))
+    days.write(tmp_path / "n2", 2, first=20, snapshots=(20, days.end))
+    pyarrow.fs.copy_files(str(tmp_path), uri)
+    for given in ({"table": "records"}, {"table": "partitions", "at": "30"}, {"table": "brokers"}):
+        local, stored = (read(path=where, **given) for where in (str(tmp_path), uri))
+        names = [name for name in local.column_names if name != "file"]
+        assert sorted_rows(local.select(names)) == sorted_rows(stored.select(names)) != []
+    shown = read(path=uri, table="records")["file"].to_pylist()
+    folder = uri.partition("?")[0]
+    assert {name.partition("/n")[0] for name in shown} == {folder}
+    assert "?" not in "".join(shown)

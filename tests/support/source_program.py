@@ -2,7 +2,8 @@
 
     python source_program.py WAY FOLDER IMAGE
 
-WAY is a master, or `connect` for a Connect server of its own. The program starts a cluster with
+WAY is a master, or `connect` for a Connect server of its own. `logs` beside FOLDER has metadata
+logs. The program starts a cluster with
 credentials that nothing needs, reads each table, and runs the pipeline with those of a store. It
 prints as JSON: the rows of each read, the scan that a plan names, and where it found a credential,
 in any encoding (plans, errors, pages of the UI, the log of events).
@@ -111,7 +112,7 @@ def main(way: str, folder: str, image: str) -> None:
     log = Path(folder).with_name(f"events-{os.getpid()}")
     rows: dict[str, list[str]] = {}
     leaks: list[str] = []
-    port = free_port()
+    port, logs = free_port(), str(Path(folder).with_name("logs"))
     session = session_of(way, log, port)
     with EmbeddedCluster(brokers=3) as cluster:
         cluster.create_topic("orders", partitions=4)
@@ -120,6 +121,8 @@ def main(way: str, folder: str, image: str) -> None:
             "image": {"image": image, "table": "partitions"},
             "changes": {"path": folder},
             "silver": {"path": folder, "table": "leader_change"},
+            "records": {"path": logs, "table": "records", "topic": "orders"},
+            "state": {"path": logs, "table": "partitions", "at": "20"},
         }
         plans = io.StringIO()
         for name, given in reads.items():

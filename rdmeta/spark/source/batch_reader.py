@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.source.files import Slice, TaskReader, slices_of_parts
+from rdmeta.spark.source.logged import slices_of_records
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.recorded import (
     is_pipeline,
@@ -19,7 +20,7 @@ from rdmeta.spark.source.recorded import (
     slices_of_days,
 )
 from rdmeta.spark.source.row_filter import RowFilter, narrowed
-from rdmeta.spark.source.schemas import CHANGES
+from rdmeta.spark.source.schemas import CHANGES, RECORDS, STATE_TABLES
 from rdmeta.spark.source.states import slices_of_state
 
 if TYPE_CHECKING:
@@ -41,9 +42,11 @@ class BatchReader(TaskReader, DataSourceReader):
 
     def _slices(self) -> list[Slice]:
         table, filter_ = self._options.table, self._filter
-        if self._options.source != "path":
+        if table in STATE_TABLES:
             return slices_of_state(self._options, filter_)
         store = Store(self._options.where)
+        if table == RECORDS:
+            return slices_of_records(store, filter_)
         if table == CHANGES:
             return slices_of_parts(table, parts_of_changes(store, filter_), filter_)
         if is_pipeline(store):

@@ -161,7 +161,10 @@ class DataLossError(HistoryError):
 
 @dataclass(frozen=True)
 class Piece:
-    """A file of a recording: its rows are those from `begin` on, counted in the recording."""
+    """A file of a recording: its rows are those from `begin` on, counted in the recording.
+
+    `held_back` is how many rows at its end the stream leaves out.
+    """
 
     name: str
     size: int
@@ -170,6 +173,7 @@ class Piece:
     until: int
     from_us: int
     to_us: int
+    held_back: int = 0
 
     @property
     def end(self) -> int:
@@ -330,7 +334,17 @@ def _of_clusters(seen: Seen, filter_: RowFilter) -> Seen:
 
 def _is_over(last: HistoryFile, now_us: int) -> bool:
     """Returns whether no rows will come to a recording, by its last file."""
+    if _is_open_log(last):
+        return False
     return last.ended_by is not None or now_us - microseconds(last.observed_to) > _OVER
+
+
+def _is_open_log(file: HistoryFile) -> bool:
+    """Returns whether a recording of a metadata log may become longer: until its midnight.
+
+    The last row of its file says until when it goes. A longer file has other rows there.
+    """
+    return file.source == "log" and file.ended_by != "midnight"
 
 
 def _pieces(store: Store, files: Iterable[HistoryFile]) -> Iterator[Piece]:
@@ -338,7 +352,8 @@ def _pieces(store: Store, files: Iterable[HistoryFile]) -> Iterator[Piece]:
     for file in files:
         times = microseconds(file.observed_from), microseconds(file.observed_to)
         name = name_of(store, file)
-        yield Piece(name, file.bytes, begin, file.rows, file.until, *times)
+        held = int(_is_open_log(file))
+        yield Piece(name, file.bytes, begin, file.rows - held, file.until, *times, held)
         begin += file.rows
 
 

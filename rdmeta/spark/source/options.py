@@ -15,29 +15,27 @@ from typing import Any, Literal, TypeAlias
 
 from rdmeta import config
 from rdmeta._escaping import escaped
-from rdmeta._moments import microseconds, parse_moment
+from rdmeta._moments import microseconds, moment, parse_moment
 from rdmeta.config.option_values import shown
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import MOST_NUMBER
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.storage import PREFIX, Storage, split
-from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, STATE_TABLES
+from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, RECORDS, STATE_TABLES
 
 Source: TypeAlias = Literal["bootstrap.servers", "image", "path"]
 
 _SOURCES: tuple[Source, ...] = ("path", "bootstrap.servers", "image")
 _TABLES: dict[Source, tuple[str, ...]] = {
-    "path": HISTORY_TABLES,
+    "path": (*HISTORY_TABLES, RECORDS, *STATE_TABLES),
     "bootstrap.servers": STATE_TABLES,
     "image": tuple(table for table in STATE_TABLES if table != "configs"),
 }
 # The options that a plan shows beside its table and its source.
-_SHOWN = ("cluster", "topic", "since", "until")
+_SHOWN = ("cluster", "topic", "at", "since", "until")
 # The path of a file with options of the client.
 _FILE = "client.properties"
 _NOT_CLIENT = ("path", "image", "table", _FILE)
-# The table of metadata logs (KRaft), which nothing reads yet.
-_OF_LOGS = ("records",)
 _FLAGS = {"true": True, "false": False}
 # A time after this one counts as this one: a day more must still be a time of Python.
 LAST_US = microseconds(datetime(9999, 12, 30, tzinfo=timezone.utc))
@@ -50,7 +48,7 @@ class Options:
     `where` is the path of the image or of the folder, and "" for a cluster. `client` has the
     client's options, credentials among them, so no repr shows it; `storage` has those of a store.
     `clusters` are ids or names. `since_us` is the first moment and `until_us` the first one after
-    the time; None is no bound.
+    the time; None is no bound. `at` is an offset or a time of metadata logs, None for the end.
     """
 
     source: Source
@@ -67,6 +65,7 @@ class Options:
     fail_on_data_loss: bool = True
     starting_offsets: str = "earliest"
     storage: Storage = field(default_factory=Storage, repr=False)
+    at: int | datetime | None = None
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Options:
@@ -87,11 +86,6 @@ class Options:
             elif name in _OWN:
                 attribute, check = _OWN[name]
                 values[attribute] = check(name, value)
-            elif name == "at":
-                raise ConfigError(
-                    f"option at = {shown(value)}: metadata logs are not read yet, and a state at"
-                    " a moment needs one; leave it out"
-                )
             elif name not in _NOT_CLIENT:
                 client[name] = value
         if _FILE in found:
@@ -162,14 +156,12 @@ def _table(source: Source, where: str, value: str | None) -> str:
         return CHANGES
     if value in tables:
         return str(value)
-    if value in _OF_LOGS:
-        problem = "metadata logs are not read yet, and it is one of their tables"
-    elif value in MEASURES:
+    if value in MEASURES:
         folder = where or "OUT"
         problem = f"it is a measure: use spark.read.parquet('{folder}/gold/v1/{value}')"
     elif value == "configs" and source == "image":
         problem = "an image has no configurations; read them from bootstrap.servers"
-    elif value in (*STATE_TABLES, *HISTORY_TABLES):
+    elif value in _TABLES["path"]:
         others = [each for each in _SOURCES if value in _TABLES[each]]
         problem = f"{source} has no such table; {' and '.join(others)} has"
     else:
@@ -198,12 +190,24 @@ def _check_client(options: Options) -> None:
 def _check_choice(options: Options, found: Mapping[str, str]) -> None:
     """Raises ConfigError for a choice that the table does not have."""
     if options.source != "path":
-        for name in ("cluster", "since", "until"):
+        for name in ("cluster", "at", "since", "until"):
             if name in found:
                 raise ConfigError(
                     f"option {name} = {shown(found[name])}: {options.source} has one cluster as it"
                     " is now; only a path takes this option"
                 )
+    is_state = options.table in STATE_TABLES
+    if options.at is not None and not is_state:
+        raise ConfigError(
+            f"option at = {shown(found['at'])}: the table {options.table} is of no moment; only"
+            f" {', '.join(STATE_TABLES)} of metadata logs take it"
+        )
+    for name in ("since", "until"):
+        if is_state and name in found:
+            raise ConfigError(
+                f"option {name} = {shown(found[name])}: the table {options.table} is of one moment;"
+                " give that as at"
+            )
     if options.topics is not None and options.table in _WITHOUT_TOPIC:
         raise ConfigError(
             f"option topic = {shown(found['topic'])}: the table {options.table} has no topics"
@@ -240,6 +244,20 @@ def _moment(name: str, value: object) -> int:
         ) from None
 
 
+def _point(name: str, value: object) -> int | datetime:
+    """Returns an offset, or a day or a time."""
+    text = value.strip() if isinstance(value, str) else ""
+    try:
+        if re.fullmatch(r"[0-9]{1,19}", text) and int(text) <= MOST_NUMBER:
+            return int(text)
+        return moment(_moment(name, value))
+    except ConfigError:
+        raise ConfigError(
+            f"option {name} = {shown(value)}: expected an offset, or a day or a time, such as"
+            " 2026-11-22T03:05:00Z"
+        ) from None
+
+
 def _flag(name: str, value: object) -> bool:
     found = _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
@@ -268,6 +286,7 @@ _WITHOUT_TOPIC = ("brokers", "broker_interval", "observation", "config_interval"
 _OWN: dict[str, tuple[str, _Check]] = {
     "cluster": ("clusters", _names),
     "topic": ("topics", _names),
+    "at": ("at", _point),
     "since": ("since_us", _moment),
     "until": ("until_us", _moment),
     "pushdown": ("pushdown", _flag),
@@ -277,7 +296,7 @@ _OWN: dict[str, tuple[str, _Check]] = {
     "startingoffsets": ("starting_offsets", _offsets),
 }
 _ACCEPTED = (
-    "(expected path, image, bootstrap.servers, table, cluster, topic, since, until, pushdown,"
-    " maxFilesPerTrigger, maxRowsPerTrigger, failOnDataLoss, startingOffsets, or, beside"
+    "(expected path, image, bootstrap.servers, table, cluster, topic, at, since, until,"
+    " pushdown, maxFilesPerTrigger, maxRowsPerTrigger, failOnDataLoss, startingOffsets, or, beside"
     " bootstrap.servers, client.properties or an option of the client)"
 )

@@ -28,7 +28,7 @@ with contextlib.suppress(ImportError):  # Spark 4.0 has no filters, and does not
 
 from rdmeta._moments import microseconds, moment
 from rdmeta.spark.source.options import LAST_US, Options
-from rdmeta.spark.source.schemas import CHANGES, arrow_schema
+from rdmeta.spark.source.schemas import CHANGES, RECORDS, arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
@@ -42,7 +42,8 @@ class RowFilter:
 
     Only tables of a state take `partitions`, and history leaves them to Spark.
 
-    `clusters` are ids or names that the user gave, and `cluster_ids` are ids alone.
+    `clusters` are ids or names that the user gave, and `cluster_ids` are ids alone. `from_offset`
+    and `to_offset`, which is behind the last one, are offsets of a metadata log's records.
     """
 
     clusters: frozenset[str] | None = None
@@ -51,6 +52,8 @@ class RowFilter:
     since_us: int | None = None
     until_us: int | None = None
     partitions: frozenset[int] | None = None
+    from_offset: int = 0
+    to_offset: int | None = None
 
     @classmethod
     def of(cls, options: Options) -> RowFilter:
@@ -73,6 +76,14 @@ class RowFilter:
             return False
         return self.since_us is None or end_us >= self.since_us
 
+    def has_offsets(self, first: int, end: int) -> bool:
+        """Returns whether records from the offset `first` to before `end` may be wanted."""
+        return end > self.from_offset and (self.to_offset is None or first < self.to_offset)
+
+    def has_topic(self, topic: str) -> bool:
+        """Returns whether rows of a topic are wanted."""
+        return self.topics is None or topic in self.topics
+
 
 def narrowed(filter_: RowFilter, table: str, each: Filter) -> RowFilter:
     """Returns what is wanted of rows that a filter lets pass, perhaps with some more rows."""
@@ -83,6 +94,8 @@ def narrowed(filter_: RowFilter, table: str, each: Filter) -> RowFilter:
         return _of_names(filter_, attribute[0], each)
     if attribute[0] == "partition":
         return _of_partitions(filter_, each)
+    if attribute[0] == "offset" and table == RECORDS:
+        return _of_offsets(filter_, each)
     moment = _moment(getattr(each, "value", None))
     if moment is None:
         return filter_
@@ -119,6 +132,16 @@ def _of_partitions(filter_: RowFilter, each: Filter) -> RowFilter:
     return replace(filter_, partitions=numbers if before is None else before & numbers)
 
 
+def _of_offsets(filter_: RowFilter, each: Filter) -> RowFilter:
+    value, low, high = getattr(each, "value", None), filter_.from_offset, filter_.to_offset
+    if isinstance(value, int):
+        if isinstance(each, (GreaterThan, GreaterThanOrEqual, EqualTo)):
+            low = max(low, value)
+        if isinstance(each, (LessThan, LessThanOrEqual, EqualTo)):
+            high = value + 1 if high is None else min(high, value + 1)
+    return replace(filter_, from_offset=low, to_offset=high)
+
+
 def _names(each: Filter) -> Iterator[str]:
     value: Any = getattr(each, "value", None)
     for one in value if isinstance(each, In) else (value,):
@@ -140,8 +163,9 @@ def times_of(table: str) -> tuple[str, str]:
     names = arrow_schema(table).names
     if "began_at" in names:
         return "began_at", "ended_at"
-    if "observed_at" in names:
-        return "observed_at", "observed_at"
+    for name in ("observed_at", "time"):
+        if name in names:
+            return name, name
     return "seen_from", "seen_to"
 
 

@@ -14,6 +14,7 @@ from rdmeta.history.schema import CHANGE_SCHEMA
 from rdmeta.pipeline.tables import SCHEMAS
 
 CHANGES = "changes"
+RECORDS = "records"
 
 _TEXT, _BOOL, _IDS = pa.string(), pa.bool_(), pa.list_(pa.int32())
 _BYTE2, _INT, _LONG, _DOUBLE = pa.int16(), pa.int32(), pa.int64(), pa.float64()
@@ -82,6 +83,23 @@ _SCHEMAS: dict[str, pa.Schema] = {
     CHANGES: pa.schema([(each.name, each.type) for each in CHANGE_SCHEMA]),
     **{t: pa.schema([(each.name, each.type) for each in s]) for t, s in SCHEMAS.items()},
 }
+# What a metadata log has of each record, and the file that it lies in.
+_SCHEMAS[RECORDS] = pa.schema(
+    [
+        ("cluster_id", _TEXT),
+        ("offset", _LONG),
+        ("epoch", _INT),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("type", _TEXT),
+        ("version", _INT),
+        ("topic", _TEXT),
+        ("topic_id", _TEXT),
+        ("partition", _INT),
+        ("broker", _INT),
+        ("data", _TEXT),
+        ("file", _TEXT),
+    ]
+)
 STATE_TABLES = tuple(_STATES)
 HISTORY_TABLES = (CHANGES, *SCHEMAS)
 

@@ -1,4 +1,4 @@
-"""The tables of a state: a live cluster, which is asked once, or an image.
+"""The tables of a state: a live cluster, which is asked once, an image, or metadata logs.
 
 The driver has the whole state before a task starts, and sends each task its rows. So all tasks see
 one moment, and none needs a connection, a credential or the file.
@@ -18,6 +18,7 @@ from rdmeta.cache import MetadataCache
 from rdmeta.errors import ConfigError, Error
 from rdmeta.net.fetch import fetch
 from rdmeta.spark.source.files import Slice
+from rdmeta.spark.source.logged import state_tables
 from rdmeta.spark.source.options import Options
 from rdmeta.spark.source.row_filter import RowFilter
 from rdmeta.spark.source.schemas import arrow_schema
@@ -42,12 +43,14 @@ class RowsSlice(Slice):
 
 
 def slices_of_state(options: Options, filter_: RowFilter) -> list[Slice]:
-    """Returns the wanted rows of a table of a cluster or an image, in slices.
+    """Returns the wanted rows of a table of a cluster, an image or a folder's logs, in slices.
 
     A cluster is asked for the wanted topics only. Raises the errors of `rdmeta.fetch` and
-    `Client.describe_configs`, and ConfigError for an image that cannot be read.
+    `Client.describe_configs`, ConfigError for an image that cannot be read, and the errors of logs.
     """
-    if options.source == "image":
+    if options.source == "path":
+        rows = _of_logs(options, filter_)
+    elif options.source == "image":
         rows = _of_image(options, filter_)
     elif options.table == "configs":
         rows = _configs(options, filter_)
@@ -78,6 +81,15 @@ def _of_image(options: Options, filter_: RowFilter) -> pa.Table:
         return _with_cluster(Image.open(options.where), options, filter_)
     except (Error, OSError) as error:
         raise ConfigError(f"option image = {options.where!r}: {error}") from error
+
+
+def _of_logs(options: Options, filter_: RowFilter) -> pa.Table:
+    columns = arrow_schema(options.table)
+    found = [
+        configs if options.table == "configs" else _with_cluster(state.image(), options, filter_)
+        for state, configs in state_tables(options, filter_)
+    ]
+    return pa.concat_tables([columns.empty_table(), *found])
 
 
 def _with_cluster(state: Any, options: Options, filter_: RowFilter) -> pa.Table:

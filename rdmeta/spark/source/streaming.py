@@ -130,7 +130,7 @@ class RangesSlice(Slice):
         try:
             with opened(store, piece.name) as stream:
                 file = pq.ParquetFile(stream) if stream.size() == piece.size else None
-                if file is None or file.metadata.num_rows != piece.rows:
+                if file is None or file.metadata.num_rows != piece.rows + piece.held_back:
                     raise _MovedError
                 yield from self._of_groups(file, part, columns)
         except FileNotFoundError as error:
