@@ -17,7 +17,7 @@ from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import GOLD_VERSION
 from rdmeta.pipeline.storage import Storage, using
 from rdmeta.pipeline.store import Store, contacted
-from rdmeta.report.facts import Facts
+from rdmeta.report.facts import QUERIES_COMPARED, Facts
 from rdmeta.report.gold_files import ChangedError, GoldFiles, Span
 from rdmeta.report.rendering import html_page, markdown_page
 from rdmeta.report.section_parts import BIN_HOURS, MOST_BINS
@@ -111,7 +111,9 @@ def _found(
         for measure in MEASURES:
             rows = gold.rows(measure, [span] if earlier is None else [span, earlier])
             connection.register(measure, rows)
-        before = None if earlier is None else Facts(connection, gold.names, earlier, hours)
+        before = None
+        if earlier is not None:
+            before = Facts(connection, gold.names, earlier, hours, QUERIES_COMPARED)
         facts = Facts(connection, gold.names, span, hours)
     for each, asked in ((before, earlier), (facts, span)):
         if each is not None and asked is not None and not each.answers["coverage"]:

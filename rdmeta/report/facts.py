@@ -18,12 +18,22 @@ Row = dict[str, Any]
 SHOWN_KINDS = tuple(KINDS)[:5]
 GRAVEST = SHOWN_KINDS[:3]
 _HOUR_US = 3_600_000_000
+# A name for each file of sql/ but prelude and around.
+QUERIES_COMPARED: Sequence[str] = (
+    *("coverage", "risk_bins", "elections", "incident_counts", "balance", "skew", "recoveries"),
+)
+QUERIES: Sequence[str] = (
+    *QUERIES_COMPARED,
+    *("hole_reasons", "quality", "incident_bins", "gravest", "topics", "topic_bins", "brokers"),
+    *("slowest", "reassignments", "topic_changes", "configs", "controllers"),
+)
 
 
 class Facts:
     """What gold tells of a span; `connection` has its measures as tables.
 
-    `names` are what people call the clusters, by id. A cell of a strip has `hours`.
+    `names` are what people call the clusters, by id. A cell of a strip has `hours`. `queries` are
+    those whose answers are needed.
     """
 
     def __init__(
@@ -32,6 +42,7 @@ class Facts:
         names: Mapping[str, str],
         span: Span,
         hours: int,
+        queries: Sequence[str] = QUERIES,
     ) -> None:
         self._connection, self.span, self.hours = connection, span, hours
         twice = [name for name in names.values() if list(names.values()).count(name) > 1]
@@ -42,9 +53,9 @@ class Facts:
         kinds = ", ".join(f"'{each}'" for each in SHOWN_KINDS)
         connection.execute(f"SET VARIABLE kinds = [{kinds}]")
         connection.execute(_text("prelude"))
-        for name in QUERIES:
+        for name in queries:
             self.answers[name] = self._rows(_text(name))
-        for row in self.answers["gravest"]:
+        for row in self.answers.get("gravest", ()):
             row.update(self._around(row))
 
     @property
@@ -83,13 +94,6 @@ class Facts:
     def _rows(self, query: str) -> list[Row]:
         found: list[Row] = self._connection.sql(query).to_arrow_table().to_pylist()
         return found
-
-
-QUERIES: Sequence[str] = (
-    *("coverage", "hole_reasons", "quality", "risk_bins", "elections", "incident_counts"),
-    *("incident_bins", "gravest", "topics", "topic_bins", "brokers", "balance", "skew"),
-    *("recoveries", "slowest", "reassignments", "topic_changes", "configs", "controllers"),
-)
 
 
 def _text(name: str) -> str:
