@@ -286,7 +286,8 @@ def storage_options(path: str | None, settings: Sequence[tuple[str, str]]) -> di
     given |= dict(settings)
     for name in given:
         if not name.startswith(PREFIX):
-            raise BadInputError(f"{name} is no option of rdmeta pipeline: it takes {PREFIX}*")
+            command = click.get_current_context().command_path
+            raise BadInputError(f"{name} is no option of {command}: it takes {PREFIX}*")
     return {name.removeprefix(PREFIX): value for name, value in given.items()}
 
 

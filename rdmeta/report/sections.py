@@ -426,6 +426,8 @@ def _broker_sentence(facts: Facts) -> str:
     away = [row for row in found if row["away"]]
     restarts = sum(row["restarts"] or 0 for row in found)
     unclean = sum(row["unclean_restarts"] or 0 for row in found)
+    if not found:
+        return "Nothing is known about brokers."
     text = f"None of {counted(len(found), 'broker')} was away"
     if away:
         worst = max(away, key=lambda row: row["away"])

@@ -108,7 +108,7 @@ class Walk:
         places = range(1, len(rows) + 1)
         return [{"rank": None if r[0] else at, **r[2]} for at, r in zip(places, rows, strict=True)]
 
-    def skew(self, cluster: str, bins: Iterable[int]) -> float | None:
+    def skew(self, cluster: str, bins: Iterable[int]) -> Any:
         rows = [
             row
             for row in self.inside("balance_hour", cluster_id=cluster, kind="cluster")

@@ -36,8 +36,8 @@ def write_gold(out: Path, rows: Rows, names: Mapping[str, str] | None = None) ->
     """Writes the files of gold with these rows, and their manifest; returns the folder."""
     store, manifest = Store(out), Manifest(names=dict(names or {}))
     parts: dict[tuple[str, str], Rows] = defaultdict(lambda: defaultdict(list))
-    for name, found in rows.items():
-        for row in found:
+    for name in rows:
+        for row in rows[name]:
             month = f"{row[MEASURES[name].time]:%Y-%m}"
             parts[row["cluster_id"], month][name].append(row)
     for (cluster, month), found in parts.items():
@@ -202,7 +202,7 @@ class _Maker:
         outcome = self.random.choice(("done", "cancelled", "running", "unknown"))
         seconds = (times["ended_at"] - times["began_at"]).total_seconds()
         if outcome in ("running", "unknown"):
-            times["ended_at"], seconds = None, None  # type: ignore[assignment]
+            times["ended_at"], seconds = None, None
         row = {"topic": "orders", "partition": 1, "from_replicas": [1], "to_replicas": [2]}
         return {**times, **row, "seconds": seconds, "outcome": outcome}
 
