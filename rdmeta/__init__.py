@@ -20,6 +20,7 @@ from rdmeta._core import (
     Fold,
     decode_metadata_response,
     encode_metadata_request,
+    encode_metadata_response,
     partitions_for,
 )
 from rdmeta._version import __version__
@@ -162,6 +163,7 @@ __all__ = [
     "config",
     "decode_metadata_response",
     "encode_metadata_request",
+    "encode_metadata_response",
     "errors",
     "fetch",
     "get_include",

@@ -1,7 +1,7 @@
 import re
 from array import array
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from os import PathLike
 from typing import (
@@ -85,6 +85,7 @@ def encode_metadata_request(
 def decode_metadata_response(
     body: Buffer, version: int, *, tolerate_trailing: bool = False
 ) -> dict[str, Any]: ...
+def encode_metadata_response(answer: Mapping[str, Any]) -> bytes: ...
 @overload
 def partitions_for(
     keys: _Keys,

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pyarrow as pa
 
@@ -295,8 +295,9 @@ class Recorder:
     Times are wall-clock time in UTC; within a recording they never run backwards. Between two
     observations, `clock` and `monotonic` (seconds) may differ by a second. Otherwise somebody set
     the clock or the machine slept, and another recording begins. A `clock` without `monotonic`
-    counts as one that is never set. One thread at a time may use a recorder, while others may write
-    to the cache. Other recorders, also of the same cluster, may write to the same directory.
+    counts as one that is never set. `uuids` makes the UUIDs of recordings. One thread at a time may
+    use a recorder, while others may write to the cache. Other recorders, also of the same cluster,
+    may write to the same directory.
 
     Raises HistoryError if the cluster has no name, and OSError if a file cannot be written. Then
     the recorder keeps its rows, and the next call tries again.
@@ -314,8 +315,10 @@ class Recorder:
         max_gap: float | None = None,
         clock: Callable[[], datetime] | None = None,
         monotonic: Callable[[], float] | None = None,
+        uuids: Callable[[], UUID] = uuid4,
     ) -> None:
         self._cache = cache
+        self._uuids = uuids
         self._directory = Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         self._cluster_id = cluster_id
@@ -485,7 +488,7 @@ class Recorder:
         assert self._image is not None
         old.end("midnight", midnight)
         self._ended.append(old)
-        self._recording = OpenRecording(old.cluster_id, midnight, continues=old.session)
+        self._recording = OpenRecording(old.cluster_id, midnight, old.session, str(self._uuids()))
         version = self._image.version
         state = with_min_isr(rows_of(self._image.changes()), version, self._min_isrs.known)
         return self._recording.begin_with(state, version)
@@ -508,7 +511,7 @@ class Recorder:
                 " name it with cluster_id="
             )
         self._min_isrs.settle(topics_of(state))
-        self._recording = OpenRecording(cluster_id, sight.now)
+        self._recording = OpenRecording(cluster_id, sight.now, session=str(self._uuids()))
         state = with_min_isr(state, image.version, self._min_isrs.known)
         return self._recording.begin_with(state, image.version, reason)
 

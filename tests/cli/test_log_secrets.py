@@ -9,8 +9,9 @@ import commands
 import pytest
 from kraft_frames import FRAMES
 from kraft_logs import GOLDEN, LOGS, SECRETS, credential_keys
-from kraft_records import Log, batch_of, value_of
 from marked_secrets import Secrets
+
+from rdmeta.generate.logs import Log, batch_of, value_of
 
 WORDS = (
     ["info"], ["dump"], ["dump", "--batches"], ["ls"], ["find"], ["tree"], ["cat"],

@@ -7,9 +7,9 @@ from pathlib import Path
 import commands
 import pytest
 from kraft_logs import DIVERGED, GOLDEN, LOGS, Made
-from kraft_records import Given, Log, uuid_text
 
 import rdmeta
+from rdmeta.generate.logs import Given, Log, uuid_text
 
 BROKER: Given = (
     "REGISTER_BROKER_RECORD",

@@ -9,7 +9,8 @@ from typing import Any
 import commands
 import pytest
 from kraft_logs import GOLDEN, LOGS, Made
-from kraft_records import Log
+
+from rdmeta.generate.logs import Log
 
 STATIC = GOLDEN / "4.3.0"
 

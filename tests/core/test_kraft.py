@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from kraft_model import ContradictionError, Model
-from kraft_records import Log, Record, batches, snapshot, uuid_text
+from kraft_records import Record, batches
 
 from rdmeta import ArgumentError, MalformedError, MetadataCache
 from rdmeta._core import KraftReplay, kraft_batch, kraft_is_sensitive, kraft_records
+from rdmeta.generate.logs import Log, snapshot, uuid_text
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden/kraft"
 LOGS = sorted(GOLDEN.glob(f"*/n*/__cluster_metadata-0/{0:020d}.log"))

@@ -9,9 +9,9 @@ import pytest
 from kraft_cluster import NOTHING, Cluster
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, RETAINED, SECRETS
 from kraft_random import RandomLog
-from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
 from marked_secrets import Secrets
 
+from rdmeta.generate.logs import Given, Log, snapshot, snapshot_name, uuid_text
 from rdmeta.kraft import KraftError, check
 
 TOPIC: Given = ("TOPIC_RECORD", 0, {"name": "orders", "topicId": uuid_text(7)})

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from kraft_cluster import NOTHING, Cluster, replayed
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
-from kraft_records import Log
 
+from rdmeta.generate.logs import Log
 from rdmeta.kraft import NodeLog
 from rdmeta.kraft.comparing import findings_of
 from rdmeta.kraft.log_files import find_nodes

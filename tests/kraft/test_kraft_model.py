@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from kraft_logs import GOLDEN, LOG
 from kraft_model import ContradictionError, Model
-from kraft_records import Given, Log, batches, snapshot, uuid_text
+from kraft_records import batches
+
+from rdmeta.generate.logs import Given, Log, snapshot, uuid_text
 
 ORDERS, AUDIT = uuid_text(1), uuid_text(2)
 # This node loaded a topic's creation and its removal at once, when it was started again. Kafka

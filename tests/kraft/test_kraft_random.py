@@ -7,7 +7,9 @@ import random
 import pytest
 from kraft_model import Model
 from kraft_random import RandomLog
-from kraft_records import SCHEMAS, batches
+from kraft_records import batches
+
+from rdmeta.generate.logs import SCHEMAS
 
 # Only Kafka 3.3 wrote the first; the other is as a broker's registration.
 RARE = {"ACCESS_CONTROL_RECORD", "REGISTER_CONTROLLER_RECORD"}

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from kraft_frames import FRAMES
 from kraft_logs import GOLDEN, LOG, LOGS
-from kraft_records import (
+from kraft_records import Batch, batches
+
+from rdmeta.generate.logs import (
     SCHEMAS,
-    Batch,
     Log,
     batch_of,
-    batches,
     control_of,
     crc32c,
     snapshot,

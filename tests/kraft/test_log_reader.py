@@ -17,9 +17,10 @@ import pytest
 from kraft_cluster import NOTHING, Cluster, log_of, modelled, random_node, shown
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
 from kraft_random import RandomLog
-from kraft_records import Log, batches, snapshot, snapshot_name, value_of
+from kraft_records import batches
 
 import rdmeta
+from rdmeta.generate.logs import Log, snapshot, snapshot_name, value_of
 from rdmeta.kraft import KraftError, KraftLog, KraftState, LogChangedError, LogChanges
 
 each_log = pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from kraft_cluster import NOTHING, Cluster
 from kraft_logs import GOLDEN, LOG, LOGS, Made
-from kraft_records import Log, uuid_text
 
+from rdmeta.generate.logs import Log, uuid_text
 from rdmeta.kraft import KraftError
 from rdmeta.kraft.log_files import find_nodes
 from rdmeta.kraft.proving import looked_at, proof_of, restart_of

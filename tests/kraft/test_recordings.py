@@ -10,9 +10,9 @@ import pytest
 from commands import run
 from kraft_cluster import Cluster, random_node, snapshot_of
 from kraft_logs import GOLDEN, LOGS, Made
-from kraft_records import Given, Log, uuid_text
 
 import rdmeta
+from rdmeta.generate.logs import Given, Log, uuid_text
 from rdmeta.history import HistoryError, HistoryFile, look, recordings, verify
 from rdmeta.history.columns import rows_of
 from rdmeta.kraft import KraftError, KraftLog

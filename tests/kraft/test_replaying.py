@@ -10,8 +10,9 @@ import pytest
 from kraft_cluster import NOTHING, Cluster, modelled, random_node, replayed, shown
 from kraft_logs import GOLDEN, LOGS, Made
 from kraft_model import Model
-from kraft_records import Log, batches, snapshot_name
+from kraft_records import batches
 
+from rdmeta.generate.logs import Log, snapshot_name
 from rdmeta.kraft import KraftError, NodeLog, replaying, scanning
 from rdmeta.kraft.log_files import find_nodes
 from rdmeta.kraft.proving import looked_at

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from kraft_logs import GOLDEN, LOG
-from kraft_records import Given, Log, batches
+from kraft_records import batches
 
+from rdmeta.generate.logs import Given, Log
 from rdmeta.kraft import KraftError
 from rdmeta.kraft.log_files import NodeFiles, find_nodes
 from rdmeta.kraft.scanning import LogScan, batch_heads, pieces, scan_log

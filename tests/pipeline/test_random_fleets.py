@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
-from uuid import UUID
 
 import pytest
 from fleet import DAY_US, Fleet, Seen, State, told
@@ -31,11 +30,9 @@ SEEDS = int(os.environ.get("RDMETA_SEEDS", "1"))
 
 
 @pytest.fixture(params=range(SEEDS))
-def seed(monkeypatch: pytest.MonkeyPatch) -> int:
+def seed() -> int:
     found = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9))
     print(f"RDMETA_SEED={found}")
-    random = Random(found)
-    monkeypatch.setattr("rdmeta.history.recorder.uuid4", lambda: UUID(int=random.getrandbits(128)))
     return found
 
 

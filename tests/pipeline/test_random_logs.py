@@ -8,11 +8,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from kraft_cluster import random_node
-from kraft_records import Log
 from silver_model import INTERVALS, made_silver, model_silver
 
 import rdmeta
 from rdmeta import pipeline
+from rdmeta.generate.logs import Log
 from rdmeta.kraft import KraftLog
 
 BEFORE_MIDNIGHT_MS = 1_700_006_394_000

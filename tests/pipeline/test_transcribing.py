@@ -18,11 +18,11 @@ from commands import run
 from fake_cache import FakeCache, FakeClock
 from kraft_days import FIRST, LogOfDays
 from kraft_logs import GOLDEN, LOG, LOGS, Made
-from kraft_records import snapshot, uuid_text
 from processes import environment
 from recorded import contents, tree
 
 from rdmeta import pipeline
+from rdmeta.generate.logs import snapshot, uuid_text
 from rdmeta.history import Recorder, look
 from rdmeta.kraft import KraftLog
 from rdmeta.pipeline import PipelineError, attempting

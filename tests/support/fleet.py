@@ -12,6 +12,7 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from fake_cache import FakeCache, FakeClock
 
@@ -107,6 +108,7 @@ class _Watcher:
                 monotonic=lambda: self.true / 1e6,
                 max_gap=3e-6 * self.every,
                 flush_every=1e9,
+                uuids=self.fleet.uuid,
             )
         if self.random.random() < 0.2:
             self.ask()
@@ -291,6 +293,7 @@ class Fleet:
         self.begin = (BEGIN - EPOCH) // timedelta(microseconds=1)
         self.seen: list[Seen] = []
         self._random = random = Random(seed)
+        self._uuids = Random(f"{cluster_id} {seed}")
         self._topics: dict[str, list[int | None]] = {}
         self._brokers: list[int] = []
         # The leader that each partition began with, by topic, id and number.
@@ -305,6 +308,10 @@ class Fleet:
             self._change(at)
         for _ in range(recorders):
             _Watcher(self, Random(random.random())).watch(until)
+
+    def uuid(self) -> UUID:
+        """Returns the UUID of the next recording."""
+        return UUID(int=self._uuids.getrandbits(128))
 
     def _time(self, until: int) -> int:
         """Returns the time of a change; many lie about midnight, and some at it."""

@@ -16,9 +16,10 @@ from typing import Any
 from kraft_logs import LOG
 from kraft_model import Model
 from kraft_random import RandomLog
-from kraft_records import Given, Log, batches, snapshot, snapshot_name, uuid_text
+from kraft_records import batches
 
 from rdmeta._core import KraftReplay
+from rdmeta.generate.logs import Given, Log, snapshot, snapshot_name, uuid_text
 from rdmeta.kraft import NodeLog
 from rdmeta.kraft.log_files import find_nodes
 from rdmeta.kraft.proving import looked_at

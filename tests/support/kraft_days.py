@@ -12,7 +12,8 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from kraft_logs import LOG
-from kraft_records import Given, Log, snapshot, snapshot_name, uuid_text
+
+from rdmeta.generate.logs import Given, Log, snapshot, snapshot_name, uuid_text
 
 FIRST = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
 _ID = uuid_text(7)

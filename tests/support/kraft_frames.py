@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from kraft_logs import GOLDEN, LOG, SECRETS, dump, write_dump
-from kraft_records import SCHEMAS, Given, Log, batches, uuid_text
+from kraft_records import batches
 from real_kafka import RealKafka
+
+from rdmeta.generate.logs import SCHEMAS, Given, Log, uuid_text
 
 FRAMES = "4.3.0-frames"
 _IDS = {"topicId": uuid_text(7), "partitionId": 0}

@@ -13,7 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from kraft_records import Batch, Given, Record
+from kraft_records import Batch, Record
+
+from rdmeta.generate.logs import Given
 
 MIGRATING = "AAAAAAAAAAAAAAAAAAAAAA"
 _SAME_LEADER = -2

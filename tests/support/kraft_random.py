@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from kraft_model import Model
-from kraft_records import Given, Log, batches, snapshot, snapshot_name, uuid_text
+from kraft_records import batches
+
+from rdmeta.generate.logs import Given, Log, snapshot, snapshot_name, uuid_text
 
 _BEGIN: Given = ("BEGIN_TRANSACTION_RECORD", 0, {"name": "random"})
 _END: Given = ("END_TRANSACTION_RECORD", 0, {})

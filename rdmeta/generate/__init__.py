@@ -1,0 +1,1 @@
+"""Clusters of known truth: events by Kafka's rules, written as recordings and metadata logs."""
