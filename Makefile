@@ -175,6 +175,17 @@ $(foreach v,$(KAFKA_VERSIONS), \
 	$(eval .cache/kafka/$v: | $(kafka_before)) \
 	$(eval kafka_before := .cache/kafka/$v))
 
+# axe-core finds what hinders readers of a page: for tests/report, with Chromium.
+AXE_VERSION := 4.14.1
+
+.PHONY: axe
+axe: .cache/axe-core/$(AXE_VERSION) ## axe-core, for tests/report; needs npm
+
+.cache/axe-core/%:
+	@rm -rf $@ $@.part && mkdir -p $@.part
+	@cd $@.part && npm pack --silent axe-core@$* && tar xzf axe-core-$*.tgz --strip-components=1
+	@mv $@.part $@
+
 # Spark's Kafka connector, for a test of tests/real. Maven Central has no 4.3.0 of it;
 # that of 4.2.0 runs in both.
 SPARK_KAFKA_VERSION := 4.2.0

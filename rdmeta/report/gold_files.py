@@ -30,6 +30,7 @@ _ENDS = {
     "reassignment": "ended_at",
     "controller": "ended_at",
 }
+_MANY = 65_536
 _ANY_GOLD = re.compile(r"gold/v\d+/")
 
 
@@ -143,9 +144,13 @@ class GoldFiles:
                 raise ChangedError
             what = "it is missing" if content is None else "it is damaged"
             raise PipelineError(f"{self._out.shown(name)}: {what}; run rdmeta pipeline check")
+        schema = MEASURES[measure].schema
+        if not known.rows:
+            return schema.empty_table()
         try:
-            schema = MEASURES[measure].schema
-            return pq.ParquetFile(pa.BufferReader(content)).read(schema.names).cast(schema)
+            # To hand few rows to threads takes longer than to read them.
+            file = pq.ParquetFile(pa.BufferReader(content))
+            return file.read(schema.names, use_threads=known.rows > _MANY).cast(schema)
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             what = f"{self._out.shown(name)}: it is no file of {GOLD}: {error}"
             raise PipelineError(f"{what}; run rdmeta pipeline gold") from error

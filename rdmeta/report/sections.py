@@ -298,9 +298,10 @@ def _incident(facts: Facts, row: Row) -> Row:
 def _also(row: Row) -> list[str]:
     """Returns what else gold tells of an incident's time; none of it is called a cause."""
     found = []
-    if row["kinds"]:
-        found.append(f"partitions were also {listed([KINDS[each] for each in row['kinds']])}")
-    if row["away"]:
+    kinds = [words for kind, words in KINDS.items() if kind in (row["kinds"] or ())]
+    if kinds:
+        found.append(f"partitions were also {listed(kinds)}")
+    if (row["away"] or 0) >= 1000:
         back = counted(row["restarts"], "time") if row["restarts"] else ""
         found.append(
             f"broker {row['broker']} was away for {duration(row['away'] / 1e6)} on"
@@ -322,12 +323,12 @@ def _incident_sentence(facts: Facts) -> str:
     counts = Counter[str]()
     for row in facts.answers["incident_counts"]:
         counts[row["kind"]] += row["incidents"]
-    found = [f"{counted(counts[each], 'time')} {KINDS[each]}" for each in GRAVEST if counts[each]]
+    found = [f"{counts[each]} {KINDS[each]}" for each in GRAVEST if counts[each]]
     if not found:
         return "There was no incident: every partition had a leader and all of its replicas."
     first = facts.answers["gravest"][0]
     return (
-        f"Partitions were {listed(found)}. The gravest incident was in"
+        f"There were incidents of partitions: {listed(found)}. The gravest one was in"
         f" {facts.names[first['cluster_id']]}, from {clock(time_text(first['began_us']))} on:"
         f" {counted(first['partitions'], 'partition')} {KINDS[first['kind']]} for"
         f" {duration((first['ended_us'] - first['began_us']) / 1e6)}."

@@ -24,7 +24,7 @@ SELECT
     (SELECT CAST(away AS BIGINT) FROM days) AS away,
     (SELECT CAST(restarts AS BIGINT) FROM days) AS restarts,
     (
-        SELECT list(kind ORDER BY kind) FROM (
+        SELECT list(kind) FROM (
             SELECT DISTINCT kind FROM incident
             WHERE cluster_id = getvariable('cluster') AND kind <> getvariable('kind')
                 AND kind IN getvariable('kinds')
