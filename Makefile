@@ -216,6 +216,10 @@ SCENARIO_ROUNDS ?= 5
 scenarios: build optional-jars ## clients on Apache Kafka that fails; writes their page
 	SCENARIO_ROUNDS=$(SCENARIO_ROUNDS) $(PY) -m pytest -m real tests/real $(PYTEST_ARGS)
 
+.PHONY: screenshots
+screenshots: build ## the pictures of README and docs/report.md; needs chromium
+	$(PY) tools/screenshots.py
+
 packaging: build ## sdist and wheel, built and used outside the tree
 	$(PY) -m pytest -m packaging $(PYTEST_ARGS)
 
