@@ -673,7 +673,7 @@ _UNSEEN = columns(
     "reasons:text:why",
     "files_aside:count:files set aside",
     "clocks_back:count:clocks set",
-    "disagreement_seconds:seconds:clocks differ by",
+    "disagreement_seconds:seconds:sources differ by",
     "unknown_min_isr:minutes:partition-minutes without a known min ISR",
 )
 
