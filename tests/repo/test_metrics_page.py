@@ -97,8 +97,8 @@ def test_prometheus_evaluates_each_query_over_a_recorder(tmp_path: Path) -> None
     with rdmeta.EmbeddedCluster(brokers=3) as cluster, ExitStack() as stack:
         cluster.create_topic("orders", partitions=6, replication_factor=3)
         port, own = free_ports(2)
-        words = ("record", "-b", cluster.bootstrap, "-o", str(tmp_path / "h"))
-        words += ("--every", "1", "--metrics", f"127.0.0.1:{port}")
+        words = ["record", "-b", cluster.bootstrap, "-o", str(tmp_path / "h")]
+        words += ["--every", "1", "--metrics", f"127.0.0.1:{port}"]
         stack.enter_context(ended(commands.command(*words)))
         jobs = [{"job_name": "r", "static_configs": [{"targets": [f"127.0.0.1:{port}"]}]}]
         settings = {"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}
