@@ -152,7 +152,8 @@ oldest: build build/oldest/.made ## tests of what users bring, with the oldest p
 		tests/cli/test_image_command.py tests/cli/test_watch.py tests/compat/test_confluent.py \
 		tests/core/test_arrow_tables.py tests/core/test_fold.py tests/history \
 		tests/pipeline/test_run.py tests/pipeline/test_tables.py tests/pipeline/test_delta.py \
-		tests/pipeline/test_iceberg.py tests/pipeline/gold
+		tests/pipeline/test_iceberg.py tests/pipeline/gold tests/report/test_page.py \
+		tests/report/test_sections.py
 
 pytest: build ## Python tests of `make test`; PYTEST_ARGS=: some of them
 	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),$(PYTEST) -m "not (slow or $(OTHERS))")

@@ -30,6 +30,17 @@ _ENDS = {
     "reassignment": "ended_at",
     "controller": "ended_at",
 }
+# Columns that no query of a report asks for, of the measures with many rows.
+_UNREAD = {
+    "coverage_hour": {"origins"},
+    "risk_hour": {
+        *("observed", "unknown_min_isr", "unknown_reassigning", "unknown_racks", "eff_is_exact"),
+    },
+    "balance_hour": {
+        *("preferred", "preferred_led_by_others", "replica_skew", "variation", "leaderless"),
+        "brokers",
+    },
+}
 _MANY = 65_536
 _ANY_GOLD = re.compile(r"gold/v\d+/")
 
@@ -124,7 +135,7 @@ class GoldFiles:
         }
         first, last = min(s.begin for s in spans), max(s.end for s in spans)
         parts = [_cut(measure, part, first, last) for part in self._parts(measure, wanted)]
-        return pa.concat_tables([MEASURES[measure].schema.empty_table(), *parts])
+        return pa.concat_tables([_schema(measure).empty_table(), *parts])
 
     def _is_of(self, measure: str, month: str, span: Span) -> bool:
         """Returns whether a month may have rows of a span; long rows are in that of their begin."""
@@ -144,7 +155,7 @@ class GoldFiles:
                 raise ChangedError
             what = "it is missing" if content is None else "it is damaged"
             raise PipelineError(f"{self._out.shown(name)}: {what}; run rdmeta pipeline check")
-        schema = MEASURES[measure].schema
+        schema = _schema(measure)
         if not known.rows:
             return schema.empty_table()
         try:
@@ -173,6 +184,12 @@ class GoldFiles:
         other = sorted({n[: n.index("/", 5)] for n in self._files if _ANY_GOLD.match(n)} - {GOLD})
         has = f"it has {other[0]}, and this version of rdmeta reads {GOLD}" if other else "no gold"
         return f"{has}; run rdmeta pipeline gold {self._out.where}"
+
+
+def _schema(measure: str) -> pa.Schema:
+    """Returns the columns of a measure that are read."""
+    unread = _UNREAD.get(measure, set())
+    return pa.schema([each for each in MEASURES[measure].schema if each.name not in unread])
 
 
 def _cut(measure: str, rows: pa.Table, first: int, last: int) -> pa.Table:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rdmeta.report.wording import rounded_minutes
+from rdmeta.report.facts import Facts
+from rdmeta.report.wording import rounded_minutes, time_text
 
 MOST_ROWS = 40
 MOST_BINS = 96
@@ -26,9 +27,31 @@ class Column(NamedTuple):
     kind: str = "count"
 
 
-def columns(*texts: str) -> tuple[Column, ...]:
-    """Returns columns by texts such as "leaderless:minutes:without a leader"."""
-    return tuple(Column(name, title, kind) for name, kind, title in (t.split(":") for t in texts))
+def columns(text: str) -> tuple[Column, ...]:
+    """Returns columns by a text: "leaderless:minutes:without a leader; broker:count:broker"."""
+    fields = (each.split(":") for each in text.split("; "))
+    return tuple(Column(name, title, kind) for name, kind, title in fields)
+
+
+def picked(facts: Facts, shown: Sequence[Column], row: Row, **values: Any) -> Row:
+    """Returns the columns of a query's row as the JSON has them; `values` win over the row's.
+
+    Queries give minutes as microseconds, the time `x` as the microseconds `x_us`, and a cluster by
+    its id.
+    """
+    found: Row = {}
+    for name, _, kind in shown:
+        value = row.get(name)
+        if name == "cluster":
+            value = facts.names.get(row["cluster_id"])
+        elif kind == "minutes":
+            value = rounded_minutes(value)
+        elif kind == "time":
+            value = time_text(row[f"{name}_us"])
+        elif isinstance(value, float):
+            value = round(value, 4 if kind == "share" else 3)
+        found[name] = values.get(name, value)
+    return found
 
 
 def table(

@@ -13,6 +13,7 @@ from rdmeta.report.section_parts import (
     by_texts,
     cells_of,
     columns,
+    picked,
     strip,
     table,
 )
@@ -32,7 +33,6 @@ from rdmeta.report.wording import (
 )
 
 _DAY_HOURS = 24
-_SLOW_COUNTS = ("under_minute", "under_10_minutes", "under_hour", "under_6_hours", "longer")
 
 
 def sections(facts: Facts, before: Facts | None) -> list[Row]:
@@ -73,17 +73,11 @@ def _begins(facts: Facts, hours: int) -> Row:
 # ---- the fleet ----------------------------------------------------------------------------------
 
 _FLEET = columns(
-    "rank:rank:rank",
-    "cluster:text:cluster",
-    "observed:share:observed",
-    "leaderless:minutes:without a leader",
-    "under_min_isr:minutes:under min ISR",
-    "under_replicated:minutes:under-replicated",
-    "incidents:count:incidents",
-    "slowest_seconds:seconds:slowest recovery",
-    "elections:count:elections",
-    "unclean:count:unclean ones",
-    "skew:share:most leaders above the mean",
+    "rank:rank:rank; cluster:text:cluster; observed:share:observed;"
+    " leaderless:minutes:without a leader; under_min_isr:minutes:under min ISR;"
+    " under_replicated:minutes:under-replicated; incidents:count:incidents;"
+    " slowest_seconds:seconds:slowest recovery; elections:count:elections;"
+    " unclean:count:unclean ones; skew:share:most leaders above the mean"
 )
 
 
@@ -105,16 +99,19 @@ def fleet_rows(facts: Facts) -> list[Row]:
     for cluster, name in facts.names.items():
         observed = sum(facts.observed[cluster].values())
         us = risks.get(cluster, dict.fromkeys(GRAVEST, 0 if observed else None))
-        row = {"rank": None, "cluster": name, "cluster_id": cluster}
-        row["observed"] = round(observed / length, 4)
-        row |= {kind: rounded_minutes(us[kind]) for kind in GRAVEST}
-        row["incidents"] = counts[cluster] if observed else None
-        row["slowest_seconds"] = slowest.get(cluster, {}).get("slowest")
-        row["elections"] = elections.get(cluster, {"elections": 0 if observed else None})[
-            "elections"
-        ]
-        row["unclean"] = elections.get(cluster, {}).get("unclean")
-        row["skew"] = skews.get(cluster)
+        nothing = 0 if observed else None
+        values: Row = {
+            "cluster_id": cluster,
+            "observed": observed / length,
+            **us,
+            "incidents": counts[cluster] if observed else None,
+            "slowest_seconds": slowest.get(cluster, {}).get("slowest"),
+            "elections": nothing,
+            "unclean": None,
+            "skew": skews.get(cluster),
+            **elections.get(cluster, {}),
+        }
+        row = {**picked(facts, _FLEET, values), "cluster_id": cluster}
         worst = [-(us[kind] or 0) for kind in GRAVEST]
         rows.append(((2 * observed < length, *worst, name, cluster), row))
     rows.sort(key=lambda each: each[0])
@@ -197,13 +194,9 @@ def _fleet_sentence(facts: Facts) -> str:
 # ---- incidents ----------------------------------------------------------------------------------
 
 _KIND_COUNTS = columns(
-    "kind:text:kind",
-    "letter:text:letter",
-    "clusters:count:clusters",
-    "incidents:count:incidents",
-    "minutes:minutes:partition-minutes",
-    "longest_seconds:seconds:longest",
-    "censored:count:not seen whole",
+    "kind:text:kind; letter:text:letter; clusters:count:clusters; incidents:count:incidents;"
+    " minutes:minutes:partition-minutes; longest_seconds:seconds:longest; censored:count:not"
+    " seen whole"
 )
 
 
@@ -338,9 +331,8 @@ def _incident_sentence(facts: Facts) -> str:
 # ---- topics -------------------------------------------------------------------------------------
 
 _TOPICS = columns(
-    "cluster:text:cluster",
-    "topic:text:topic",
-    *(f"{kind}:minutes:{words}" for kind, words in KINDS.items()),
+    "cluster:text:cluster; topic:text:topic; "
+    + "; ".join(f"{kind}:minutes:{words}" for kind, words in KINDS.items())
 )
 
 
@@ -363,16 +355,8 @@ def _topics(facts: Facts, before: Facts | None) -> list[Part]:
             title = f"Topics {KINDS[kind]}, worst first"
             part = strip(title, "partition-minutes", strips, every=rows[0]["every"])
             parts.append({**part, **_begins(facts, facts.hours)})
-    found = facts.answers["topics"]
-    rows = [
-        {
-            "cluster": facts.names[row["cluster_id"]],
-            "topic": row["topic"],
-            **{kind: rounded_minutes(row[kind]) for kind in KINDS},
-        }
-        for row in found
-    ]
-    every = found[0]["every"] if found else 0
+    rows = [picked(facts, _TOPICS, row) for row in facts.answers["topics"]]
+    every = _every(facts, "topics")
     return [*parts, table("Partition-minutes by topic and kind", _TOPICS, rows, every=every)]
 
 
@@ -396,16 +380,11 @@ def _topic_sentence(facts: Facts) -> str:
 # ---- brokers ------------------------------------------------------------------------------------
 
 _BROKERS = columns(
-    "cluster:text:cluster",
-    "broker:count:broker",
-    "away:minutes:minutes away",
-    "fenced:minutes:minutes fenced",
-    "restarts:count:restarts",
-    "unclean_restarts:count:unclean ones",
-    "flaps:count:ISR flaps",
-    "lost:count:leaderships lost",
-    "preferred_seconds:seconds:slowest return of preferred leaders",
-    "preferred_open:count:returns without all",
+    "cluster:text:cluster; broker:count:broker; away:minutes:minutes away;"
+    " fenced:minutes:minutes fenced; restarts:count:restarts; unclean_restarts:count:unclean"
+    " ones; flaps:count:ISR flaps; lost:count:leaderships lost;"
+    " preferred_seconds:seconds:slowest return of preferred leaders;"
+    " preferred_open:count:returns without all"
 )
 _TROUBLES = ("away", "unclean_restarts", "restarts", "flaps", "lost", "preferred_open")
 
@@ -413,12 +392,7 @@ _TROUBLES = ("away", "unclean_restarts", "restarts", "flaps", "lost", "preferred
 def _brokers(facts: Facts, before: Facts | None) -> list[Part]:
     found = [row for row in facts.answers["brokers"] if any(row[each] for each in _TROUBLES)]
     found.sort(key=lambda row: [-(row[each] or 0) for each in _TROUBLES])
-    rows = []
-    for row in found:
-        named = {"cluster": facts.names[row["cluster_id"]], "broker": row["broker"]}
-        minutes = {each: rounded_minutes(row[each]) for each in ("away", "fenced")}
-        rest = {each.name: row[each.name] for each in _BROKERS[4:]}
-        rows.append({**named, **minutes, **rest})
+    rows = [picked(facts, _BROKERS, row) for row in found]
     return [table("Brokers to which something happened", _BROKERS, rows)]
 
 
@@ -444,14 +418,10 @@ def _broker_sentence(facts: Facts) -> str:
 # ---- balance ------------------------------------------------------------------------------------
 
 _BALANCE = columns(
-    "cluster:text:cluster",
-    "who:text:broker or rack",
-    "leaders_first:number:leaders on the first day",
-    "leaders_last:number:on the last",
-    "replicas_first:number:replicas on the first day",
-    "replicas_last:number:on the last",
-    "skew_first:share:leaders above the mean, first day",
-    "skew_last:share:last day",
+    "cluster:text:cluster; who:text:broker or rack; leaders_first:number:leaders on the first"
+    " day; leaders_last:number:on the last; replicas_first:number:replicas on the first day;"
+    " replicas_last:number:on the last; skew_first:share:leaders above the mean, first day;"
+    " skew_last:share:last day"
 )
 
 
@@ -510,27 +480,15 @@ def _balance_sentence(facts: Facts) -> str:
 # ---- recovery -----------------------------------------------------------------------------------
 
 _RECOVERY = columns(
-    "cluster:text:cluster",
-    "episodes:count:recoveries",
-    "under_minute:count:under 1 min",
-    "under_10_minutes:count:under 10 min",
-    "under_hour:count:under 1 h",
-    "under_6_hours:count:under 6 h",
-    "longer:count:longer",
-    "median:seconds:median",
-    "p95:seconds:95th percentile",
-    "slowest:seconds:slowest",
-    "censored:count:not seen whole",
+    "cluster:text:cluster; episodes:count:recoveries; under_minute:count:under 1 min;"
+    " under_10_minutes:count:under 10 min; under_hour:count:under 1 h;"
+    " under_6_hours:count:under 6 h; longer:count:longer; median:seconds:median;"
+    " p95:seconds:95th percentile; slowest:seconds:slowest; censored:count:not seen whole"
 )
 _SLOWEST = columns(
-    "cluster:text:cluster",
-    "topic:text:topic",
-    "partition:count:partition",
-    "began_at:time:began",
-    "seconds:seconds:length",
-    "brokers:list:missing brokers",
-    "ended_by:text:ended by",
-    "censored:flag:not seen whole",
+    "cluster:text:cluster; topic:text:topic; partition:count:partition; began_at:time:began;"
+    " seconds:seconds:length; brokers:list:missing brokers; ended_by:text:ended by;"
+    " censored:flag:not seen whole"
 )
 
 
@@ -541,24 +499,16 @@ def recovery_rows(facts: Facts) -> list[Row]:
         cluster = row["cluster_id"]
         if cluster is None and len(facts.names) == 1:
             continue
-        values: Row = {each.name: row.get(each.name) for each in _RECOVERY}
-        values["cluster"] = "all clusters" if cluster is None else facts.names[cluster]
-        for name in ("median", "p95"):
-            values[name] = None if values[name] is None else round(values[name], 3)
+        values = picked(
+            facts, _RECOVERY, row, **{"cluster": "all clusters"} if cluster is None else {}
+        )
         found.append(((cluster is not None, -(row["slowest"] or 0), cluster), values))
     return [values for _, values in sorted(found, key=lambda each: each[0])]
 
 
 def _recovery(facts: Facts, before: Facts | None) -> list[Part]:
     earlier = by_texts(_RECOVERY, recovery_rows(before)) if before is not None else None
-    slowest = [
-        {
-            **{each.name: row.get(each.name) for each in _SLOWEST},
-            "cluster": facts.names[row["cluster_id"]],
-            "began_at": time_text(row["began_us"]),
-        }
-        for row in facts.answers["slowest"]
-    ]
+    slowest = [picked(facts, _SLOWEST, row) for row in facts.answers["slowest"]]
     every = facts.answers["recoveries"][0]["episodes"]
     return [
         table("Recoveries by length", _RECOVERY, recovery_rows(facts), before=earlier),
@@ -583,36 +533,20 @@ def _recovery_sentence(facts: Facts) -> str:
 # ---- changes ------------------------------------------------------------------------------------
 
 _REASSIGNMENTS = columns(
-    "began_at:time:began",
-    "cluster:text:cluster",
-    "topic:text:topic",
-    "partitions:count:partitions",
-    "seconds:seconds:longest",
-    "outcome:text:outcome",
+    "began_at:time:began; cluster:text:cluster; topic:text:topic;"
+    " partitions:count:partitions; seconds:seconds:longest; outcome:text:outcome"
 )
 _TOPIC_CHANGES = columns(
-    "began_at:time:when",
-    "cluster:text:cluster",
-    "topic:text:topic",
-    "partitions:count:partitions",
-    "seconds:seconds:lived",
-    "outcome:text:outcome",
+    "began_at:time:when; cluster:text:cluster; topic:text:topic; partitions:count:partitions;"
+    " seconds:seconds:lived; outcome:text:outcome"
 )
 _CONFIGS = columns(
-    "began_at:time:seen",
-    "cluster:text:cluster",
-    "of:text:of",
-    "key:text:key",
-    "old_value:text:before",
-    "new_value:text:after",
+    "began_at:time:seen; cluster:text:cluster; of:text:of; key:text:key;"
+    " old_value:text:before; new_value:text:after"
 )
 _CONTROLLERS = columns(
-    "began_at:time:began",
-    "cluster:text:cluster",
-    "broker:text:controller",
-    "epoch:count:epoch",
-    "seconds:seconds:length",
-    "censored:flag:not seen whole",
+    "began_at:time:began; cluster:text:cluster; broker:text:controller; epoch:count:epoch;"
+    " seconds:seconds:length; censored:flag:not seen whole"
 )
 _CHANGES = (
     ("reassignments", "Reassignments", "reassignment", _REASSIGNMENTS),
@@ -636,17 +570,15 @@ def _changes(facts: Facts, before: Facts | None) -> list[Part]:
 
 
 def _change(facts: Facts, row: Row, name: str) -> Row:
-    found = {"began_at": time_text(row["began_us"]), "cluster": facts.names[row["cluster_id"]]}
-    found |= {n: v for n, v in row.items() if n not in ("began_us", "cluster_id", "every")}
+    shown_columns = next(each[3] for each in _CHANGES if each[0] == name)
+    values: Row = {}
     if name == "configs":
-        kind = found.pop("resource_type")
-        found["of"] = f"{kind} {found.pop('resource')}" if row["resource"] else f"all {kind}s"
-        found["old_value"], found["new_value"] = (
-            "not set" if row[each] is None else row[each] for each in ("old_value", "new_value")
-        )
+        kind = row["resource_type"]
+        values["of"] = f"{kind} {row['resource']}" if row["resource"] else f"all {kind}s"
+        values |= {n: "not set" for n in ("old_value", "new_value") if row[n] is None}
     if name == "controllers":
-        found["broker"] = "none" if row["broker"] is None else f"node {row['broker']}"
-    return found
+        values["broker"] = "none" if row["broker"] is None else f"node {row['broker']}"
+    return picked(facts, shown_columns, row, **values)
 
 
 def _every(facts: Facts, name: str) -> int:
@@ -667,14 +599,10 @@ def _change_sentence(facts: Facts) -> str:
 # ---- what was not seen --------------------------------------------------------------------------
 
 _UNSEEN = columns(
-    "cluster:text:cluster",
-    "observed:share:observed",
-    "hole_minutes:minutes:minutes in holes",
-    "reasons:text:why",
-    "files_aside:count:files set aside",
-    "clocks_back:count:clocks set",
-    "disagreement_seconds:seconds:sources differ by",
-    "unknown_min_isr:minutes:partition-minutes without a known min ISR",
+    "cluster:text:cluster; observed:share:observed; hole_minutes:minutes:minutes in holes;"
+    " reasons:text:why; files_aside:count:files set aside; clocks_back:count:clocks set;"
+    " disagreement_seconds:seconds:sources differ by;"
+    " unknown_min_isr:minutes:partition-minutes without a known min ISR"
 )
 
 
@@ -689,14 +617,12 @@ def _unseen(facts: Facts, before: Facts | None) -> list[Part]:
     length, rows, strips = facts.span.end - facts.span.begin, [], []
     for cluster, name in facts.names.items():
         seen = facts.observed[cluster]
-        about = quality.get(cluster, {})
-        row = {"cluster": name, "observed": round(sum(seen.values()) / length, 4)}
-        row |= {"hole_minutes": rounded_minutes(holes[cluster])}
-        row |= {"reasons": ", ".join(reasons[cluster]) or "none"}
-        row |= {each: about.get(each, 0) for each in ("files_aside", "clocks_back")}
-        row["disagreement_seconds"] = about.get("disagreement_seconds")
-        row["unknown_min_isr"] = rounded_minutes(about.get("unknown_min_isr"))
-        rows.append(row)
+        about = {"files_aside": 0, "clocks_back": 0, **quality.get(cluster, {})}
+        about |= {"cluster_id": cluster, "hole_minutes": holes[cluster]}
+        about |= {"observed": sum(seen.values()) / length, "reasons": ", ".join(reasons[cluster])}
+        rows.append(
+            picked(facts, _UNSEEN, about, **{} if reasons[cluster] else {"reasons": "none"})
+        )
         strips.append({"label": [name], "cells": cells_of(seen, seen, facts.bins)})
     order = sorted(range(len(rows)), key=lambda each: (rows[each]["observed"], each))
     full = facts.hours * 60

@@ -8,9 +8,9 @@ WITH terms AS (
     GROUP BY cluster_id, broker, epoch
 )
 SELECT
-    cluster_id, broker, epoch, epoch_us(began_at) AS began_us, round(seconds, 3) AS seconds,
+    cluster_id, broker, epoch, epoch_us(began_at) AS began_at_us, round(seconds, 3) AS seconds,
     censored, count(*) OVER () AS every
 FROM terms
 WHERE reaches(began_at, ended_at)
-ORDER BY began_us, cluster_id, broker NULLS FIRST, epoch
+ORDER BY began_at_us, cluster_id, broker NULLS FIRST, epoch
 LIMIT 40

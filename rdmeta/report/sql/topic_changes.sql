@@ -19,8 +19,8 @@ WITH changes AS (
     WHERE partitions_added > 0 AND reaches(began_at, last_seen_at)
 )
 SELECT
-    cluster_id, topic, epoch_us(moment) AS began_us, partitions, seconds, outcome,
+    cluster_id, topic, epoch_us(moment) AS began_at_us, partitions, seconds, outcome,
     count(*) OVER () AS every
 FROM changes
-ORDER BY began_us, cluster_id, topic, outcome, partitions, seconds
+ORDER BY began_at_us, cluster_id, topic, outcome, partitions, seconds
 LIMIT 40
