@@ -83,12 +83,7 @@ _FLEET = columns(
 
 def fleet_rows(facts: Facts) -> list[Row]:
     """Returns a row for each cluster, worst first; those that were hardly observed come last."""
-    risks: dict[str, dict[str, int | None]] = {}
-    for row in facts.answers["risk_bins"]:
-        sums = risks.setdefault(row["cluster_id"], dict.fromkeys(GRAVEST))
-        for kind in GRAVEST:
-            if row[kind] is not None:
-                sums[kind] = (sums[kind] or 0) + row[kind]
+    risks = {row["cluster_id"]: row for row in facts.answers["risk_bins"] if row["bin"] < 0}
     elections, slowest = facts.by_cluster("elections"), facts.by_cluster("recoveries")
     counts = Counter[str]()
     for row in facts.answers["incident_counts"]:
@@ -103,7 +98,7 @@ def fleet_rows(facts: Facts) -> list[Row]:
         values: Row = {
             "cluster_id": cluster,
             "observed": observed / length,
-            **us,
+            **{kind: us[kind] for kind in GRAVEST},
             "incidents": counts[cluster] if observed else None,
             "slowest_seconds": slowest.get(cluster, {}).get("slowest"),
             "elections": nothing,
@@ -133,7 +128,7 @@ def _fleet_days(facts: Facts, rows: Sequence[Row]) -> Part:
     cut = hours // facts.hours
     sums: dict[Any, Counter[int]] = defaultdict(Counter)
     for row in facts.answers["risk_bins"]:
-        for kind in GRAVEST:
+        for kind in GRAVEST if row["bin"] >= 0 else ():
             sums[row["cluster_id"], kind][row["bin"] // cut] += row[kind] or 0
     days = -(-facts.bins // cut)
     strips = []
@@ -417,35 +412,48 @@ def _broker_sentence(facts: Facts) -> str:
 
 # ---- balance ------------------------------------------------------------------------------------
 
+_RACKS = columns(
+    "cluster:text:cluster; who:text:rack; leaders_first:number:leaders on the first day;"
+    " leaders_last:number:on the last; replicas_first:number:replicas on the first day;"
+    " replicas_last:number:on the last"
+)
 _BALANCE = columns(
-    "cluster:text:cluster; who:text:broker or rack; leaders_first:number:leaders on the first"
-    " day; leaders_last:number:on the last; replicas_first:number:replicas on the first day;"
+    "cluster:text:cluster; who:text:broker; leaders_first:number:leaders on the first day;"
+    " leaders_last:number:on the last; replicas_first:number:replicas on the first day;"
     " replicas_last:number:on the last; skew_first:share:leaders above the mean, first day;"
     " skew_last:share:last day"
 )
 
 
-def balance_rows(facts: Facts) -> list[Row]:
-    """Returns a row for each broker and rack; the clusters with the most skew come first."""
+def balance_rows(facts: Facts, kind: str) -> list[Row]:
+    """Returns a row for each broker, or rack; the clusters with the most skew come first."""
     skews = {r["cluster_id"]: r["skew"] for r in facts.answers["skew"] if r["bin"] < 0}
     found: dict[Any, Row] = {}
     for row in facts.answers["balance"]:
-        who = f"broker {row['broker']}"
-        if row["kind"] == "rack":
-            who = "no rack" if row["rack"] is None else f"rack {row['rack']}"
-        cluster = row["cluster_id"]
-        key = (-(skews.get(cluster) or 0), cluster, row["kind"], row["broker"] or 0, who)
-        empty = {each.name: None for each in _BALANCE}
-        target = found.setdefault(key, {**empty, "cluster": facts.names[cluster], "who": who})
+        if row["kind"] != kind:
+            continue
+        cluster, who = row["cluster_id"], row[kind]
+        key = (-(skews.get(cluster) or 0), cluster, who is None, who)
+        target = found.setdefault(key, dict.fromkeys(each.name for each in _BALANCE))
+        target |= {"cluster": facts.names[cluster], "who": "none" if who is None else str(who)}
         for name in ("leaders", "replicas", "skew"):
             target[f"{name}_{row['edge']}"] = row[name]
     return [found[key] for key in sorted(found)]
 
 
 def _balance(facts: Facts, before: Facts | None) -> list[Part]:
-    earlier = by_texts(_BALANCE, balance_rows(before)) if before is not None else None
-    title = "Leaders and replicas on the first and the last day, averaged over the day"
-    return [table(title, _BALANCE, balance_rows(facts), before=earlier), _skew_strip(facts)]
+    parts = []
+    for kind, shown_columns in (("broker", _BALANCE), ("rack", _RACKS)):
+        earlier = None
+        if before is not None:
+            earlier = by_texts(shown_columns, balance_rows(before, kind))
+        title = (
+            f"Leaders and replicas by {kind} on the first and the last day, averaged over the day"
+        )
+        names = [each.name for each in shown_columns]
+        rows = [{name: row[name] for name in names} for row in balance_rows(facts, kind)]
+        parts.append(table(title, shown_columns, rows, before=earlier))
+    return [*parts, _skew_strip(facts)]
 
 
 def _skew_strip(facts: Facts) -> Part:

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import chromium
+import commands
 import pytest
 from chromium import Chromium, served, text_of
 from written_gold import HOSTILE, random_gold, write_gold
 
-from rdmeta import report
+from rdmeta import pipeline, report
 
 pytestmark = [
     pytest.mark.slow,
@@ -51,7 +52,27 @@ def of_random(folder: Path) -> report.Report:
     return report.make(out, since="2026-10-29", compare="2026-10-29")
 
 
-@pytest.fixture(scope="module", params=[of_random, of_500])
+def of_scenario(name: str) -> Callable[[Path], report.Report]:
+    """Returns what makes the report of a scenario."""
+
+    def made(folder: Path) -> report.Report:
+        done = commands.run("generate", name, str(folder / "made"), "--begin", "2026-11-02")
+        assert done.code == 0, done.err
+        plan = pipeline.plan([folder / "made"], folder / "out", in_place=True, gold=True)
+        pipeline.run(plan, workers=1)
+        return report.make(folder / "out")
+
+    return made
+
+
+PAGES: list[Any] = [of_random, of_500, of_scenario("bad-friday")]
+PAGES += [
+    pytest.param(of_scenario(name), marks=pytest.mark.nightly)
+    for name in ("quiet", "before-after", "dirty")
+]
+
+
+@pytest.fixture(scope="module", params=PAGES)
 def page(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     made: Callable[[Path], report.Report] = request.param
     return made(tmp_path_factory.mktemp("gold")).html

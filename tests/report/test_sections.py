@@ -103,8 +103,11 @@ def test_topics_have_strips_for_three_kinds_and_sums_of_all(model: Any, walk: Wa
 
 def test_brokers_and_balance_and_recoveries(model: Any, walk: Walk) -> None:
     assert_rows(part(model, "Brokers to which something happened"), walk.brokers())
-    title = "Leaders and replicas on the first and the last day, averaged over the day"
-    assert_rows(part(model, title), walk.balance())
+    for kind in ("broker", "rack"):
+        title = (
+            f"Leaders and replicas by {kind} on the first and the last day, averaged over the day"
+        )
+        assert_rows(part(model, title), walk.balance(kind))
     strips = part(model, "How far the broker with the most leaders is above the mean")
     for row in strips["rows"]:
         cluster = next(c for c, name in NAMES.items() if [name] == row["label"])

@@ -39,6 +39,16 @@ def total(values: Iterable[Any]) -> Any:
     return sum(known) if known else None
 
 
+def known(rows: list[Row], kind: str) -> Any:
+    """Returns a sum of risk; None if it would be 0, and a part of it is not known.
+
+    With all replicas in sync no partition is under its min ISR, known or not.
+    """
+    full = [row for row in rows if kind == "under_min_isr" and not row["under_replicated"]]
+    values = [row[kind] or 0 if row in full else row[kind] for row in rows]
+    return total(values) or (None if None in values else 0)
+
+
 def most(values: Iterable[Any]) -> Any:
     return max((each for each in values if each is not None), default=None)
 
@@ -89,7 +99,7 @@ class Walk:
             observed = sum(self.seen(cluster))
             risk = self.inside("risk_hour", cluster_id=cluster)
             if risk:
-                sums = {kind: total(row[kind] for row in risk) for kind in GRAVEST}
+                sums = {kind: known(risk, kind) for kind in GRAVEST}
             else:
                 sums = dict.fromkeys(GRAVEST, 0 if observed else None)
             count = sum(
@@ -190,7 +200,7 @@ class Walk:
         rows = []
         for cluster, topic in keys:
             of = self.inside("risk_hour", cluster_id=cluster, topic=topic)
-            sums = {kind: total(row[kind] for row in of) for kind in KINDS}
+            sums = {kind: known(of, kind) for kind in KINDS}
             named = {"cluster": self.names[cluster], "topic": topic}
             rows.append({**named, **{kind: minutes(value) for kind, value in sums.items()}})
         return rows
@@ -219,7 +229,7 @@ class Walk:
                 rows.append(row)
         return rows
 
-    def balance(self) -> list[Row]:
+    def balance(self, kind: str) -> list[Row]:
         rows: dict[Any, Row] = {}
         for cluster, name in self.names.items():
             mine = self.inside("balance_hour", cluster_id=cluster)
@@ -228,20 +238,19 @@ class Walk:
                 of_day = [row for row in mine if row["hour"].date() == day]
                 whole = sum(row["observed"] for row in of_day if row["kind"] == "cluster")
                 for row in of_day:
-                    if row["kind"] == "cluster":
+                    if row["kind"] != kind:
                         continue
-                    who = f"broker {row.get('broker')}"
-                    if row["kind"] == "rack":
-                        who = f"rack {row['rack']}" if row.get("rack") else "no rack"
+                    who = "none" if row.get(kind) is None else str(row[kind])
                     same = [each for each in of_day if _who(each) == _who(row)]
                     target = rows.setdefault((name, who), {"cluster": name, "who": who})
                     for what in ("leaders", "replicas"):
                         sums = sum(each[what] * each["observed"] for each in same)
                         target[f"{what}_{edge}"] = round(sums / whole, 2)
-                    known = [each for each in same if each["skew"] is not None]
-                    weights = sum(each["observed"] for each in known)
-                    skew = sum(each["skew"] * each["observed"] for each in known)
-                    target[f"skew_{edge}"] = round(skew / weights, 4) if known else None
+                    told = [each for each in same if each["skew"] is not None]
+                    weights = sum(each["observed"] for each in told)
+                    skew = sum(each["skew"] * each["observed"] for each in told)
+                    if kind == "broker":
+                        target[f"skew_{edge}"] = round(skew / weights, 4) if told else None
         return list(rows.values())
 
     def recoveries(self) -> list[Row]:
