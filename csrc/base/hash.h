@@ -104,29 +104,34 @@ RDMETA_INLINE uint64_t rdmeta_hash_id(const uint64_t key[RDMETA_HASH_KEYS],
 rdmeta_digest_t rdmeta_digest_long(const rdmeta_digest_key_t *key,
                                    const uint8_t *p, size_t n);
 
+/* Adds two products of NH to its two sums. */
+#define RDMETA_NH_STEP(p)                                                     \
+        do {                                                                  \
+                a += (unsigned __int128)(rdmeta_load64(p) + k[0]) *           \
+                     (rdmeta_load64((p) + 8) + k[1]);                         \
+                b += (unsigned __int128)(rdmeta_load64((p) + 16) + k[2]) *    \
+                     (rdmeta_load64((p) + 24) + k[3]);                        \
+        } while (0)
+
 /* Returns the NH sum of at most one block: 32 bytes and two products per
- * step. */
+ * step. The last step takes the last 32 bytes, some of them again, which costs
+ * less than a copy of the rest. Fewer than 32 bytes are filled up with zeros. */
 RDMETA_INLINE unsigned __int128 rdmeta_digest_nh(const uint64_t *k,
                                                  const uint8_t *p, size_t n) {
         unsigned __int128 a = 0, b = 0;
-        uint8_t tail[32];
+        uint8_t all[32]     = {0};
+        const uint8_t *last = all;
 
-        for (; n >= 32; n -= 32, p += 32, k += 4) {
-                a += (unsigned __int128)(rdmeta_load64(p) + k[0]) *
-                     (rdmeta_load64(p + 8) + k[1]);
-                b += (unsigned __int128)(rdmeta_load64(p + 16) + k[2]) *
-                     (rdmeta_load64(p + 24) + k[3]);
-        }
-        if (n) {
-                memset(tail, 0, sizeof(tail));
-                memcpy(tail, p, n);
-                a += (unsigned __int128)(rdmeta_load64(tail) + k[0]) *
-                     (rdmeta_load64(tail + 8) + k[1]);
-                b += (unsigned __int128)(rdmeta_load64(tail + 16) + k[2]) *
-                     (rdmeta_load64(tail + 24) + k[3]);
-        }
+        if (RDMETA_LIKELY(n >= 32))
+                last = p + n - 32;
+        else
+                p = memcpy(all, p, n);
+        for (; p < last; p += 32, k += 4)
+                RDMETA_NH_STEP(p);
+        RDMETA_NH_STEP(last);
         return a + b;
 }
+#undef RDMETA_NH_STEP
 
 /* Returns the digest of `n` bytes. It does not contain the length: the caller
  * compares that itself. */

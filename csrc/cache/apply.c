@@ -204,41 +204,57 @@ static rdmeta_err_t stage_by_name(rdmeta_apply_t *a,
         return RDMETA_OK;
 }
 
-/* Stages all topics of an answer. For most topics one comparison of digests is
- * enough. Such a topic is at the cursor, has the bytes of the last answer, and
- * has the shared deadline. */
-static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
-        const uint32_t n          = a->w.head.topics;
-        const rdmeta_buf_t topics = a->w.buf;
-        rdmeta_buf_t end;
-        rdmeta_answer_order_t *o = &a->c->order;
-        rdmeta_err_t err         = RDMETA_OK;
-        uint32_t i, hits = 0;
-        rdmeta_prefetch_t prefetch;
+/* Skips topics as long as the next one is at the cursor and has the bytes of the
+ * last answer and the shared deadline; at most `most`. Returns how many. Most
+ * answers are one such run, so the loop has a function and registers of its
+ * own. */
+static RDMETA_NOINLINE uint32_t skip_unchanged(rdmeta_apply_t *a,
+                                               uint32_t most) {
+        const rdmeta_answer_order_t *o    = &a->c->order;
+        rdmeta_answer_order_slot_t *slot  = o->slots + a->cursor;
+        const uint32_t room               = o->count - a->cursor;
+        const uint8_t *p                  = a->w.buf.p;
+        uint32_t n;
 
-        for (i = 0; i < n; i++) {
-                const uint8_t *start = a->w.buf.p;
-                if (RDMETA_LIKELY(a->digests && a->all &&
-                                  a->misses < MOST_MISSES &&
-                                  a->cursor < o->count)) {
-                        rdmeta_answer_order_slot_t *slot =
-                                &o->slots[a->cursor];
-                        /* With OWN, a length exceeds that of any answer. */
-                        if (slot_matches(a, slot, start, slot->len)) {
-                                slot->seen = o->answer;
-                                a->w.buf.p += slot->len;
-                                a->cursor++;
+        if (most > room)
+                most = room;
+        /* With OWN, a length exceeds that of any answer. */
+        for (n = 0; n < most && slot_matches(a, slot, p, slot->len); n++) {
+                slot->seen = o->answer;
+                p += slot->len;
+                slot++;
+        }
+        a->w.buf.p = p;
+        a->cursor += n;
+        return n;
+}
+
+/* Stages all topics of an answer. For most topics one comparison of digests is
+ * enough. */
+static rdmeta_err_t stage_topics(rdmeta_apply_t *a) {
+        const rdmeta_buf_t topics = a->w.buf;
+        rdmeta_err_t err          = RDMETA_OK;
+        uint32_t rest, hits, all = 0;
+        rdmeta_prefetch_t prefetch;
+        rdmeta_buf_t end;
+
+        for (rest = a->w.head.topics; rest; rest--) {
+                if (a->digests && a->all && a->misses < MOST_MISSES &&
+                    a->cursor < a->c->order.count) {
+                        hits = skip_unchanged(a, rest);
+                        all += hits;
+                        rest -= hits;
+                        if (hits)
                                 a->misses = 0;
-                                hits++;
-                                continue;
-                        }
+                        if (!rest)
+                                break;
                 }
-                err = stage_by_name(a, &prefetch, start, n - i - 1);
+                err = stage_by_name(a, &prefetch, a->w.buf.p, rest - 1);
                 if (err)
                         return err;
         }
-        a->out->unchanged += hits;
-        a->digest_hits += hits;
+        a->out->unchanged += all;
+        a->digest_hits += all;
         end = a->w.buf;
         if (a->nameless) {
                 err      = stage_nameless(a, topics);

@@ -6,6 +6,8 @@ import csv
 import json
 import signal
 import subprocess
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -25,6 +27,7 @@ import rdmeta
 from rdmeta import ALL, Client, MetadataCache
 from rdmeta.cli import following, watch
 from rdmeta.cli.shared_options import Target
+from rdmeta.net.handshake import METADATA
 
 OFTEN = ("-X", "topic.metadata.refresh.interval.ms=20")
 
@@ -42,15 +45,27 @@ def answers(brokers: Brokers) -> int:
     return len(brokers.requests())
 
 
-def until_begun(brokers: Brokers, since: int = 0) -> None:
-    """Returns when a command has surely had its first answer, and some more."""
-    until(lambda: answers(brokers) > since + 4, "some answers")
+def until_begun(brokers: Brokers, since: float = 0) -> None:
+    """Returns when a command that began at `since` has surely had its first answer.
+
+    It asks again on a connection only after an answer there. On a busy machine it asks several
+    brokers before the first one answers.
+    """
+
+    def has_begun() -> bool:
+        asked = [
+            Counter(each.connection for each in broker.seen(METADATA) if each.at > since)
+            for broker in brokers
+        ]
+        return any(count > 3 for counter in asked for count in counter.values())
+
+    until(has_begun, "some answers")
 
 
 @contextmanager
 def watching(brokers: Brokers, *words: str) -> Iterator[subprocess.Popen[str]]:
     """Yields a running command that has had its first answer."""
-    since = answers(brokers)
+    since = time.monotonic()
     with commands.started("watch", "-b", brokers.bootstrap, *OFTEN, *words) as process:
         until_begun(brokers, since)
         yield process
@@ -65,7 +80,7 @@ def set_isr(brokers: Brokers, topic: str, partition: int, isr: tuple[int, ...]) 
 
 def watched(brokers: Brokers, *words: str, meanwhile: Callable[[Running], object]) -> commands.Done:
     """Runs the command; it has had its first answer when `meanwhile` begins."""
-    since = answers(brokers)
+    since = time.monotonic()
 
     def act(running: Running) -> None:
         until_begun(brokers, since)

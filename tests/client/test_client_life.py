@@ -342,7 +342,9 @@ def assert_ends(brokers: Brokers, code: str) -> None:
     begun = time.monotonic()
     with run(brokers, code) as process:
         out, err = process.communicate(timeout=60)
-    assert (out, err) == ("done\n", "")
+    # asyncio's debug mode names what takes long, as all does on a busy machine.
+    said = [line for line in err.splitlines() if not line.startswith("Executing <")]
+    assert (out, said) == ("done\n", [])
     assert time.monotonic() - begun < 20
 
 

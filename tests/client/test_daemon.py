@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 import pytest
+from waiting import until
 
 from rdmeta.client.thread import Daemon, Latch
 
@@ -74,9 +75,12 @@ def test_ctrl_c_in_a_start_leaves_no_thread_that_hangs() -> None:
     finally:
         signal.signal(signal.SIGALRM, old)
     assert pressed
-    time.sleep(0.05)
-    left = [each.name for each in threading.enumerate() if each.name != "MainThread"]
-    assert not any(name == "rdmeta-test" or name.startswith("Dummy") for name in left)
+
+    def have_gone() -> bool:
+        names = [each.name for each in threading.enumerate()]
+        return not any(name == "rdmeta-test" or name.startswith("Dummy") for name in names)
+
+    until(have_gone, "the threads have ended")
 
 
 def test_a_process_without_room_for_a_thread_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

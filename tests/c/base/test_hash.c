@@ -238,7 +238,8 @@ TEST(test_blocks_that_change_places_give_another_digest) {
 }
 
 /* Computes the digest by its definition. The NH sums of the blocks, in three
- * limbs of 48 bits, are coefficients of a polynomial modulo 2^61 - 1. */
+ * limbs of 48 bits, are coefficients of a polynomial modulo 2^61 - 1. The last
+ * 32 bytes of a block stand for its rest. */
 static uint64_t slow_point(const rdmeta_digest_key_t *key, uint64_t point,
                            const uint8_t *p, size_t n) {
         const uint64_t m     = (UINT64_C(1) << 61) - 1;
@@ -254,6 +255,8 @@ static uint64_t slow_point(const rdmeta_digest_key_t *key, uint64_t point,
                 unsigned __int128 sum = 0;
 
                 memcpy(block, p + at, len);
+                if (len > 32 && len % 32)
+                        memcpy(block + len / 32 * 32, p + at + len - 32, 32);
                 for (i = 0; i < (len + 31) / 32 * 4; i += 2)
                         sum += (unsigned __int128)(rdmeta_load64(
                                                            block + 8 * i) +
