@@ -22,8 +22,8 @@ IMAGES = ROOT / "docs/images"
 BEGIN, END = "2026-11-16", "2026-11-23"
 # The name of a picture, its section, width and height, and whether it is dark.
 PICTURES = (
-    ("light", "", 900, 620, False),
-    ("dark", "", 900, 620, True),
+    ("light", "", 900, 720, False),
+    ("dark", "", 900, 720, True),
     ("topics", "topics", 900, 700, False),
 )
 LOOKS = ((500, 9000), (900, 7000), (1600, 6000))

@@ -77,7 +77,7 @@ _FLEET = columns(
     " leaderless:minutes:without a leader; under_min_isr:minutes:under min ISR;"
     " under_replicated:minutes:under-replicated; incidents:count:incidents;"
     " slowest_seconds:seconds:slowest recovery; elections:count:elections;"
-    " unclean:count:unclean ones; skew:share:most leaders above the mean"
+    " unclean:count:unclean ones; skew:share:leader skew"
 )
 
 
