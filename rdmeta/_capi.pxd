@@ -830,6 +830,11 @@ cdef extern from "rdmeta.h" nogil:
         uint32_t brokers, topics
         int32_t operations
         rdmeta_err_t error
+    rdmeta_err_t rdmeta_metadata_response_encode(const rdmeta_wire_head_t *head,
+                                                 const rdmeta_broker_t *brokers,
+                                                 const rdmeta_wire_topic_t *topics,
+                                                 const rdmeta_wire_partition_t *partitions,
+                                                 void *buf, size_t capacity, size_t *len)
 
 
 # The callbacks of a decode make Python objects: they hold the GIL. A -1 is a pending exception.

@@ -20,7 +20,7 @@ from cpython.unicode cimport PyUnicode_AsEncodedString, PyUnicode_DecodeUTF8
 from libc.errno cimport errno
 from libc.stdint cimport (INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN,
                           intptr_t, uint16_t)
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcmp, memcpy, memset
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME
 from posix.unistd cimport getpid, write

@@ -1,8 +1,9 @@
 """`python -m rdmeta.demo`: shows the whole path on a cluster inside this process.
 
 It shows brokers on sockets, a client that keeps a cache true, and waits for changes. Then come the
-command `rdmeta` while a broker is away, changes on disk, and tables of them by Spark, with a
-measure as a DataFrame; without Java by the command and DuckDB. Last comes what the metadata log of
+command `rdmeta` while a broker is away, changes on disk, a generated week of three clusters with a
+bad Friday, and tables of both by Spark, with a measure as a DataFrame; without Java by the command
+and DuckDB. Last comes what the metadata log of
 a real cluster says. With `--bootstrap host:port` (or BOOTSTRAP in the environment) the first part
 runs against that cluster instead and only reads. The programs of examples/ show each call.
 """
@@ -155,7 +156,8 @@ def whole_path(out: Path) -> None:
             client.on_update(record)
             show_changes(cluster, client)
     console.print(f"  {len(recorder.files)} files of history in {out / 'history'}")
-    make_tables(out, bootstrap)
+    assert cache.cluster_id is not None
+    make_tables(out, bootstrap, cache.cluster_id)
     show_log(bootstrap)
 
 
@@ -247,34 +249,42 @@ def show_changes(cluster: EmbeddedCluster, client: Client) -> None:
     time.sleep(PAUSE)
 
 
-def make_tables(out: Path, bootstrap: str) -> None:
-    """Makes the tables of the recorded history, by Spark or by the command, and shows them."""
+def make_tables(out: Path, bootstrap: str, cluster_id: str) -> None:
+    """Makes the tables of the recorded history and of a generated week, by Spark or the command.
+
+    It shows those of the recorded cluster.
+    """
     import duckdb
     import pyarrow.parquet as pq
 
     from rdmeta.pipeline import check
 
-    heading("Tables of that history")
-    history, tables = out / "history", out / "tables"
+    heading("Tables of that history, and of a generated week")
+    history, week, tables = out / "history", out / "week", out / "tables"
+    with command(bootstrap, "generate", "bad-friday", str(week)) as generating:
+        show(generating)
     with spark_session() as session, duckdb.connect() as connection:
         if session is None:
-            words = ("pipeline", "all", str(history), str(tables), "--engine", "local")
+            words = ("pipeline", "all", str(history), str(week), str(tables), "--engine", "local")
             with command(bootstrap, *words) as pipeline:
                 show(pipeline, most=50)
         else:
-            make_by_spark(session, history, tables)
+            make_by_spark(session, [history, week], tables)
         connection.execute("SET TimeZone = 'UTC'")
         for folder, query in QUERIES.items():
             name = folder.rpartition("/")[2]
             if session is not None and name == MEASURE:
                 show_measure(session, tables)
                 continue
-            connection.register(name, pq.read_table(tables / folder, partitioning=None))
+            of_cluster = [("cluster_id", "=", cluster_id)]
+            rows = pq.read_table(tables / folder, partitioning=None, filters=of_cluster)
+            connection.register(name, rows)
             console.print(f"\n{name}: {query}", style="bold", markup=False)
             print(connection.sql(query))
     if faults := check(tables):
         raise Error(f"{faults[0].path}: {faults[0].reason}")
     console.print(f"\n  {history}   change records, Parquet")
+    console.print(f"  {week}   what three generated clusters tell, and truth.json")
     console.print(f"  {tables}   tables, Parquet, as their manifest says")
 
 
@@ -296,14 +306,14 @@ def spark_session() -> Iterator[SparkSession | None]:
         session.stop()
 
 
-def make_by_spark(session: SparkSession, history: Path, tables: Path) -> None:
+def make_by_spark(session: SparkSession, inputs: list[Path], tables: Path) -> None:
     """Makes tables and measures on the executors of a session."""
     from rdmeta import pipeline, spark
 
     tell(f"Spark {session.version} makes them on this machine, as on a cluster:")
-    call = f"rdmeta.pipeline.plan(['{history}'], '{tables}', gold=True)"
+    call = f"rdmeta.pipeline.plan({list(map(str, inputs))}, '{tables}', gold=True)"
     console.print(f"  >>> rdmeta.spark.run({call}, session)", style="bold", markup=False)
-    made = spark.run(pipeline.plan([history], tables, gold=True), session)
+    made = spark.run(pipeline.plan(inputs, tables, gold=True), session)
     tell(f"{len(made.copied)} files copied, {len(made.made)} made")
 
 

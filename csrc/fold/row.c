@@ -493,7 +493,7 @@ static rdmeta_err_t broker_set(step_t *s, rdmeta_fold_broker_t *b,
                 return RDMETA_ERR_NO_MEMORY;
         if (b->says.rack != rack)
                 rdmeta_fold_racks_moved(f, s->reason, &s->next);
-        b->says.shutting_down = is_of_log(s->row) ? 0 : -1;
+        b->says.shutting_down = s->row->source == RDMETA_SOURCE_LOG ? 0 : -1;
         f->gone -= !b->says.listed;
         b->says.host   = host;
         b->says.rack   = rack;

@@ -53,7 +53,7 @@ extern "C" {
 
 /** The layout of the public headers. The low 16 bits grow when functions are
  *  appended; the high 16 bits change when something existing changes. */
-#define RDMETA_ABI_VERSION 0x00010081u
+#define RDMETA_ABI_VERSION 0x00010082u
 
 /* ------------------------------------------------------------------------
  * Values

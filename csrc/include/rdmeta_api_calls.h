@@ -60,7 +60,7 @@
         F(rdmeta_kraft_record_next) F(rdmeta_kraft_record_about) \
         F(rdmeta_kraft_type_name) F(rdmeta_kraft_answer) \
         F(rdmeta_kraft_answer_free) F(rdmeta_kraft_state_changes) \
-        F(rdmeta_kraft_replay_until)
+        F(rdmeta_kraft_replay_until) F(rdmeta_metadata_response_encode)
 
 /* rdmeta_api.h defines it in extensions, which do not link the functions. */
 #ifdef RDMETA_API_ROUTED
@@ -254,6 +254,8 @@
         (rdmeta_api->rdmeta_kraft_state_changes(__VA_ARGS__))
 #define rdmeta_kraft_replay_until(...) \
         (rdmeta_api->rdmeta_kraft_replay_until(__VA_ARGS__))
+#define rdmeta_metadata_response_encode(...) \
+        (rdmeta_api->rdmeta_metadata_response_encode(__VA_ARGS__))
 #endif
 
 #endif /* RDMETA_API_CALLS_H */

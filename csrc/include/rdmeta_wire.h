@@ -2,7 +2,7 @@
  * rdmeta: Kafka's Metadata request and response (API key 3) v0-v13, alone.
  *
  * Part of rdmeta.h, which includes it; for programs that need the bytes and no
- * cache. No call here allocates or keeps anything. Threads: any.
+ * cache. No call here keeps anything. Threads: any.
  */
 #ifndef RDMETA_WIRE_H
 #define RDMETA_WIRE_H
@@ -79,6 +79,22 @@ typedef struct rdmeta_wire_visitor {
 RDMETA_API rdmeta_err_t rdmeta_metadata_response_decode(
         const void *response, size_t len, int16_t version, int32_t flags,
         const rdmeta_wire_visitor_t *visitor, void *opaque, size_t *offset);
+
+/**
+ * Encodes the body of a Metadata response of version 12 into `buf` and sets
+ * *len to its length, as rdmeta_metadata_request_encode() does. `head` says how
+ * many brokers and topics there are, each topic how many of `partitions` are
+ * its own; they follow on each other. Version 12 has neither the head's error
+ * nor its operations, and the throttle time becomes 0. It allocates the bytes
+ * for a while. ARGUMENT: a string above 32 767 bytes, or NULL where it may not
+ * be; too many brokers, topics or partitions. TOO_SMALL, NO_MEMORY. Threads:
+ * any.
+ */
+RDMETA_API rdmeta_err_t rdmeta_metadata_response_encode(
+        const rdmeta_wire_head_t *head, const rdmeta_broker_t *brokers,
+        const rdmeta_wire_topic_t *topics,
+        const rdmeta_wire_partition_t *partitions, void *buf, size_t capacity,
+        size_t *len);
 
 #ifdef __cplusplus
 }

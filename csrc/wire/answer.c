@@ -201,3 +201,34 @@ void rdmeta_answer_destroy(rdmeta_answer_t *a) {
         free(a->data);
         memset(a, 0, sizeof(*a));
 }
+
+/* ---- a whole answer ------------------------------------------------------ */
+
+rdmeta_err_t rdmeta_metadata_response_encode(
+        const rdmeta_wire_head_t *head, const rdmeta_broker_t *brokers,
+        const rdmeta_wire_topic_t *topics,
+        const rdmeta_wire_partition_t *partitions, void *buf, size_t capacity,
+        size_t *len) {
+        rdmeta_answer_t a;
+        rdmeta_err_t err;
+        uint32_t i, k;
+
+        rdmeta_answer_begin(&a, head->brokers);
+        for (i = 0; i < head->brokers && !a.err; i++)
+                rdmeta_answer_broker(&a, &brokers[i]);
+        rdmeta_answer_head(&a, head);
+        for (i = 0; i < head->topics && !a.err; i++) {
+                rdmeta_answer_topic(&a, &topics[i]);
+                for (k = 0; k < topics[i].partitions && !a.err; k++)
+                        rdmeta_answer_partition(&a, partitions++);
+                rdmeta_answer_topic_end(&a, &topics[i]);
+        }
+        err  = rdmeta_answer_end(&a);
+        *len = err ? 0 : a.len;
+        if (!err && a.len > capacity)
+                err = RDMETA_ERR_TOO_SMALL;
+        else if (!err)
+                memcpy(buf, a.data, a.len);
+        rdmeta_answer_destroy(&a);
+        return err;
+}

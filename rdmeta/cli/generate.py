@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from rdmeta.cli.messages import FINE, BadInputError, Messages
-
-if TYPE_CHECKING:
-    pass
+from rdmeta.cli.messages import FINE, BadInputError
 
 _SCENARIOS = ("quiet", "bad-friday", "before-after", "dirty")
 _COUNT = click.IntRange(1, 10_000)
@@ -22,20 +19,21 @@ _COUNT = click.IntRange(1, 10_000)
 def _begin(context: click.Context, option: click.Parameter, value: str | None) -> datetime | None:
     if value is None:
         return None
-    try:
-        return datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=timezone.utc)
-    except ValueError:
-        raise click.UsageError("--begin needs a day such as 2026-11-22", context) from None
+    with suppress(ValueError):
+        found = datetime.strptime(value, "%Y-%m-%d").replace(tzinfo=timezone.utc)
+        if 1970 <= found.year < 2900:  # with the most days it ends in a year of four digits
+            return found
+    raise click.UsageError("--begin needs a day such as 2026-11-22", context)
 
 
 @click.command(
     epilog="""\b
 Examples:
-  rdmeta generate bad-friday made && rdmeta pipeline all made tables
-  rdmeta generate quiet made --seed 7 --begin 2026-11-02 --clusters 20
+  rdmeta generate bad-friday made
+  rdmeta generate quiet made-2 --seed 7 --begin 2026-11-02 --clusters 2
 """
 )
-@click.argument("scenario", type=click.Choice(_SCENARIOS), metavar="|".join(_SCENARIOS))
+@click.argument("scenario", type=click.Choice(_SCENARIOS), metavar="SCENARIO")
 @click.argument("out", metavar="OUT")
 @click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other details.")
 @click.option(
@@ -58,9 +56,7 @@ Examples:
     "--partitions", type=_COUNT, default=6, show_default=True, help="Partitions per topic."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
-@click.pass_obj
 def command(
-    messages: Messages,
     scenario: str,
     out: str,
     seed: int,
@@ -98,7 +94,7 @@ def command(
     events = scenarios.write(scenario, seed, first, sizes, folder)
     if not quiet:
         when = f"{length} days from {first:%Y-%m-%d}"
-        messages.note(f"{out}: {clusters} clusters, {when}, {events} events")
+        click.echo(f"{out}: {clusters} clusters, {when}, {events} events")
     return FINE
 
 
@@ -107,7 +103,7 @@ def _empty(out: str) -> Path:
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if any(os.scandir(folder)):
+        if os.listdir(folder):
             raise BadInputError(f"{out} is not empty: name a new folder")
     except OSError as error:
         raise BadInputError(f"cannot write to {out!r}: {error.strerror}") from None

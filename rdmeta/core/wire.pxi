@@ -89,20 +89,6 @@ def decode_metadata_response(body, version, *, tolerate_trailing=False):
     return tree.root
 
 
-cdef extern from "wire/answer.h" nogil:
-    ctypedef struct rdmeta_answer_t:
-        uint8_t *data
-        size_t len
-    void rdmeta_answer_begin(rdmeta_answer_t *a, uint32_t brokers)
-    void rdmeta_answer_broker(rdmeta_answer_t *a, const rdmeta_broker_t *broker)
-    void rdmeta_answer_head(rdmeta_answer_t *a, const rdmeta_wire_head_t *head)
-    void rdmeta_answer_topic(rdmeta_answer_t *a, const rdmeta_wire_topic_t *topic)
-    void rdmeta_answer_partition(rdmeta_answer_t *a, const rdmeta_wire_partition_t *partition)
-    void rdmeta_answer_topic_end(rdmeta_answer_t *a, const rdmeta_wire_topic_t *topic)
-    rdmeta_err_t rdmeta_answer_end(rdmeta_answer_t *a)
-    void rdmeta_answer_destroy(rdmeta_answer_t *a)
-
-
 def encode_metadata_response(answer):
     """Returns the body of a Metadata v12 response, without a header, as bytes.
 
@@ -115,82 +101,116 @@ def encode_metadata_response(answer):
     KeyError: an entry is missing. ArgumentError: a string is longer than 32 767 bytes, or a host
     is None. TypeError, ValueError.
     """
-    cdef rdmeta_answer_t made
+    cdef Answer made = Answer.__new__(Answer)
     cdef rdmeta_err_t err
-    memset(&made, 0, sizeof(made))
-    try:
-        put_answer(&made, answer)
-        err = rdmeta_answer_end(&made)
-        if err:
-            raise from_code(err, "a string is too long for a Metadata response, or a host is None")
-        return PyBytes_FromStringAndSize(<const char *> made.data, <Py_ssize_t> made.len)
-    finally:
-        rdmeta_answer_destroy(&made)
+    cdef size_t need = 0
+    cdef bytes body
+    made.fill(answer)
+    err = made.encode(NULL, 0, &need)
+    if err != RDMETA_ERR_TOO_SMALL:
+        raise from_code(err, "a string is too long for a Metadata response, or a host is None")
+    body = PyBytes_FromStringAndSize(NULL, <Py_ssize_t> need)
+    err = made.encode(PyBytes_AS_STRING(body), need, &need)
+    if err:
+        raise from_code(err, "Metadata v12 response")
+    return body
 
 
-cdef int put_answer(rdmeta_answer_t *out, object answer) except -1:
+@cython.final
+@cython.internal
+cdef class Answer:
+    """An answer of a caller as C takes it; `kept` owns what it points to."""
+
     cdef rdmeta_wire_head_t head
-    cdef rdmeta_broker_t broker
-    cdef object brokers = answer["brokers"], topics = answer["topics"]
-    rdmeta_answer_begin(out, <uint32_t> len(brokers))
-    for each in brokers:
-        broker.id = int32(each["id"], "a broker's id")
-        broker.port = int32(each["port"], "a port")
-        host, rack = maybe_view(each["host"], &broker.host), maybe_view(each["rack"], &broker.rack)
-        rdmeta_answer_broker(out, &broker)
-    memset(&head, 0, sizeof(head))
-    cluster_id = maybe_view(answer["cluster_id"], &head.cluster_id)
-    head.controller = maybe_int32(answer["controller"], "the controller", -1)
-    head.topics = <uint32_t> len(topics)
-    rdmeta_answer_head(out, &head)
-    for each in topics:
-        put_topic(out, each)
-    return 0
+    cdef rdmeta_broker_t *brokers
+    cdef rdmeta_wire_topic_t *topics
+    cdef rdmeta_wire_partition_t *partitions
+    cdef list kept
 
+    def __cinit__(self):
+        self.kept = []
 
-cdef int put_topic(rdmeta_answer_t *out, object topic) except -1:
-    cdef rdmeta_wire_topic_t t
-    cdef rdmeta_wire_partition_t p
-    cdef object partitions = topic["partitions"]
-    cdef bytes raw = bytes(16) if topic["topic_id"] is None else topic_id_bytes(topic["topic_id"])
-    name = maybe_view(topic["name"], &t.name)
-    t.id = <const uint8_t *> PyBytes_AS_STRING(raw)
-    t.error = <int32_t> integer(topic["error"], "an error", INT16_MIN, INT16_MAX)
-    t.internal = bool(topic["internal"])
-    t.partitions = <uint32_t> len(partitions)
-    t.operations = maybe_int32(topic["operations"], "operations", INT32_MIN)
-    rdmeta_answer_topic(out, &t)
-    for each in partitions:
-        p.id = int32(each["partition"], "a partition")
-        p.error = <int32_t> integer(each["error"], "an error", INT16_MIN, INT16_MAX)
-        p.leader = maybe_int32(each["leader"], "a leader", -1)
-        p.leader_epoch = maybe_int32(each["leader_epoch"], "a leader epoch", -1)
-        replicas = packed_ids(each["replicas"], &p.replicas)
-        isr = packed_ids(each["isr"], &p.isr)
-        offline = packed_ids(each["offline_replicas"], &p.offline_replicas)
-        rdmeta_answer_partition(out, &p)
-    rdmeta_answer_topic_end(out, &t)
-    return 0
+    def __dealloc__(self):
+        free(self.brokers)
+        free(self.topics)
+        free(self.partitions)
 
+    cdef rdmeta_err_t encode(self, char *buf, size_t capacity, size_t *len) noexcept:
+        return rdmeta_metadata_response_encode(&self.head, self.brokers, self.topics,
+                                               self.partitions, buf, capacity, len)
 
-cdef object maybe_view(object value, rdmeta_str_t *out):
-    """Points `out` to the UTF-8 of a str, None is null; returns the object that owns the bytes."""
-    out.data = NULL
-    out.len = 0
-    return None if value is None else view(value, "a string of an answer", out)
+    cdef int fill(self, object answer) except -1:
+        cdef list brokers = list(answer["brokers"]), topics = list(answer["topics"])
+        cdef list partitions = [list(each["partitions"]) for each in topics]
+        cdef size_t i, k, at = 0
+        self.brokers = <rdmeta_broker_t *> calloc(len(brokers) + 1, sizeof(rdmeta_broker_t))
+        self.topics = <rdmeta_wire_topic_t *> calloc(len(topics) + 1, sizeof(rdmeta_wire_topic_t))
+        self.partitions = <rdmeta_wire_partition_t *> calloc(
+            sum(map(len, partitions)) + 1, sizeof(rdmeta_wire_partition_t))
+        if self.brokers is NULL or self.topics is NULL or self.partitions is NULL:
+            raise MemoryError
+        self.head.brokers = <uint32_t> len(brokers)
+        self.head.topics = <uint32_t> len(topics)
+        self.text(answer["cluster_id"], &self.head.cluster_id)
+        self.head.controller = maybe_int32(answer["controller"], "the controller", -1)
+        for i in range(len(brokers)):
+            self.broker(brokers[i], &self.brokers[i])
+        for i in range(len(topics)):
+            self.topic(topics[i], &self.topics[i])
+            self.topics[i].partitions = <uint32_t> len(partitions[i])
+            for k in range(self.topics[i].partitions):
+                self.partition(partitions[i][k], &self.partitions[at])
+                at += 1
+        return 0
+
+    cdef int broker(self, object given, rdmeta_broker_t *out) except -1:
+        out.id = int32(given["id"], "a broker's id")
+        out.port = int32(given["port"], "a port")
+        self.text(given["host"], &out.host)
+        self.text(given["rack"], &out.rack)
+        return 0
+
+    cdef int topic(self, object given, rdmeta_wire_topic_t *out) except -1:
+        cdef bytes raw = bytes(16)
+        if given["topic_id"] is not None:
+            raw = topic_id_bytes(given["topic_id"])
+        self.kept.append(raw)
+        self.text(given["name"], &out.name)
+        out.id = <const uint8_t *> PyBytes_AS_STRING(raw)
+        out.error = <int32_t> integer(given["error"], "an error", INT16_MIN, INT16_MAX)
+        out.internal = bool(given["internal"])
+        out.operations = maybe_int32(given["operations"], "operations", INT32_MIN)
+        return 0
+
+    cdef int partition(self, object given, rdmeta_wire_partition_t *out) except -1:
+        out.id = int32(given["partition"], "a partition")
+        out.error = <int32_t> integer(given["error"], "an error", INT16_MIN, INT16_MAX)
+        out.leader = maybe_int32(given["leader"], "a leader", -1)
+        out.leader_epoch = maybe_int32(given["leader_epoch"], "a leader epoch", -1)
+        self.ids(given["replicas"], &out.replicas)
+        self.ids(given["isr"], &out.isr)
+        self.ids(given["offline_replicas"], &out.offline_replicas)
+        return 0
+
+    cdef int text(self, object value, rdmeta_str_t *out) except -1:
+        """Points `out` to the UTF-8 of a str; None is null."""
+        if value is not None:
+            self.kept.append(view(value, "a string of an answer", out))
+        return 0
+
+    cdef int ids(self, object given, rdmeta_wire_ids_t *out) except -1:
+        """Points `out` to the numbers of brokers as the wire has them."""
+        cdef bytes raw = b"".join([
+            (<object> int32(each, "a broker's id")).to_bytes(4, "big", signed=True)
+            for each in given])
+        self.kept.append(raw)
+        out.be = <const uint8_t *> PyBytes_AS_STRING(raw)
+        out.count = <uint32_t> (len(raw) // 4)
+        return 0
 
 
 cdef int32_t maybe_int32(object value, str what, int32_t none) except? -1:
     return none if value is None else int32(value, what)
-
-
-cdef bytes packed_ids(object ids, rdmeta_wire_ids_t *out):
-    """Points `out` to the numbers of brokers in the wire's order; returns the bytes."""
-    cdef bytes raw = b"".join([(<object> int32(each, "a broker's id")).to_bytes(4, "big", signed=True)
-                               for each in ids])
-    out.be = <const uint8_t *> PyBytes_AS_STRING(raw)
-    out.count = <uint32_t> (len(raw) // 4)
-    return raw
 
 
 def _brokers_in(body, version, /):

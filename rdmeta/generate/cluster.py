@@ -24,6 +24,9 @@ DAY_US = 24 * HOUR_US
 # broker.session.timeout.ms and leader.imbalance.check.interval.seconds, Kafka's defaults.
 _SESSION_US = 9 * SECOND_US
 _IMBALANCE_US = 300 * SECOND_US
+# When a reassignment is looked at again whose replicas are away.
+_RETRY_S = 60.0
+CONTROLLERS = (101, 102, 103)
 Ids = tuple[int, ...]
 
 
@@ -69,7 +72,7 @@ class ClusterState:
     fenced: set[int] = field(default_factory=set)
     leaving: set[int] = field(default_factory=set)
     topics: dict[str, TopicState] = field(default_factory=dict)
-    controller: int = 1
+    controller: int = CONTROLLERS[0]
 
     def apply(self, change: TimedChange) -> None:
         getattr(self, change.name)(*change.arguments)
@@ -159,22 +162,21 @@ class GeneratedCluster:
         self.changes: list[TimedChange] = []
         self.events: list[Event] = []
         self.now = 0
-        # Who records it, and which parts of its log are lost or damaged on all nodes.
+        # Its recorders, and which parts of its log are lost or damaged on all nodes.
         self.watches: list[Watch] = [Watch()]
         self.lost: list[tuple[int, int]] = []
         self.corrupt: list[int] = []
         self._due: list[tuple[int, int, Callable[[], object]]] = []
         self._order = count()
         self._down: set[int] = set()
-        self._slow: set[int] = set()
-        # The set of changes that a moment's checks of preferred leaders wait for.
+        # When the controller will look at preferred leaders.
         self._checks: set[int] = set()
 
     # ---- the clock ------------------------------------------------------------------------------
 
     def at(self, when: int, action: Callable[..., object], *arguments: Any) -> None:
         """Plans an action; times are whole milliseconds, as a log has them."""
-        planned = partial(action, *arguments)
+        planned: Callable[[], object] = partial(action, *arguments)
         heapq.heappush(self._due, (when - when % 1000, next(self._order), planned))
 
     def after(self, seconds: float, action: Callable[..., object], *arguments: Any) -> None:
@@ -224,14 +226,18 @@ class GeneratedCluster:
         self.after(_SESSION_US / SECOND_US, self._fence, broker)
 
     def stop(self, broker: int) -> None:
-        """Stops a broker in good order: its leaders move, then it goes."""
+        """Stops a broker in good order, if it is there: its leaders move, then it goes."""
+        if not self.can_lead(broker):
+            return
         self._down.add(broker)
         self.put("shut_down", broker)
         self._step_down(broker)
         self.after(self.random.uniform(1.0, 3.0), self._fence, broker)
 
     def start(self, broker: int) -> None:
-        """Starts a broker again; then it catches up, partition by partition."""
+        """Starts a broker that is down; then it catches up, partition by partition."""
+        if broker not in self._down:
+            return
         self._down.discard(broker)
         self.put("set_broker", self.state.brokers[broker])
         for name, number, each in self.partitions(broker):
@@ -265,16 +271,15 @@ class GeneratedCluster:
             new = next((b for b in each.replicas if b in rest and self.can_lead(b)), None)
             if each.leader == broker:
                 self.put("set_leader", name, number, new)
-            if rest and (each.leader is not None):
+            if rest and each.leader is not None:
                 self.put("set_isr", name, number, rest)
 
     def can_lead(self, broker: int) -> bool:
         return self.is_up(broker) and broker not in self.state.leaving
 
     def _join(self, name: str, number: int, broker: int) -> None:
-        topic = self.state.topics.get(name)
-        each = topic.partitions[number] if topic else None
-        if each is None or not self.can_lead(broker) or broker in self._down | self._slow:
+        each = self._part(name, number)
+        if each is None or not self.can_lead(broker) or broker in self._down:
             return
         if each.leader is not None and broker in each.replicas and broker not in each.isr:
             self.put("set_isr", name, number, ordered(each, {*each.isr, broker}))
@@ -282,8 +287,10 @@ class GeneratedCluster:
 
     def lag(self, broker: int, name: str, number: int) -> None:
         """Lets a follower fall out of an ISR."""
-        each = self.state.topics[name].partitions[number]
-        if each.leader != broker and broker in each.isr and each.leader is not None:
+        each = self._part(name, number)
+        if each is None or each.leader in (None, broker):
+            return
+        if broker in each.isr:
             self.put("set_isr", name, number, tuple(b for b in each.isr if b != broker))
 
     def slow_down(self, broker: int, until: int) -> None:
@@ -331,34 +338,52 @@ class GeneratedCluster:
     # ---- reassignments --------------------------------------------------------------------------
 
     def move(self, name: str, number: int, target: Ids) -> None:
-        """Begins a reassignment: replicas to add come behind those that there are."""
-        each = self.state.topics[name].partitions[number]
+        """Begins a reassignment: the new replicas come first, those that will go behind them."""
+        each = self._part(name, number)
+        if each is None or each.adding or each.removing:
+            return
         adding = tuple(b for b in target if b not in each.replicas)
         removing = tuple(b for b in each.replicas if b not in target)
         self.put("set_replicas", name, number, (*target, *removing))
         self.put("set_moving", name, number, adding, removing)
 
     def finish(self, name: str, number: int) -> None:
-        """Ends a reassignment: new replicas are in sync, old ones go."""
-        each = self.state.topics[name].partitions[number]
+        """Ends a reassignment as soon as new replicas are in sync; old ones go."""
+        each = self._part(name, number)
+        if each is None or not (each.adding or each.removing):
+            return
         target = tuple(b for b in each.replicas if b not in each.removing)
-        self._settle(name, number, target, each.leader in target)
+        if each.leader is None or not all(self.can_lead(b) for b in target):
+            self.after(_RETRY_S, self.finish, name, number)
+        else:
+            self._settle(name, number, each, target)
 
     def cancel(self, name: str, number: int) -> None:
         """Cancels a reassignment: the replicas that were to be added go."""
-        each = self.state.topics[name].partitions[number]
+        each = self._part(name, number)
+        if each is None or not (each.adding or each.removing):
+            return
         old = tuple(b for b in each.replicas if b not in each.adding)
-        self._settle(name, number, old, each.leader in old)
+        if any(self.can_lead(b) and b in each.isr for b in old):
+            self._settle(name, number, each, old)
+        else:
+            self.after(_RETRY_S, self.cancel, name, number)
 
-    def _settle(self, name: str, number: int, replicas: Ids, keeps_leader: bool) -> None:
-        each = self.state.topics[name].partitions[number]
-        isr = tuple(b for b in replicas if b in each.isr or (b in each.adding and self.is_up(b)))
+    def _settle(self, name: str, number: int, each: PartitionState, replicas: Ids) -> None:
+        joined = {*each.isr, *each.adding}
+        isr = tuple(b for b in replicas if b in joined)
+        leader = each.leader
         self.put("set_replicas", name, number, replicas)
         self.put("set_moving", name, number, (), ())
         self.put("set_isr", name, number, isr)
-        if not keeps_leader:
+        if leader not in replicas:
             self.put("set_leader", name, number, next(b for b in isr if self.can_lead(b)))
         self._plan_check()
+
+    def _part(self, name: str, number: int) -> PartitionState | None:
+        """Returns a partition, None if its topic is gone."""
+        topic = self.state.topics.get(name)
+        return topic.partitions[number] if topic else None
 
 
 def ordered(partition: PartitionState, isr: Iterable[int]) -> Ids:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rdmeta.generate.cluster import (
+    CONTROLLERS,
     DAY_US,
     ClusterState,
     GeneratedCluster,
@@ -19,10 +20,11 @@ from rdmeta.generate.cluster import (
 from rdmeta.generate.logs import Given, Log, snapshot, snapshot_name, uuid_text
 from rdmeta.model import Broker
 
-CONTROLLERS = (101, 102, 103)
 FOLDER = "__cluster_metadata-0"
 _FIELDS = {"set_isr": "isr", "set_replicas": "replicas", "set_leader": "leader"}
 _TOPIC = 2  # a resource's type
+# A term ends with its last record, so a controller says one thing right before the next one leads.
+LAST_WORD_MS = 500
 
 
 class ControllerLog:
@@ -67,7 +69,12 @@ class ControllerLog:
         for change in changes:
             name, arguments = change.name, change.arguments
             if name == "set_controller":
+                now_ms, last_ms = self.log.time_ms, self.log.ends[-1][2]
+                self.log.time_ms = max(last_ms, now_ms - LAST_WORD_MS)
+                self.log.append(("NO_OP_RECORD", 0, {}))
+                self.log.time_ms = now_ms
                 self._lead(arguments[0])
+                self.log.time_ms = now_ms
             elif name in ("set_leader", "set_isr", "set_replicas", "set_moving", "set_recovering"):
                 key = arguments[0], arguments[1]
                 if name == "set_leader" and "leader" in parts.get(key, ()):

@@ -11,6 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rdmeta.generate.cluster import (
+    CONTROLLERS,
     DAY_US,
     HOUR_US,
     MINUTE_US,
@@ -20,7 +21,7 @@ from rdmeta.generate.cluster import (
     Ids,
     Watch,
 )
-from rdmeta.generate.controllers import CONTROLLERS, write_logs
+from rdmeta.generate.controllers import write_logs
 from rdmeta.generate.recordings import record
 from rdmeta.model import Broker
 
@@ -145,7 +146,7 @@ class Plan:
         end = at + 17 * MINUTE_US
         self.note(at, end, "unclean_election", [first, second], [SESSIONS])
 
-    def rebalance(self, at: int, moved: int, is_cancelled: bool = True) -> None:
+    def rebalance(self, at: int, moved: int) -> None:
         """Moves replicas of some partitions to the next broker; the last move is cancelled."""
         cluster = self.cluster
 
@@ -154,7 +155,7 @@ class Plan:
             for place, (name, number, each) in enumerate(parts):
                 free = [b for b in self.brokers if b not in each.replicas]
                 target = (*each.replicas[:-1], free[place % len(free)])
-                is_last = is_cancelled and place == len(parts) - 1
+                is_last = place == len(parts) - 1
                 start = cluster.now + place * 2 * MINUTE_US
                 end = start + round(cluster.random.uniform(3, 9) * MINUTE_US)
                 ends = cluster.cancel if is_last else cluster.finish

@@ -456,11 +456,11 @@ def test_each_other_change_is_a_row_but_for_the_baseline() -> None:
 
 def test_a_log_tells_whether_a_broker_is_fenced_or_shuts_down() -> None:
     def flag(name: str, epoch: int) -> Row:
-        known = {"broker": 1, "broker_epoch": epoch, "offset": 1}
+        known = {"broker": 1, "broker_epoch": epoch, "offset": 1, "source": "log"}
         return {"kind": f"broker_{name}", "topic": None, **known}
 
     def registered(kind: str, epoch: int) -> Row:
-        return broker(kind, 1, "h:1") | {"broker_epoch": epoch, "offset": 1}
+        return broker(kind, 1, "h:1") | {"broker_epoch": epoch, "offset": 1, "source": "log"}
 
     rows = recording(
         registered("added", 5),

@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from fleet import DAY_US, Fleet, Seen, State, told
+from fleet import BEGIN, DAY_US, Fleet, Seen, State, told
 from fold_model import COLUMNS
 from gold_model_changes import churn
 from logged_tables import assert_same_rows
@@ -20,6 +20,7 @@ from recorded import contents, large_days
 from silver_model import made_silver, model_silver, states
 
 from rdmeta import pipeline
+from rdmeta.generate.scenarios import Sizes, clusters
 from rdmeta.pipeline import layout
 from rdmeta.pipeline.committing import EVERY_TABLE
 
@@ -85,6 +86,20 @@ def test_every_table_is_that_of_a_naive_walk_and_says_what_recorders_knew(
             session, state = told(fleet.seen, at)
             wanted = {key: (*wide(key, values), session) for key, values in state.items()}
             assert states(silver, at) == wanted, at
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["bad-friday", "before-after"])
+def test_recorders_of_a_scenario_make_the_tables_of_a_naive_walk(
+    tmp_path: Path, seed: int, name: str
+) -> None:
+    (cluster,) = clusters(name, seed, BEGIN, Sizes(2, 1, 4, 2, 2))
+    Fleet("one", tmp_path / "history", seed, hours=48, changes=cluster.changes)
+    out = made(tmp_path / "history", tmp_path / "out")
+    silver, model = made_silver(out, "one"), model_silver(tmp_path / "history", "one")
+    for table in model:
+        assert unordered(silver[table]) == unordered(model[table]), table
+    assert silver["leader_change"]
 
 
 @pytest.mark.slow

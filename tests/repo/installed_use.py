@@ -20,6 +20,8 @@ EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "p
 NEEDS = {
     "rdmeta.demo": "cli,kafka,cffi,spark",
     "rdmeta.ffi": "cffi",
+    "rdmeta.generate.recordings": "arrow",
+    "rdmeta.generate.scenarios": "arrow",
     "rdmeta.history": "arrow",
     "rdmeta.kraft.log_tables": "arrow",
     "rdmeta.kraft.recordings": "arrow",

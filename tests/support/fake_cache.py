@@ -6,7 +6,7 @@ says what differed. `truth` keeps the state of every partition after each versio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -19,6 +19,7 @@ from rdmeta.errors import UnknownTopicError
 from rdmeta.history import CHANGE_SCHEMA, Recorder
 from rdmeta.model import Broker, Change, Partition, Topic
 
+Ids = tuple[int, ...]
 START = datetime(2025, 6, 1, 12, 0, tzinfo=timezone.utc)
 NOTHING = Change(*[None] * len(Change._fields))  # type: ignore[arg-type]
 
@@ -178,12 +179,20 @@ class FakeCache:
         self._topics.clear()
         self._write(kind="cluster_changed")
 
-    def add_topic(self, name: str, topic_id: str | None, leaders: list[int | None]) -> None:
-        """Adds a topic with replicas on brokers 1 to 3; recreates it if it exists."""
+    def add_topic(
+        self,
+        name: str,
+        topic_id: str | None,
+        leaders: Sequence[int | None],
+        replicas: Sequence[Ids] | None = None,
+    ) -> None:
+        """Adds a topic, if not told otherwise on brokers 1 to 3; recreates it if it exists."""
         kind = "topic_recreated" if name in self._topics else "topic_added"
         partitions = tuple(
-            Partition(name, topic_id, p, leader, 0, (1, 2, 3), (1, 2, 3), (), 0)
-            for p, leader in enumerate(leaders)
+            Partition(name, topic_id, p, leader, 0, ids, ids, (), 0)
+            for p, (leader, ids) in enumerate(
+                zip(leaders, replicas or [(1, 2, 3)] * len(leaders), strict=True)
+            )
         )
         self._topics[name] = Topic(name, topic_id, False, partitions)
         self._write(kind=kind, topic=name, topic_id=topic_id)
@@ -196,11 +205,11 @@ class FakeCache:
         """Adds a change record about a topic; no partition's state changes."""
         self._write(kind=kind, topic=name, topic_id=self._topics[name].topic_id, **fields)
 
-    def grow(self, name: str, leader: int | None) -> None:
+    def grow(self, name: str, leader: int | None, replicas: Ids = (1, 2, 3)) -> None:
         """Adds one partition to the topic."""
         topic = self._topics[name]
         number = len(topic.partitions)
-        new = Partition(name, topic.topic_id, number, leader, 0, (1, 2, 3), (1, 2, 3), (), 0)
+        new = Partition(name, topic.topic_id, number, leader, 0, replicas, replicas, (), 0)
         self._topics[name] = topic._replace(partitions=(*topic.partitions, new))
         self._write(
             kind="partitions_added",

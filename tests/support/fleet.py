@@ -7,7 +7,7 @@ must have at a moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from random import Random
@@ -26,6 +26,8 @@ BEGIN = datetime(2026, 11, 1, 21, tzinfo=timezone.utc)
 DAY_US = 86_400_000_000
 TOPICS = ("orders", "payments", "clicks")
 KINDS = ("topic_removed", "topic_absent", "topic_error")
+# Changes that no answer tells; a recorder asks for the min ISR.
+OF_LOGS = ("set_controller", "set_min_isr", "set_moving", "set_recovering", "shut_down")
 RACKS = ("east", "west", None)
 State = dict[tuple[Any, ...], tuple[Any, ...]]
 
@@ -274,6 +276,7 @@ class _Watcher:
 class Fleet:
     """Makes the history of one cluster at random; the same seed makes the same changes.
 
+    The list of a generated cluster may take their place; what only a log tells is passed over.
     Some caches see only the last leader since the poll before; with `skips` all of them do.
     """
 
@@ -284,7 +287,7 @@ class Fleet:
         seed: int,
         *,
         hours: int = 30,
-        changes: int = 100,
+        changes: int | Sequence[tuple[int, str, tuple[Any, ...]]] = 100,
         recorders: int = 3,
         skips: bool = False,
     ) -> None:
@@ -300,12 +303,15 @@ class Fleet:
         self.first: dict[tuple[str, str | None, int], int | None] = {}
         self._ids: dict[str, str | None] = {}
         self.changes: list[tuple[int, str, tuple[Any, ...]]] = []
-        for broker in (1, 2, 3):
-            self._set_broker(-1, broker)
-        self._add(-1, TOPICS[0])
         until = hours * 3_600_000_000
-        for at in sorted(self._time(until) for _ in range(changes)):
-            self._change(at)
+        if isinstance(changes, int):
+            for broker in (1, 2, 3):
+                self._set_broker(-1, broker)
+            self._add(-1, TOPICS[0])
+            for at in sorted(self._time(until) for _ in range(changes)):
+                self._change(at)
+        else:
+            self.changes = [each for each in changes if each[1] not in OF_LOGS]
         for _ in range(recorders):
             _Watcher(self, Random(random.random())).watch(until)
 

@@ -369,7 +369,7 @@ class Walk:
         host, _, port = endpoint.rpartition(":")
         rack = text if has_rack else None
         found |= {"host": host, "port": int(port), "rack": rack}
-        found["shutting_down"] = None if row.get("offset") is None else False
+        found["shutting_down"] = False if row["source"] == "log" else None
         if self.racks.get(broker) != rack:
             self.racks[broker] = rack
             touch("racks")

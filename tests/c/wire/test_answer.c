@@ -244,4 +244,60 @@ TEST(test_each_allocation_can_fail) {
         gen_cluster_free(cluster);
 }
 
+/* ---- a whole answer ------------------------------------------------------ */
+
+/* Encodes two brokers, and two topics with 2 partitions and 1. */
+static rdmeta_err_t encode_whole(const part_t *part, uint8_t *buf,
+                                 size_t capacity, size_t *len) {
+        const rdmeta_broker_t brokers[2] = {part->broker, part->broker};
+        const rdmeta_wire_partition_t partitions[3] = {
+                part->partition, part->partition, part->partition};
+        rdmeta_wire_topic_t topics[2] = {part->topic, part->topic};
+        rdmeta_wire_head_t head       = part->head;
+
+        head.brokers = head.topics = 2;
+        topics[0].partitions       = 2;
+        return rdmeta_metadata_response_encode(&head, brokers, topics,
+                                               partitions, buf, capacity, len);
+}
+
+TEST(test_a_whole_answer_is_that_of_its_parts) {
+        part_t part = sound();
+        uint8_t buf[1000];
+        rdmeta_answer_t a;
+        size_t len = 0, need = 0;
+
+        rdmeta_answer_begin(&a, 2);
+        rdmeta_answer_broker(&a, &part.broker);
+        rdmeta_answer_broker(&a, &part.broker);
+        part.head.topics = 2;
+        rdmeta_answer_head(&a, &part.head);
+        part.topic.partitions = 2;
+        rdmeta_answer_topic(&a, &part.topic);
+        rdmeta_answer_partition(&a, &part.partition);
+        rdmeta_answer_partition(&a, &part.partition);
+        rdmeta_answer_topic_end(&a, &part.topic);
+        part.topic.partitions = 1;
+        rdmeta_answer_topic(&a, &part.topic);
+        rdmeta_answer_partition(&a, &part.partition);
+        rdmeta_answer_topic_end(&a, &part.topic);
+        CHECK(rdmeta_answer_end(&a) == RDMETA_OK);
+        CHECK(encode_whole(&part, NULL, 0, &need) == RDMETA_ERR_TOO_SMALL);
+        CHECK(need == a.len);
+        CHECK(encode_whole(&part, buf, need - 1, &len) ==
+              RDMETA_ERR_TOO_SMALL);
+        CHECK(encode_whole(&part, buf, need, &len) == RDMETA_OK);
+        CHECK(len == need && !memcmp(buf, a.data, len));
+        rdmeta_answer_destroy(&a);
+        part.broker.host.data = NULL;
+        CHECK(encode_whole(&part, buf, need, &len) == RDMETA_ERR_ARGUMENT);
+        CHECK(!len);
+        part            = sound();
+        counted.calls   = 0;
+        counted.fail_at = 1;
+        CHECK(encode_whole(&part, buf, need, &len) == RDMETA_ERR_NO_MEMORY);
+        counted.fail_at = 0;
+        CHECK(!len && !counted.blocks);
+}
+
 TEST_MAIN()
