@@ -116,6 +116,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	RDMETA_AWAY_SECONDS=60 $(PY) -m pytest -m "not real" tests/real/test_pipeline_on_kafka.py
 	RDMETA_SEEDS=50 $(PY) -m pytest tests/pipeline/gold --ignore tests/pipeline/gold/test_gold_is_truth.py
 	RDMETA_SEEDS=200 $(PY) -m pytest tests/pipeline/gold/test_gold_is_truth.py -k random
+	RDMETA_SEEDS=10 $(PY) -m pytest tests/report/test_sections.py tests/report/test_known_truth.py
 	RDMETA_SEEDS=40 $(PY) -m pytest tests/spark/test_gold_frames.py -k equal_rows_as_data_frames
 
 # The newest patch of each older Spark; CI runs the one of constraints.txt.
@@ -152,7 +153,8 @@ oldest: build build/oldest/.made ## tests of what users bring, with the oldest p
 		tests/cli/test_image_command.py tests/cli/test_watch.py tests/compat/test_confluent.py \
 		tests/core/test_arrow_tables.py tests/core/test_fold.py tests/history \
 		tests/pipeline/test_run.py tests/pipeline/test_tables.py tests/pipeline/test_delta.py \
-		tests/pipeline/test_iceberg.py tests/pipeline/gold
+		tests/pipeline/test_iceberg.py tests/pipeline/gold tests/report/test_page.py \
+		tests/report/test_sections.py
 
 pytest: build ## Python tests of `make test`; PYTEST_ARGS=: some of them
 	$(if $(PYTEST_ARGS),$(PY) -m pytest $(PYTEST_ARGS),$(PYTEST) -m "not (slow or $(OTHERS))")
@@ -175,6 +177,17 @@ kafka_before :=
 $(foreach v,$(KAFKA_VERSIONS), \
 	$(eval .cache/kafka/$v: | $(kafka_before)) \
 	$(eval kafka_before := .cache/kafka/$v))
+
+# axe-core finds what hinders readers of a page: for tests/report, with Chromium.
+AXE_VERSION := 4.14.1
+
+.PHONY: axe
+axe: .cache/axe-core/$(AXE_VERSION) ## axe-core, for tests/report; needs npm
+
+.cache/axe-core/%:
+	@rm -rf $@ $@.part && mkdir -p $@.part
+	@cd $@.part && npm pack --silent axe-core@$* && tar xzf axe-core-$*.tgz --strip-components=1
+	@mv $@.part $@
 
 # Spark's Kafka connector, for a test of tests/real. Maven Central has no 4.3.0 of it;
 # that of 4.2.0 runs in both.
@@ -205,6 +218,10 @@ SCENARIO_ROUNDS ?= 5
 
 scenarios: build optional-jars ## clients on Apache Kafka that fails; writes their page
 	SCENARIO_ROUNDS=$(SCENARIO_ROUNDS) $(PY) -m pytest -m real tests/real $(PYTEST_ARGS)
+
+.PHONY: screenshots
+screenshots: build ## the pictures of README and docs/report.md; needs chromium
+	$(PY) tools/screenshots.py
 
 packaging: build ## sdist and wheel, built and used outside the tree
 	$(PY) -m pytest -m packaging $(PYTEST_ARGS)

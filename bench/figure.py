@@ -165,6 +165,7 @@ class Scale:
     spark_month: int = 20_000_000
     spark_commit: int = 1_000
     spark_rounds: int = 2
+    report_fleet: tuple[int, int] = (20, 30)  # clusters and days
     kills: int = 30  # rounds with Apache Kafka; 0: none is started
     idle_seconds: float = 12
     rounds: int = 9
@@ -198,6 +199,7 @@ QUICK = Scale(
     spark_month=2_000,
     spark_commit=20,
     spark_rounds=1,
+    report_fleet=(2, 7),
     kills=0,
     idle_seconds=0.2,
     rounds=2,

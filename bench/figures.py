@@ -15,6 +15,7 @@ from bench import (
     figures_fold,
     figures_live,
     figures_log,
+    figures_report,
     figures_security,
 )
 from bench.figure import (
@@ -193,5 +194,6 @@ def all_figures(scale: Scale) -> list[Figure]:
         *figures_cli.PARTS,
         *figures_fold.PARTS,
         *figures_log.PARTS,
+        *figures_report.PARTS,
     )
     return [figure for part in parts for figure in part(scale)]

@@ -37,6 +37,7 @@ GROUPS = {
     "cli": "The command, and metrics",
     "fold": "Changes to intervals",
     "log": "Metadata logs",
+    "report": "The report",
     "spark": "The pipeline on Spark",
     "import": "Import",
 }

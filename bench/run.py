@@ -44,7 +44,7 @@ def run_once(job: Job, turn: int) -> Run:
         except subprocess.CalledProcessError as error:
             raise MeasureError(str(error)) from error
     command = [str(build.OUT / job.program), *arguments]
-    if job.program in ("leader", "live", "client", "cli", "fold", "log", "spark"):
+    if job.program in ("leader", "live", "client", "cli", "fold", "log", "report", "spark"):
         command = [sys.executable, "-m", f"bench.{job.program}", *arguments]
     limit = SPARK_SECONDS if job.program == "spark" else LIMIT_SECONDS
     limit += int(arguments[1]) if job.program == "churn" else 0

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from rdmeta import compat, config, health, kraft, metrics
     from rdmeta import history as history
     from rdmeta import pipeline as pipeline
+    from rdmeta import report as report
     from rdmeta.client.actions import Node, Problem, Updated
     from rdmeta.client.aio import AsyncClient
     from rdmeta.client.blocking import Client
@@ -194,6 +195,7 @@ _LATER = {
     "KraftLog": "rdmeta.kraft",
     "metrics": "rdmeta.metrics",
     "pipeline": "rdmeta.pipeline",
+    "report": "rdmeta.report",
     "spark": "rdmeta.spark",
 }
 

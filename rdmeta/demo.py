@@ -3,14 +3,16 @@
 It shows brokers on sockets, a client that keeps a cache true, and waits for changes. Then come the
 command `rdmeta` while a broker is away, changes on disk, a generated week of three clusters with a
 bad Friday, and tables of both by Spark, with a measure as a DataFrame; without Java by the command
-and DuckDB. Last comes what the metadata log of a real cluster says, and tables of it. With
-`--bootstrap host:port` (or BOOTSTRAP in the environment) the first part runs against that cluster
-instead and only reads. The programs of examples/ show each call.
+and DuckDB. Then comes what the metadata log of a real cluster says, with tables of it, and last the
+page of the week of all these clusters. With `--bootstrap host:port` (or BOOTSTRAP in the
+environment) the first part runs against that cluster instead and only reads. The programs of
+examples/ show each call.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
 import subprocess
@@ -31,7 +33,7 @@ try:
     from rich.console import Console
     from rich.markup import escape
 except ImportError as error:
-    missing = MissingExtraError.of("rdmeta.demo", "cli", "kafka", "cffi", "spark")
+    missing = MissingExtraError.of("rdmeta.demo", "cli", "kafka", "cffi", "spark", "report")
     if __name__ != "__main__":
         raise missing from error
     print(f"python -m rdmeta.demo: {missing}", file=sys.stderr)
@@ -166,6 +168,19 @@ def whole_path(out: Path) -> None:
     assert cache.cluster_id is not None
     make_tables(out, bootstrap, cache.cluster_id)
     show_log(bootstrap, out)
+    show_report(out)
+
+
+def show_report(out: Path) -> None:
+    """Writes the page of the week of all clusters, and shows its first sentences."""
+    from rdmeta import report
+
+    heading("The week of these clusters on one page")
+    made, page = report.make(out / "tables"), out / "report.html"
+    page.write_text(made.html, encoding="utf-8")
+    for section in json.loads(made.json)["sections"][:3]:
+        console.print(f"  {section['title']}: {escaped(section['sentence'])}", markup=False)
+    console.print(f"\n  {page}", style="bold", markup=False)
 
 
 def show_log(bootstrap: str, out: Path) -> None:

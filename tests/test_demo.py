@@ -47,7 +47,7 @@ def test_the_demo_goes_from_sockets_to_spark_tables(tmp_path: Path) -> None:
     assert done.stdout.count("the client has seen it") == 4
     assert "rdmeta.spark.run(" in done.stdout
     measure = done.stdout.partition(f"\n{MEASURE}, as a DataFrame of Spark:\n")[2]
-    assert re.search(r"\| *began_at\| *minutes\|most\|partitions\|\n.*\n\|20", measure)
+    assert re.search(r"\| *began_at\| *minutes\|most\|partitions\|\n.*\n\| *20", measure)
     assert_tables(tmp_path / "out/tables", done.stdout, by_spark=(MEASURE,))
 
 
@@ -99,6 +99,15 @@ def test_without_java_the_demo_makes_the_tables_and_says_so(shown: tuple[str, Pa
     kinds = [row.kind for row in changes(out / "history")]
     assert (kinds[0], kinds[-1]) == ("observed_from", "observed_to")
     assert {"leader_changed", "broker_removed", "broker_added"} <= set(kinds)
+
+
+def test_the_demo_ends_with_the_page_of_a_bad_friday(shown: tuple[str, Path]) -> None:
+    text, directory = shown
+    (out,) = (directory / "demo-out").iterdir()
+    sentences = text.partition("The week of these clusters on one page")[2]
+    assert "Fleet: 2 of 4 clusters had partitions without a leader;" in sentences
+    assert "The gravest one was in cluster-1, from " in sentences
+    assert (out / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_the_demo_explains_what_a_real_log_says(shown: tuple[str, Path]) -> None:

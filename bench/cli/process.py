@@ -15,7 +15,7 @@ COMMAND = "from rdmeta.cli import main; main()"
 
 # At its end the process writes the most memory that it ever had, in KiB, as the last line of
 # stderr. The kernel's account for the parent would count the parent's own memory, too.
-_TELLING = """\
+TELLING = """\
 import atexit, re, sys
 def tell():
     status = open("/proc/self/status").read()
@@ -68,7 +68,7 @@ def timed(ways: Mapping[str, Sequence[str]], rounds: int) -> dict[str, list[floa
 
 def peak(*arguments: str) -> tuple[int, int]:
     """Returns the bytes of memory that the command has at most, and those of its output."""
-    done = run([sys.executable, "-c", _TELLING + COMMAND, *arguments])
+    done = run([sys.executable, "-c", TELLING + COMMAND, *arguments])
     return int(done.err.split()[-1]) * 1024, len(done.out)
 
 

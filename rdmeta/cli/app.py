@@ -26,6 +26,7 @@ COMMANDS = {
     "publish": "A feeder: the other processes of this host attach to its state.",
     "record": "The history of clusters in Parquet files.",
     "pipeline": "Tables from recorded history: leaders over time, and what was not seen.",
+    "report": "One page about what happened to a fleet: incidents, brokers, balance.",
     "generate": "Recordings and logs of clusters whose truth is known, to try the pipeline on.",
     "wait": "Returns when topics, brokers and replicas are as they should be.",
     "watch": "Changes of clusters as they come.",

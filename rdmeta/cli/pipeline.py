@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -41,7 +41,8 @@ _WHOLE = {
 }
 
 
-def _day(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def day_option(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Returns the day that an option names; raises UsageError for another text."""
     if value is None:
         return None
     from rdmeta.pipeline.days import is_day
@@ -49,6 +50,45 @@ def _day(context: click.Context, option: click.Parameter, value: str | None) -> 
     if is_day(value):
         return value
     raise click.UsageError(f"{option.opts[-1]} needs a day such as 2026-11-22", context)
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def store_options(function: _Function) -> _Function:
+    """Adds --timeout, -F and -X, as commands on folders of object stores take them."""
+    for option in reversed(_STORE_OPTIONS):
+        function = option(function)
+    return function
+
+
+_STORE_OPTIONS = (
+    click.option(
+        "--timeout",
+        metavar="S",
+        type=float,
+        default=30.0,
+        show_default=True,
+        callback=seconds,
+        help="How long to wait for an object store's first answer.",
+    ),
+    click.option(
+        "-F",
+        "--config",
+        "config_file",
+        metavar="FILE",
+        help="A properties file with options storage.*: credentials of object stores.",
+    ),
+    click.option(
+        "-X",
+        "settings",
+        metavar="storage.KEY=VALUE",
+        multiple=True,
+        callback=pair,
+        help="Such an option; it wins over -F. Arguments show in ps: give a secret in the file of"
+        " -F, or as RDMETA_STORAGE_SECRET_KEY and so on.",
+    ),
+)
 
 
 @click.command(
@@ -64,8 +104,12 @@ Examples:
 @click.argument("places", nargs=-1, metavar="[IN...] OUT")
 @click.option("--in-place", is_flag=True, help="Read the input where it lies, and copy nothing.")
 @click.option("--clusters", metavar="ID|NAME,...", help="Make the tables of these clusters only.")
-@click.option("--since", metavar="DAY", callback=_day, help="Leave days before this one alone.")
-@click.option("--until", metavar="DAY", callback=_day, help="Leave this day and later ones alone.")
+@click.option(
+    "--since", metavar="DAY", callback=day_option, help="Leave days before this one alone."
+)
+@click.option(
+    "--until", metavar="DAY", callback=day_option, help="Leave this day and later ones alone."
+)
 @click.option(
     "--names",
     metavar="FILE",
@@ -117,31 +161,7 @@ Examples:
     type=_COUNT,
     help="Gold: a broker that is back in an ISR within this time has flapped.  [default: 600]",
 )
-@click.option(
-    "--timeout",
-    metavar="S",
-    type=float,
-    default=30.0,
-    show_default=True,
-    callback=seconds,
-    help="How long to wait for an object store's first answer.",
-)
-@click.option(
-    "-F",
-    "--config",
-    "config_file",
-    metavar="FILE",
-    help="A properties file with options storage.*: credentials of object stores.",
-)
-@click.option(
-    "-X",
-    "settings",
-    metavar="storage.KEY=VALUE",
-    multiple=True,
-    callback=pair,
-    help="Such an option; it wins over -F. Arguments show in ps: give a secret in the file of -F,"
-    " or as RDMETA_STORAGE_SECRET_KEY and so on.",
-)
+@store_options
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
 @click.option("--json", "json", is_flag=True, help="Print JSON.")
@@ -201,7 +221,7 @@ def command(
         raise BadInputError(f"--since {since} is not before --until {until}")
     if (older_than is None) == (action == "vacuum"):
         raise BadInputError("pipeline vacuum needs --older-than, such as 7d; no other action does")
-    storage = _storage(config_file, settings)
+    storage = storage_options(config_file, settings)
     if action == "check":
         return _checked(out, timeout, storage, output)
     if older_than is not None:
@@ -215,7 +235,7 @@ def command(
         plan = pipeline.plan(
             inputs,
             out,
-            clusters=_chosen(clusters),
+            clusters=chosen_clusters(clusters),
             since=since,
             until=until,
             names=_names(names),
@@ -252,7 +272,7 @@ def command(
     return UNMET if strict and (plan.quarantined or plan.gone) else FINE
 
 
-def _storage(path: str | None, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
+def storage_options(path: str | None, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Returns the options storage.* of the environment, a file and -X; the last one wins.
 
     Raises BadInputError for another option, and shows no value.
@@ -266,7 +286,8 @@ def _storage(path: str | None, settings: Sequence[tuple[str, str]]) -> dict[str,
     given |= dict(settings)
     for name in given:
         if not name.startswith(PREFIX):
-            raise BadInputError(f"{name} is no option of rdmeta pipeline: it takes {PREFIX}*")
+            command = click.get_current_context().command_path
+            raise BadInputError(f"{name} is no option of {command}: it takes {PREFIX}*")
     return {name.removeprefix(PREFIX): value for name, value in given.items()}
 
 
@@ -289,7 +310,7 @@ def _places(action: str, places: Sequence[str]) -> tuple[Sequence[str], str]:
     return places[:-1], places[-1]
 
 
-def _chosen(clusters: str | None) -> Sequence[str] | None:
+def chosen_clusters(clusters: str | None) -> Sequence[str] | None:
     """Returns the clusters of a list with commas, None for all; raises BadInputError."""
     if clusters is None:
         return None

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from fake_cache import FakeCache, FakeClock
 from kraft_days import FIRST, LogOfDays
-from kraft_records import Given, uuid_text
 
 from rdmeta import pipeline
+from rdmeta.generate.logs import Given, uuid_text
 from rdmeta.history import Recorder
 
 MIN_ISR = "min.insync.replicas"

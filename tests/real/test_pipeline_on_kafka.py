@@ -5,6 +5,7 @@ Two recorders see it. Bounds are times that the test has measured, and the recor
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -25,8 +26,9 @@ from gold_model import with_times
 from recorded import tree
 from waiting import until
 
-from rdmeta import MetadataCache, fetch, history
+from rdmeta import MetadataCache, fetch, history, report
 from rdmeta._change_table import END_KINDS
+from rdmeta._moments import microseconds, parse_moment
 from rdmeta.model import Partition
 from rdmeta.pipeline.gold.measures import MEASURES
 
@@ -497,6 +499,21 @@ def check_lives(out: Path, found: Outage, away: Away) -> None:
     assert {row["key"] for row in gold(out, "config_change")} <= {"min.insync.replicas"}
 
 
+def check_page(out: Path, found: Outage, gap: int) -> None:
+    """Checks that the report names the broker, the topics and the moments that the test saw."""
+    sections = {each["name"]: each for each in json.loads(report.make(out).json)["sections"]}
+    first = sections["incidents"]["parts"][1]["rows"][0]
+    assert (first["kind"], first["broker"]) == ("under_replicated", DEAD)
+    assert f"Broker {DEAD} was out of the ISR for longest." in first["text"]
+    assert set(STAYING) & set(first["topics_named"])
+    began, ended = (microseconds(parse_moment(first[at])) for at in ("began_at", "ended_at"))
+    assert found.lost.before - 1000 < began <= found.lost.last + gap
+    assert found.back.before - 1000 < ended <= found.back.last + gap
+    (away,) = (row for row in sections["brokers"]["parts"][0]["rows"] if row["away"])
+    assert (away["broker"], away["restarts"]) == (DEAD, 1)
+    assert {row["topic"] for row in sections["topics"]["parts"][-1]["rows"]} >= set(STAYING)
+
+
 def test_gold_says_just_that(outage: tuple[Commanded, Outage], tmp_path: Path) -> None:
     _, found = outage
     out = tmp_path / "tables"
@@ -513,6 +530,7 @@ def test_gold_says_just_that(outage: tuple[Commanded, Outage], tmp_path: Path) -
     check_incidents(out, found, away, gap)
     check_churn(out)
     check_lives(out, found, away)
+    check_page(out, found, gap)
     (quality,) = gold(out, "data_quality")
     names = ("observations", "partial", "holes", "files_aside", "clocks_back")
     assert [quality[name] for name in names] == [2, 0, 0, 0, 0]

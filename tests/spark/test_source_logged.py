@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from kraft_days import FIRST, LogOfDays
 from kraft_logs import GOLDEN, LOG, LOGS, Made
-from kraft_records import batch_of, snapshot
 from source_reads import read, reader_of, rows_of, tasks_of
 from stream_plans import Stream
 
 from rdmeta import pipeline
 from rdmeta.errors import ConfigError
+from rdmeta.generate.logs import batch_of, snapshot
 from rdmeta.kraft import KraftLog
 from rdmeta.spark.source import logged
 from rdmeta.spark.source.batch_reader import PushReader

@@ -1,0 +1,16 @@
+"""The bench of the report makes gold and pages, and times both. No speeds."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.report import page
+
+
+@pytest.mark.slow
+def test_the_page_is_timed_beside_its_gold() -> None:
+    found = page.measure(2, 7, 2)
+    counts = {name: len(samples) for name, samples in found.items()}
+    times = dict.fromkeys(("gold", "gold_memory", "report", "report_memory"), 2)
+    assert counts == {**times, "html": 1, "json": 1}
+    assert all(value > 0 for samples in found.values() for value in samples)
