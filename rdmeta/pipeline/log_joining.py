@@ -20,7 +20,7 @@ from rdmeta._core import kraft_sum
 from rdmeta._moments import moment
 from rdmeta.history.schema import LONGEST
 from rdmeta.kraft.log_files import SegmentFile, SnapshotFile
-from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, proof_of, rank
+from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, proof_of, rank, why_foreign
 from rdmeta.kraft.recordings import AFTER_A_MONTH, session_of
 from rdmeta.kraft.scanning import BatchHead, EpochSpan, LogRun, LogScan
 from rdmeta.pipeline.days import DAY_US, day_at
@@ -415,7 +415,7 @@ class _Spans:
             if run[0].begin <= end < run[-1].end:
                 batch = _batch_before(run, end)
                 (last,) = epochs_of(snapshot)
-                if batch is None or batch[:2] == [last.epoch, last.last_ms]:
+                if batch is None or not why_foreign(end, last.epoch, last.last_ms, batch):
                     found[end] = snapshot
         return found
 

@@ -344,6 +344,23 @@ def test_a_record_that_contradicts_the_state_ends_what_counts(tmp_path: Path) ->
     assert tree(tmp_path / "out") == before
 
 
+def test_a_snapshot_of_a_leader_proves_and_restarts_as_any_other(tmp_path: Path) -> None:
+    """Its header has the time of the append, which is behind that of the batch."""
+    made_by = {"in": 47, "wanted": 0}
+    for name, late_ms in made_by.items():
+        days = LogOfDays(3)
+        directory = days.write(tmp_path / name, 1, cuts=(14,), snapshots=(30, days.end))
+        (directory / f"{0:020d}.log").unlink()
+        days.log.ends = [(*each[:2], each[2] + late_ms, each[3]) for each in days.log.ends]
+        for end in (30, days.end):
+            (directory / f"{end:020d}-{1:010d}.checkpoint").write_bytes(days.snapshot(end))
+        log = made(tmp_path / name, tmp_path / f"out-{name}").plan.logs["c"]
+        assert log.proof.end == KraftLog(tmp_path / name).proven == days.end
+    assert pipeline.check(tmp_path / "out-in") == []
+    found, wanted = (rows(tmp_path / f"out-{name}", "leader_change") for name in made_by)
+    assert found == wanted != []
+
+
 def test_a_snapshot_that_the_log_contradicts_is_not_used(tmp_path: Path) -> None:
     days = LogOfDays(3)
     directory = days.write(tmp_path / "in", 1, snapshots=(20, days.end))
