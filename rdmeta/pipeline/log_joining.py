@@ -134,7 +134,7 @@ class JoinedLog:
 
     `aside` are the files that contradict others. `leaders` says who led each epoch.
     `clocks_back` counts batches that are not later than those before them. `pieces` have each of
-    its offsets once.
+    its offsets once. `alone` are the snapshots by their ends that no span has.
     """
 
     cluster_id: str
@@ -149,6 +149,7 @@ class JoinedLog:
     leaders: Mapping[int, int] = field(default_factory=dict)
     clocks_back: int = 0
     pieces: tuple[SegmentPart, ...] = ()
+    alone: Mapping[int, Input] = field(default_factory=dict)
 
 
 def joined(
@@ -193,6 +194,11 @@ def joined(
         {e: who for f in folders for row in f.rows for e, who in marks_of(row)["leaders"]},
         sum(marks_of(piece.file)["clocks_back"] for run in runs for piece in run),
         tuple(piece for run in runs for piece in run),
+        {
+            end: each
+            for end, each in sorted(snapshots.items())
+            if not any(span.days[0].first <= end <= span.days[-1].end for span in spans)
+        },
     )
 
 
