@@ -425,6 +425,31 @@ def test_a_tail_that_a_node_cut_off_is_replaced(tmp_path: Path) -> None:
     assert (found[-1]["offset"], found[-1]["observed_at"]) == (17, FIRST + timedelta(hours=14))
 
 
+def test_a_tail_of_a_node_that_began_anew_with_a_snapshot_does_not_count(tmp_path: Path) -> None:
+    """Its copies go on behind a hole, and what proves those proves nothing before it."""
+    days, later = LogOfDays(2), LogOfDays(1)
+    source = days.write(tmp_path / "in/n1", 1, cuts=(14,), end=20, snapshots=(10,))
+    made(tmp_path / "in", tmp_path / "out")
+    later.log.lead(2, 2)
+    for hour in range(14, 50):
+        later.elect(FIRST + timedelta(hours=hour), hour)
+    shutil.rmtree(source)
+    later.write(tmp_path / "in/n1", 1, first=40, snapshots=(40, later.end))
+    log = made(tmp_path / "in", tmp_path / "out").plan.logs["c"]
+    assert log.proof.end == later.end
+    assert log.holes == (
+        (10, 40, "offsets 10 to 19 of node 1 are not proven, and it began anew at 40"),
+    )
+    found = [row["offset"] for row in rows(tmp_path / "out", "leader_change")]
+    assert found == [*range(5, 10), *range(40, later.end)]
+    later.write(tmp_path / "in/n2", 2)
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert (plan.quarantined, plan.logs["c"].holes, plan.logs["c"].aside) == ((), (), ())
+    found = [row["offset"] for row in rows(tmp_path / "out", "leader_change")]
+    assert found == [each for each in range(5, later.end) if each != 16]
+    assert pipeline.check(tmp_path / "out") == []
+
+
 def test_a_quorum_state_proves_only_copies_that_are_older(tmp_path: Path) -> None:
     days = LogOfDays(2)
     for node in (1, 2):
