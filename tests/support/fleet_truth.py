@@ -61,7 +61,8 @@ _WHY = {
 class World(NamedTuple):
     """All that is true at a moment; `led` are the elections that it brought.
 
-    Of a moment that `is_lost` a snapshot tells the state.
+    Of a moment that `is_lost` a snapshot tells the state. `polled` are the min ISRs of topics that
+    a recorder beside a log was told.
     """
 
     at: int
@@ -73,6 +74,7 @@ class World(NamedTuple):
     led: tuple[Row, ...] = ()
     term: tuple[int, int] = (0, 0)
     is_lost: bool = False
+    polled: Mapping[str, int | None] = {}
 
 
 class Told(NamedTuple):
@@ -160,7 +162,7 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
             about = each.host, each.port, each.rack
             found["broker", each.id] = (*about, *(flags if told.is_log else (None, None)))
     for (topic, number), row in world.partitions.items():
-        min_isr = world.topics[topic][1]
+        min_isr = world.topics[topic][1] or world.polled.get(topic)
         there = {racks.get(broker) for broker in row["replicas"]}
         shown = {
             **row,
@@ -384,6 +386,28 @@ def _counted(logs: list[Told], recorders: list[Told]) -> list[Told]:
     return [*logs, *found]
 
 
+def _with_polled(log: Told, recorders: list[Told]) -> Told:
+    """Returns a log with what the recorder that counts beside it was told of min ISRs.
+
+    That goes on counting until the recorder asks again, also where the log knows that it changed.
+    """
+    told: dict[int, Mapping[str, int | None]] = {}
+    for each in sorted(_counted([], recorders), key=lambda one: one.begin):
+        for low, high in each.counts:
+            begin, end = max(low, log.begin), min(high, log.end)
+            if begin < end:
+                seen = {at: {t: n for t, (_, n) in w.topics.items()} for at, w in each.looks}
+                told[begin] = next((seen[at] for at in sorted(seen)[::-1] if at <= begin), {})
+                told |= {at: known for at, known in seen.items() if begin < at < end}
+                told[end] = {}
+    looks: list[tuple[int, World]] = []
+    for at in sorted({*told, *(at for at, _ in log.looks)}):
+        world = [world for when, world in log.looks if when <= at][-1]
+        polled = next((told[when] for when in sorted(told)[::-1] if when <= at), {})
+        looks.append((at, world._replace(polled=polled)))
+    return log._replace(looks=looks)
+
+
 # ---- rows ---------------------------------------------------------------------------------------
 
 
@@ -499,6 +523,7 @@ def truth(
     for told in every:
         rows["observation"] += _observed(told)
         rows["change"] += _unclean(told)
+        told = _with_polled(told, recorders) if told.is_log and recorders else told
         for key, state, began_at, ended_at, began_by, ended_by in _clipped(told):
             names = dict(zip(_KEYS[key[0]], key[1:], strict=True))
             values = dict(zip(_COLUMNS[key[0]], state, strict=True))
