@@ -18,7 +18,7 @@ EXTRAS = ["aiokafka", "cffi", "click", "confluent_kafka", "kafka", "pyarrow", "p
 
 # Modules and packages that need extras, and the extras that their errors name. All others import.
 NEEDS = {
-    "rdmeta.demo": "cli,kafka,cffi,spark",
+    "rdmeta.demo": "cli,kafka,cffi,spark,report",
     "rdmeta.ffi": "cffi",
     "rdmeta.generate.recordings": "arrow",
     "rdmeta.generate.scenarios": "arrow",
@@ -28,6 +28,7 @@ NEEDS = {
     "rdmeta.metrics.otel": "metrics",
     "rdmeta.metrics.prometheus": "metrics",
     "rdmeta.pipeline": "pipeline",
+    "rdmeta.report": "report",
     "rdmeta.spark.executors": "spark",
     "rdmeta.spark.functions": "spark",
     "rdmeta.spark.gold_frames": "spark",
@@ -38,7 +39,7 @@ NEEDS = {
     "rdmeta.spark.source": "spark",
 }
 COMMANDS = {
-    ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark",
+    ("-m", "rdmeta.demo"): "cli,kafka,cffi,spark,report",
     (str(Path(sys.executable).with_name("rdmeta")), "list"): "cli",
 }
 # The modules of the command, which import its extra. Only the command itself names it.
