@@ -61,7 +61,8 @@ _WHY = {
 class World(NamedTuple):
     """All that is true at a moment; `led` are the elections that it brought.
 
-    Of a moment that `is_lost` a snapshot tells the state.
+    Of a moment that `is_lost` a snapshot tells the state. `polled` are min ISRs that recordings
+    beside a log tell.
     """
 
     at: int
@@ -73,6 +74,7 @@ class World(NamedTuple):
     led: tuple[Row, ...] = ()
     term: tuple[int, int] = (0, 0)
     is_lost: bool = False
+    polled: dict[str, int | None] | None = None
 
 
 class Told(NamedTuple):
@@ -161,6 +163,8 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
             found["broker", each.id] = (*about, *(flags if told.is_log else (None, None)))
     for (topic, number), row in world.partitions.items():
         min_isr = world.topics[topic][1]
+        if min_isr is None and world.polled is not None:
+            min_isr = world.polled.get(topic)
         there = {racks.get(broker) for broker in row["replicas"]}
         shown = {
             **row,
@@ -384,6 +388,28 @@ def _counted(logs: list[Told], recorders: list[Told]) -> list[Told]:
     return [*logs, *found]
 
 
+def _beside(told: Told, recorders: list[Told]) -> Told:
+    """Returns what a log tells with the min ISRs that the recording that began first was told."""
+    if not told.is_log:
+        return told
+    there = sorted(recorders, key=lambda each: (each.begin, each.origin))
+    times = {at for at, _ in told.looks}
+    for each in there:
+        times |= {at for at in (each.end, *dict(each.looks)) if told.begin < at < told.end}
+    looks = []
+    for at in sorted(times):
+        one = next((each for each in there if each.begin <= at < each.end), None)
+        topics = _at(one, at).topics if one is not None else {}
+        polled = {name: min_isr for name, (_, min_isr) in topics.items()}
+        looks.append((at, _at(told, at)._replace(polled=polled)))
+    return told._replace(looks=looks)
+
+
+def _at(told: Told, moment: int) -> World:
+    """Returns what was told last at a moment."""
+    return [world for at, world in told.looks if at <= moment][-1]
+
+
 # ---- rows ---------------------------------------------------------------------------------------
 
 
@@ -499,7 +525,8 @@ def truth(
     for told in every:
         rows["observation"] += _observed(told)
         rows["change"] += _unclean(told)
-        for key, state, began_at, ended_at, began_by, ended_by in _clipped(told):
+        shown = _beside(told, recorders)
+        for key, state, began_at, ended_at, began_by, ended_by in _clipped(shown):
             names = dict(zip(_KEYS[key[0]], key[1:], strict=True))
             values = dict(zip(_COLUMNS[key[0]], state, strict=True))
             times = (began_at, ended_at, began_by, ended_by)
