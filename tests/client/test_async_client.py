@@ -405,9 +405,12 @@ def test_a_thousand_clients_share_one_loop() -> None:
             # Two connections each at most, as a late answer has a hedge; both ends of each are in
             # this process. All share one pipe.
             assert len(os.listdir("/proc/self/fd")) - before <= 2 * 2 * 1000 + 10
-            begun = time.thread_time()
-            await asyncio.sleep(1)
-            assert time.thread_time() - begun < 0.05
+            costs = [1.0]
+            while min(costs) >= 0.05:  # on a busy machine some still connect
+                assert len(costs) < 30, costs
+                begun = time.thread_time()
+                await asyncio.sleep(1)
+                costs.append(time.thread_time() - begun)
             for each in clients:
                 await each.close()
 

@@ -60,6 +60,7 @@ def test_ctrl_c_in_a_start_leaves_no_thread_that_hangs() -> None:
     def press(*_: Any) -> None:
         raise Pressed
 
+    before = set(threading.enumerate())  # those of other tests in this process
     old = signal.signal(signal.SIGALRM, press)
     pressed = 0
     try:
@@ -77,7 +78,7 @@ def test_ctrl_c_in_a_start_leaves_no_thread_that_hangs() -> None:
     assert pressed
 
     def have_gone() -> bool:
-        names = [each.name for each in threading.enumerate()]
+        names = [each.name for each in set(threading.enumerate()) - before]
         return not any(name == "rdmeta-test" or name.startswith("Dummy") for name in names)
 
     until(have_gone, "the threads have ended")
