@@ -62,7 +62,7 @@ class World(NamedTuple):
     """All that is true at a moment; `led` are the elections that it brought.
 
     Of a moment that `is_lost` a snapshot tells the state. `polled` are min ISRs that recordings
-    beside a log tell.
+    beside a log tell, and `configs` the rows that both gave.
     """
 
     at: int
@@ -75,6 +75,7 @@ class World(NamedTuple):
     term: tuple[int, int] = (0, 0)
     is_lost: bool = False
     polled: dict[str, int | None] | None = None
+    configs: dict[str, int | None] | None = None
 
 
 class Told(NamedTuple):
@@ -175,11 +176,13 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
         hidden = ("offline",) if told.is_log else ("adding", "removing")
         shown |= dict.fromkeys(hidden)
         found["partition", topic, number] = tuple(shown[name] for name in _COLUMNS["partition"])
-    for topic, (topic_id, min_isr) in world.topics.items():
+    for topic, (topic_id, _) in world.topics.items():
         count = sum(each == topic for each, _ in world.partitions)
         found["topic", topic] = (topic_id, count)
-        if min_isr is not None:
-            found["config", "topic", topic, "min.insync.replicas"] = (str(min_isr),)
+    own = {name: min_isr for name, (_, min_isr) in world.topics.items()}
+    for topic, value in (own if world.configs is None else world.configs).items():
+        if value is not None:
+            found["config", "topic", topic, "min.insync.replicas"] = (str(value),)
     return found
 
 
@@ -397,11 +400,19 @@ def _beside(told: Told, recorders: list[Told]) -> Told:
     for each in there:
         times |= {at for at in (each.end, *dict(each.looks)) if told.begin < at < told.end}
     looks = []
+    last: list[dict[str, int | None]] = [{}, {}]
+    configs: dict[str, int | None] = {}
     for at in sorted(times):
         one = next((each for each in there if each.begin <= at < each.end), None)
-        topics = _at(one, at).topics if one is not None else {}
-        polled = {name: min_isr for name, (_, min_isr) in topics.items()}
-        looks.append((at, _at(told, at)._replace(polled=polled)))
+        topics = _at(told, at).topics, _at(one, at).topics if one is not None else {}
+        own, polled = ({name: each[1] for name, each in found.items()} for found in topics)
+        for values, before in zip((own, polled), last, strict=True):
+            for name in {*values, *before}:
+                is_new = values.get(name) != before.get(name)
+                if is_new and (values is own or own.get(name) is None):
+                    configs = {**configs, name: values.get(name)}
+        last = [own, polled]
+        looks.append((at, _at(told, at)._replace(polled=polled, configs=configs)))
     return told._replace(looks=looks)
 
 
@@ -530,7 +541,10 @@ def truth(
             names = dict(zip(_KEYS[key[0]], key[1:], strict=True))
             values = dict(zip(_COLUMNS[key[0]], state, strict=True))
             times = (began_at, ended_at, began_by, ended_by)
-            rows[f"{key[0]}_interval"].append({**names, **values, **_span(told, *times)})
+            row = {**names, **values, **_span(told, *times)}
+            if key[0] == "config" and began_at not in dict(told.looks):
+                row["offset"] = None  # a poll told it first
+            rows[f"{key[0]}_interval"].append(row)
     terms = worlds(cluster.changes, first)
     kept = {at for told in logs for at, world in told.looks if at == world.at and not world.is_lost}
     begun = {world.term: world.at for world in reversed(terms)}
