@@ -140,15 +140,23 @@ def _use(snapshot: SnapshotFile, scan: LogScan) -> SnapshotUse:
 
 def _why_not(snapshot: SnapshotFile, last_ms: int, scan: LogScan) -> str | None:
     """Returns why a whole snapshot is not used, None if it is."""
-    if not scan.runs or snapshot.end == scan.runs[0].start:
+    if not scan.runs or any(run.start == snapshot.end for run in scan.runs):
         return None  # there is no batch before its end, and the log goes on behind it
-    if (batch := scan.ends.get(snapshot.end)) is None:
-        return f"it ends at {snapshot.end}, where no batch of the log ends"
-    epoch, time_ms, _ = batch
-    if epoch != snapshot.epoch or not 0 <= last_ms - time_ms < _LONGEST_APPEND_MS:
+    return why_foreign(snapshot.end, snapshot.epoch, last_ms, scan.ends.get(snapshot.end))
+
+
+def why_foreign(end: int, epoch: int, last_ms: int, batch: Sequence[int] | None) -> str | None:
+    """Returns why a snapshot does not belong to a log, None if it does.
+
+    `batch` has the epoch and the time of the log's batch that ends where the snapshot does, and
+    `last_ms` is the time in its header.
+    """
+    if batch is None:
+        return f"it ends at {end}, where no batch of the log ends"
+    if epoch != batch[0] or not 0 <= last_ms - batch[1] < _LONGEST_APPEND_MS:
         return (
-            f"it is of another log: its last batch has epoch {snapshot.epoch} and time {last_ms},"
-            f" and the log's has {epoch} and {time_ms}"
+            f"it is of another log: its last batch has epoch {epoch} and time {last_ms},"
+            f" and the log's has {batch[0]} and {batch[1]}"
         )
     return None
 

@@ -27,7 +27,7 @@ from urllib.parse import unquote
 from rdmeta._core import kraft_records, kraft_sum, kraft_summed
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import LOG_NAME, KraftError, NodeFiles, files_in, is_part
-from rdmeta.kraft.proving import LEADER_CHANGE, time_of_snapshot
+from rdmeta.kraft.proving import LEADER_CHANGE, time_of_snapshot, why_foreign
 from rdmeta.kraft.scanning import BatchHead, EpochSpan, checked_batches
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.layout import BRONZE
@@ -477,14 +477,7 @@ def _why_not(snapshot: Input, segments: Iterable[Input]) -> str | None:
     (last,) = epochs_of(snapshot)
     for each in segments:
         if (each.from_offset or 0) < end <= (each.to_offset or 0):
-            found = marks_of(each)["ends"].get(str(end))
-            if found is None:
-                return f"it ends at {end}, where no batch of the log ends"
-            if found[:2] != [last.epoch, last.last_ms]:
-                return (
-                    f"it is of another log: its last batch has epoch {last.epoch} and time"
-                    f" {last.last_ms}, and the log's has {found[0]} and {found[1]}"
-                )
+            return why_foreign(end, last.epoch, last.last_ms, marks_of(each)["ends"].get(str(end)))
     return None
 
 

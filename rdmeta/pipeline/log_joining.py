@@ -20,7 +20,7 @@ from rdmeta._core import kraft_sum
 from rdmeta._moments import moment
 from rdmeta.history.schema import LONGEST
 from rdmeta.kraft.log_files import SegmentFile, SnapshotFile
-from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, proof_of, rank
+from rdmeta.kraft.proving import NodeLog, Proof, SnapshotUse, proof_of, rank, why_foreign
 from rdmeta.kraft.recordings import AFTER_A_MONTH, session_of
 from rdmeta.kraft.scanning import BatchHead, EpochSpan, LogRun, LogScan
 from rdmeta.pipeline.days import DAY_US, day_at
@@ -134,7 +134,7 @@ class JoinedLog:
 
     `aside` are the files that contradict others. `leaders` says who led each epoch.
     `clocks_back` counts batches that are not later than those before them. `pieces` have each of
-    its offsets once.
+    its offsets once. `alone` are the snapshots by their ends that no span has.
     """
 
     cluster_id: str
@@ -149,6 +149,7 @@ class JoinedLog:
     leaders: Mapping[int, int] = field(default_factory=dict)
     clocks_back: int = 0
     pieces: tuple[SegmentPart, ...] = ()
+    alone: Mapping[int, Input] = field(default_factory=dict)
 
 
 def joined(
@@ -164,18 +165,24 @@ def joined(
     proof = _proof_kept(proof_of(logs), folders, held)
     pieces: list[SegmentPart] = []
     snapshots: dict[int, Input] = {}
+    dropped: list[Hole] = []
     for folder, usable in zip(folders, _usable_to(logs, main), strict=True):
         end = min(usable, proof.end)
+        gone = list(_dropped(folder))
+        dropped += gone
         for row in folder.rows:
             first, last = row.from_offset or 0, min(row.to_offset or 0, end)
             if row.kind == "segment" and first < last:
-                pieces.append(SegmentPart(row, first, last))
+                last = min([last, *(each.first for each in gone if first < each.end)])
+                pieces += [SegmentPart(row, first, last)] if first < last else []
             elif row.kind == "snapshot" and row.state == "good" and last == row.to_offset:
                 snapshots.setdefault(last, row)
     unsure = {(f.store.where, name) for f in folders for name in f.unsure}
     pieces, aside = _without_contradictions(pieces, unsure)
     runs = _runs(sorted(pieces, key=lambda e: (e.begin, -e.end, e.file.store != out, e.file.name)))
     spans, holes = _Spans(cluster_id, proof.end, snapshots).of(runs)
+    why = {each.first: each.reason for each in dropped}
+    holes = [each._replace(reason=why.get(each.first, each.reason)) for each in holes]
     ends = max(log.end for log in logs)
     waits = None
     if ends > proof.end:
@@ -193,6 +200,11 @@ def joined(
         {e: who for f in folders for row in f.rows for e, who in marks_of(row)["leaders"]},
         sum(marks_of(piece.file)["clocks_back"] for run in runs for piece in run),
         tuple(piece for run in runs for piece in run),
+        {
+            end: each
+            for end, each in sorted(snapshots.items())
+            if not any(span.days[0].first <= end <= span.days[-1].end for span in spans)
+        },
     )
 
 
@@ -273,6 +285,30 @@ def _usable_to(logs: Sequence[NodeLog], main: NodeLog) -> list[int]:
             found[place] = max(found[place], *ends)
         if found == before:
             return found
+
+
+def _dropped(folder: LogFolder) -> Iterator[Hole]:
+    """Yields the offsets before a hole that a node may have dropped, as nothing proves them.
+
+    A node that is too far behind fetches a snapshot, drops its log, and begins anew at its end.
+    What it had appended behind its own last snapshot may never have committed, unless it is of the
+    epoch in which the fetched one ends.
+    """
+    snapshots = {
+        each.to_offset or 0: epochs_of(each)[0].epoch
+        for each in folder.rows
+        if each.kind == "snapshot" and each.state == "good"
+    }
+    segments = [each for each in folder.rows if each.kind == "segment" and epochs_of(each)]
+    for row, after in zip_longest(segments, segments[1:]):
+        end = row.to_offset or 0
+        begin = max(snapshots, default=0) if after is None else after.from_offset or 0
+        is_anew = row.state == "good" and begin > end and begin in snapshots
+        if is_anew and epochs_of(row)[-1].epoch < snapshots[begin]:
+            first = max([0, *(each for each in snapshots if each <= end)])
+            if first < end:
+                why = f"offsets {first} to {end - 1} of node {folder.files.node} are not proven"
+                yield Hole(first, end, f"{why}, and it began anew at {begin}")
 
 
 def _common_to(log: NodeLog, other: NodeLog) -> int:
@@ -415,7 +451,7 @@ class _Spans:
             if run[0].begin <= end < run[-1].end:
                 batch = _batch_before(run, end)
                 (last,) = epochs_of(snapshot)
-                if batch is None or batch[:2] == [last.epoch, last.last_ms]:
+                if batch is None or not why_foreign(end, last.epoch, last.last_ms, batch):
                     found[end] = snapshot
         return found
 

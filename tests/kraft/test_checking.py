@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 from kraft_cluster import NOTHING, Cluster
+from kraft_days import LogOfDays
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, RETAINED, SECRETS
 from kraft_random import RandomLog
 from marked_secrets import Secrets
 
 from rdmeta.generate.logs import Given, Log, snapshot, snapshot_name, uuid_text
-from rdmeta.kraft import KraftError, check
+from rdmeta.kraft import KraftError, KraftLog, check
 
 TOPIC: Given = ("TOPIC_RECORD", 0, {"name": "orders", "topicId": uuid_text(7)})
 SETTING = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1"}
@@ -170,6 +171,18 @@ def test_a_log_that_begins_with_a_snapshot_is_checked_from_there(tmp_path: Path)
     (tmp_path / f"{begin:020d}.log").write_bytes(bytes(log.data[cut:]))
     (text,) = serious(tmp_path)
     assert "topic orders is" in text
+
+
+def test_a_snapshot_behind_a_hole_gives_the_state_there(tmp_path: Path) -> None:
+    days = LogOfDays(1)
+    directory = days.write(tmp_path, 1, end=5, snapshots=(5, 10))
+    (directory / f"{10:020d}.log").write_bytes(days.segment(10))
+    (text,) = serious(tmp_path)
+    assert text.endswith("offsets 5 to 9 are missing")
+    log = KraftLog(tmp_path)
+    assert (log.proven, log.state(10).offset, log.state(12).offset) == (10, 10, 12)
+    with pytest.raises(KraftError, match="no state at offset 7 can be made"):
+        log.state(7)
 
 
 @pytest.mark.parametrize("is_equal", [True, False])

@@ -21,7 +21,7 @@ def test_no_secret_leaves_the_raw_copies(made: Made, is_damaged: bool, tmp_path:
             data = bytearray(path.read_bytes())
             data[-40] ^= 1
             path.write_bytes(bytes(data))
-    words = ("pipeline", "silver", str(source), str(out))
+    words = ("pipeline", "all", str(source), str(out))
     for options in (["--dry-run"], ["--json"], [], ["--json"]):
         done = commands.run(*words, *options, "--engine", "local")
         assert done.code in (0, 1), done.err
@@ -34,3 +34,4 @@ def test_no_secret_leaves_the_raw_copies(made: Made, is_damaged: bool, tmp_path:
             hidden.check(f"{pq.ParquetFile(path).read().to_pylist()} {pq.read_schema(path)}")
         hidden.check(path.read_bytes().decode("latin-1"))
     assert {path.suffix for path in files} >= {".parquet", ".json"}
+    assert any("/gold/" in str(path) for path in files)

@@ -344,6 +344,23 @@ def test_a_record_that_contradicts_the_state_ends_what_counts(tmp_path: Path) ->
     assert tree(tmp_path / "out") == before
 
 
+def test_a_snapshot_of_a_leader_proves_and_restarts_as_any_other(tmp_path: Path) -> None:
+    """Its header has the time of the append, which is behind that of the batch."""
+    made_by = {"in": 47, "wanted": 0}
+    for name, late_ms in made_by.items():
+        days = LogOfDays(3)
+        directory = days.write(tmp_path / name, 1, cuts=(14,), snapshots=(30, days.end))
+        (directory / f"{0:020d}.log").unlink()
+        days.log.ends = [(*each[:2], each[2] + late_ms, each[3]) for each in days.log.ends]
+        for end in (30, days.end):
+            (directory / f"{end:020d}-{1:010d}.checkpoint").write_bytes(days.snapshot(end))
+        log = made(tmp_path / name, tmp_path / f"out-{name}").plan.logs["c"]
+        assert log.proof.end == KraftLog(tmp_path / name).proven == days.end
+    assert pipeline.check(tmp_path / "out-in") == []
+    found, wanted = (rows(tmp_path / f"out-{name}", "leader_change") for name in made_by)
+    assert found == wanted != []
+
+
 def test_a_snapshot_that_the_log_contradicts_is_not_used(tmp_path: Path) -> None:
     days = LogOfDays(3)
     directory = days.write(tmp_path / "in", 1, snapshots=(20, days.end))
@@ -406,6 +423,31 @@ def test_a_tail_that_a_node_cut_off_is_replaced(tmp_path: Path) -> None:
     assert (plan.quarantined, plan.logs["c"].proof.end) == ((), later.end)
     found = rows(tmp_path / "out", "leader_change")
     assert (found[-1]["offset"], found[-1]["observed_at"]) == (17, FIRST + timedelta(hours=14))
+
+
+def test_a_tail_of_a_node_that_began_anew_with_a_snapshot_does_not_count(tmp_path: Path) -> None:
+    """Its copies go on behind a hole, and what proves those proves nothing before it."""
+    days, later = LogOfDays(2), LogOfDays(1)
+    source = days.write(tmp_path / "in/n1", 1, cuts=(14,), end=20, snapshots=(10,))
+    made(tmp_path / "in", tmp_path / "out")
+    later.log.lead(2, 2)
+    for hour in range(14, 50):
+        later.elect(FIRST + timedelta(hours=hour), hour)
+    shutil.rmtree(source)
+    later.write(tmp_path / "in/n1", 1, first=40, snapshots=(40, later.end))
+    log = made(tmp_path / "in", tmp_path / "out").plan.logs["c"]
+    assert log.proof.end == later.end
+    assert log.holes == (
+        (10, 40, "offsets 10 to 19 of node 1 are not proven, and it began anew at 40"),
+    )
+    found = [row["offset"] for row in rows(tmp_path / "out", "leader_change")]
+    assert found == [*range(5, 10), *range(40, later.end)]
+    later.write(tmp_path / "in/n2", 2)
+    plan = made(tmp_path / "in", tmp_path / "out").plan
+    assert (plan.quarantined, plan.logs["c"].holes, plan.logs["c"].aside) == ((), (), ())
+    found = [row["offset"] for row in rows(tmp_path / "out", "leader_change")]
+    assert found == [each for each in range(5, later.end) if each != 16]
+    assert pipeline.check(tmp_path / "out") == []
 
 
 def test_a_quorum_state_proves_only_copies_that_are_older(tmp_path: Path) -> None:

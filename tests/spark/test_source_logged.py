@@ -227,6 +227,22 @@ def test_a_point_without_a_state_names_those_that_have_one(tmp_path: Path) -> No
         assert row["leader_epoch"] == epoch, at
 
 
+def test_a_snapshot_alone_gives_the_state_at_its_end(tmp_path: Path) -> None:
+    days = LogOfDays(2)
+    directory = days.write(tmp_path, 1, first=30, snapshots=(10, 39, days.end))
+    for has_segment in (True, False):
+        later = {"at": "2030-01-01"}
+        ends = {"10": 5, "39": 34, str(days.end): 35}
+        for given, epoch in (*(({"at": at}, ends[at]) for at in ends), ({}, 35), (later, 35)):
+            (row,) = read(path=str(tmp_path), table="partitions", **given).to_pylist()
+            assert row["leader_epoch"] == epoch, (has_segment, given)
+        for at in ("9", "11", "38", "41", hours(10)):
+            with pytest.raises(ConfigError, match="has no state there.* 10 .2026-11-22 17:00"):
+                read(path=str(tmp_path), table="partitions", at=at)
+        for path in directory.glob("*.log"):
+            path.unlink()
+
+
 def test_an_unproven_tail_has_neither_records_nor_states(tmp_path: Path) -> None:
     LogOfDays(2).write(tmp_path, 1, snapshots=(20,))
     assert offsets(path=str(tmp_path))[-1] == 19

@@ -34,7 +34,7 @@ from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline
 from rdmeta.spark.source.row_filter import RowFilter, chosen
 from rdmeta.spark.source.schemas import RECORDS, arrow_schema
 
-_Way: TypeAlias = tuple[LogSpan, int, int, "int | None"]
+_Way: TypeAlias = tuple[tuple[SegmentPart, ...], int, "Input | None", int, "int | None"]
 _PIECE = 4 << 20
 # A record has about so many bytes as a row, for each that it has in its file.
 _RATIO = 4
@@ -115,18 +115,18 @@ def _state_at(log: JoinedLog, at: int | datetime | None) -> KraftState:
 def _replayed(
     log: JoinedLog,
     at: int | datetime | None,
-    span: LogSpan,
+    pieces: tuple[SegmentPart, ...],
     restart: int,
+    snapshot: Input | None,
     end: int,
     until_us: int | None,
 ) -> KraftState:
-    snapshot = span.restarts[restart]
     parts = tuple(
         LogPart(each.file, max(each.begin, restart), min(each.end, end))
-        for each in span.pieces
+        for each in pieces
         if each.begin < end and each.end > restart
     )
-    latest_us = None if snapshot is None else latest_us_at(span.pieces, snapshot)
+    latest_us = None if snapshot is None else latest_us_at(pieces, snapshot)
     with ExitStack() as stack:
         about = log.cluster_id, snapshot, latest_us, parts, log.leaders
         replay = begun(*about, restart, stack)
@@ -137,7 +137,7 @@ def _replayed(
 
 
 def _ways_to(log: JoinedLog, at: int | datetime | None) -> list[_Way]:
-    """Returns spans, a restart point in each, the offset to replay to, and the time to end at.
+    """Returns runs, a restart point in each, the offset to replay to, and the time to end at.
 
     The nearest restart point comes first. Raises ConfigError if there is none.
     """
@@ -157,26 +157,32 @@ def _ways_to(log: JoinedLog, at: int | datetime | None) -> list[_Way]:
                 end, until_us = log.proof.end if at is None else at, None
                 is_there = restart <= end <= behind
             if is_there:
-                found[restart] = span, restart, end, until_us
+                found[restart] = span.pieces, restart, snapshot, end, until_us
+    for end, snapshot in log.alone.items():
+        until_us = microseconds(at) if isinstance(at, datetime) else None
+        wanted = log.proof.end if until_us is not None or at is None else at
+        if end == wanted and (until_us is None or snapshot.to_us <= until_us):
+            found[end] = (), end, snapshot, end, until_us
     if not found:
         raise _missing(log, at)
     # A time behind a run of offsets is none of an earlier run.
-    run = found[max(found)][0].pieces
-    return [found[each] for each in sorted(found, reverse=True) if found[each][0].pieces == run]
+    run = found[max(found)][0]
+    return [found[each] for each in sorted(found, reverse=True) if found[each][0] == run]
 
 
 def _missing(log: JoinedLog, at: int | datetime | None) -> ConfigError:
     """Returns the error for a point without a state; it names those that have one."""
-    there = ", ".join(
+    there = [
         f"{span.days[0].first} to {span.days[-1].end} ({_time(span.days[0].begin_us)} to"
         f" {_time(_last_us(span))})"
         for span in log.spans
-    )
+    ]
+    there += [f"{end} ({_time(each.to_us)})" for end, each in log.alone.items()]
     behind = "" if log.waits is None else f"; {log.waits}"
     shown = at.isoformat() if isinstance(at, datetime) else log.proof.end if at is None else at
     return ConfigError(
         f"option at = {shown}: the log of cluster {log.cluster_id} has no state there; it has"
-        f" those at the offsets {there or 'of no record'}{behind}"
+        f" those at the offsets {', '.join(there) or 'of no record'}{behind}"
     )
 
 
