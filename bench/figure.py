@@ -166,6 +166,7 @@ class Scale:
     spark_commit: int = 1_000
     spark_rounds: int = 2
     report_fleet: tuple[int, int] = (20, 30)  # clusters and days
+    generated_days: int = 7
     kills: int = 30  # rounds with Apache Kafka; 0: none is started
     idle_seconds: float = 12
     rounds: int = 9
@@ -200,6 +201,7 @@ QUICK = Scale(
     spark_commit=20,
     spark_rounds=1,
     report_fleet=(2, 7),
+    generated_days=1,
     kills=0,
     idle_seconds=0.2,
     rounds=2,

@@ -2,6 +2,7 @@
 
     page      `rdmeta report` beside making the gold that it reads in one process: time, the most
               memory; and the bytes of the page beside those of its JSON, both compressed
+    made      `rdmeta generate` beside the pipeline over what it made; its memory for longer times
 
 It prints one JSON object: samples by series.
 """
@@ -12,7 +13,9 @@ import sys
 
 from bench.parts import Program
 
-PROGRAM = Program("bench.report", {"page": ("number", "days", "rounds")})
+PROGRAM = Program(
+    "bench.report", {"page": ("number", "days", "rounds"), "made": ("days", "rounds")}
+)
 
 if __name__ == "__main__":
     sys.exit(PROGRAM.main(__doc__))

@@ -147,8 +147,12 @@ class Plan:
         self.note(at, end, "unclean_election", [first, second], [SESSIONS])
 
     def rebalance(self, at: int, moved: int) -> None:
-        """Moves replicas of some partitions to the next broker; the last move is cancelled."""
+        """Moves replicas of some partitions to the next broker; the last move is cancelled.
+
+        A log ends with its last change, so a controller is elected behind it: its outcome is told.
+        """
         cluster = self.cluster
+        cluster.at(at + 30 * MINUTE_US + 2 * MINUTE_US * moved, self._lead_anew)
 
         def begin() -> None:
             parts = [each for each in cluster.partitions() if each[0] != SESSIONS][:moved]
@@ -195,13 +199,14 @@ class Plan:
         cluster.at(end - 8 * MINUTE_US, cluster.stop, 1)
         cluster.at(end - 7 * MINUTE_US, cluster.start, 1)
 
-        def elect() -> None:
-            cluster.put("set_controller", cluster.state.controller)
-
         # Controllers are elected right before and behind it: segments end there.
         for at in (begin - MINUTE_US, end + MINUTE_US):
-            cluster.at(at, elect)
+            cluster.at(at, self._lead_anew)
         self.note(begin, end, "hole", [], [])
+
+    def _lead_anew(self) -> None:
+        """Begins another term of the same controller."""
+        self.cluster.put("set_controller", self.cluster.state.controller)
 
 
 # ---- the scenarios ------------------------------------------------------------------------------

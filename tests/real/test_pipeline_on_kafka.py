@@ -23,6 +23,7 @@ from agreement import Row, Told, compare, rows, told
 from commanded import Commanded
 from confluent_kafka import ElectionType, TopicPartition
 from gold_model import with_times
+from kraft_logs import copy_node
 from recorded import tree
 from waiting import until
 
@@ -538,6 +539,14 @@ def test_gold_says_just_that(outage: tuple[Commanded, Outage], tmp_path: Path) -
     assert 0 < quality["epochs_disagreeing"] <= 2 * len(STAYING) + 1
     assert 0 < quality["disagreement_seconds"] * 1e6 <= 2 * gap + found.lost.lag + found.led.lag
     assert gold(out, "reassignment") == gold(out, "controller") == []
+
+
+def test_the_page_of_the_log_says_it_too(outage: tuple[Commanded, Outage], tmp_path: Path) -> None:
+    cluster, found = outage
+    for node in cluster.kafka.nodes:
+        copy_node(cluster.kafka.directory / f"n{node}", tmp_path / "logs" / f"n{node}")
+    pipelined(tmp_path / "logs", tmp_path / "tables")
+    check_page(tmp_path / "tables", found, gap=0)
 
 
 def test_two_recordings_of_a_real_cluster_agree(

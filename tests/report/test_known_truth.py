@@ -44,7 +44,7 @@ def test_the_gravest_event_of_a_random_fleet_comes_first(tmp_path: Path, number:
     events = json.loads((made / "truth.json").read_text())["events"]
     known = [event for event in events if event["kind"] in GRAVITY]
     event = min(known, key=lambda event: GRAVITY.index(event["kind"]))
-    fleet, incidents = page_of(out)[:2]
+    fleet, incidents, *rest = page_of(out)
     assert fleet["parts"][0]["rows"][0]["cluster_id"] == event["cluster"]
     first = incidents["parts"][1]["rows"][0]
     assert first["cluster"] == event["cluster"]
@@ -55,6 +55,9 @@ def test_the_gravest_event_of_a_random_fleet_comes_first(tmp_path: Path, number:
     assert begin <= seen <= end + timedelta(seconds=30)
     for word in (event["cluster"], f"Broker {first['broker']}", f"{seen:%Y-%m-%d %H:%M:%S}"):
         assert word in first["text"]
+    (moves,) = (p for each in rest for p in each["parts"] if p["title"] == "Reassignments")
+    outcomes = sorted(row["outcome"] for row in moves["rows"])
+    assert outcomes == ["cancelled", *["done"] * 7]
 
 
 def test_the_page_of_a_real_log_has_its_moments(tmp_path: Path) -> None:

@@ -98,11 +98,20 @@ def test_the_page_has_each_value_of_the_json_and_no_other(made: report.Report) -
 
 
 @pytest.mark.slow
-def test_the_markdown_has_each_value_of_the_tables(made: report.Report) -> None:
+def test_the_markdown_has_each_value_but_the_numbers_of_bars(made: report.Report) -> None:
     lines = [re.sub(r"\\(.)", r"\1", line) for line in made.markdown.splitlines()]
     for part in parts(json.loads(made.json)):
         for row in part["rows"] if part["kind"] == "table" else ():
             assert f"| {' | '.join(cells_of_row(part, row, ' ({})'))} |" in lines
+        for row in part["rows"] if part["kind"] == "strip" else ():
+            bars = row["heights"].translate(str.maketrans("-012345678", "░·▁▂▃▄▅▆▇█"))
+            letters = f" `{row['letters'].replace(' ', '·')}`" if "letters" in row else ""
+            sums = [shown(row["total"], "number")] if "total" in row else []
+            cells = [escaped(" ".join(row["label"])), f"`{bars}`{letters}", *sums]
+            assert f"| {' | '.join(cells)} |" in lines
+        for row in part["rows"] if part["kind"] == "list" else ():
+            (line,) = (each for each in lines if each.startswith(f"1. {escaped(row['text'])}"))
+            assert all(escaped(text) in line for text in row["also"])
 
 
 @pytest.mark.slow

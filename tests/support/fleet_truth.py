@@ -61,8 +61,8 @@ _WHY = {
 class World(NamedTuple):
     """All that is true at a moment; `led` are the elections that it brought.
 
-    Of a moment that `is_lost` a snapshot tells the state. `polled` are the min ISRs of topics that
-    a recorder beside a log was told.
+    Of a moment that `is_lost` a snapshot tells the state. `polled` are min ISRs that recordings
+    beside a log tell, and `configs` the rows that both gave.
     """
 
     at: int
@@ -74,7 +74,8 @@ class World(NamedTuple):
     led: tuple[Row, ...] = ()
     term: tuple[int, int] = (0, 0)
     is_lost: bool = False
-    polled: Mapping[str, int | None] = {}
+    polled: dict[str, int | None] | None = None
+    configs: dict[str, int | None] | None = None
 
 
 class Told(NamedTuple):
@@ -162,7 +163,9 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
             about = each.host, each.port, each.rack
             found["broker", each.id] = (*about, *(flags if told.is_log else (None, None)))
     for (topic, number), row in world.partitions.items():
-        min_isr = world.topics[topic][1] or world.polled.get(topic)
+        min_isr = world.topics[topic][1]
+        if min_isr is None and world.polled is not None:
+            min_isr = world.polled.get(topic)
         there = {racks.get(broker) for broker in row["replicas"]}
         shown = {
             **row,
@@ -173,11 +176,13 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
         hidden = ("offline",) if told.is_log else ("adding", "removing")
         shown |= dict.fromkeys(hidden)
         found["partition", topic, number] = tuple(shown[name] for name in _COLUMNS["partition"])
-    for topic, (topic_id, min_isr) in world.topics.items():
+    for topic, (topic_id, _) in world.topics.items():
         count = sum(each == topic for each, _ in world.partitions)
         found["topic", topic] = (topic_id, count)
-        if min_isr is not None:
-            found["config", "topic", topic, "min.insync.replicas"] = (str(min_isr),)
+    own = {name: min_isr for name, (_, min_isr) in world.topics.items()}
+    for topic, value in (own if world.configs is None else world.configs).items():
+        if value is not None:
+            found["config", "topic", topic, "min.insync.replicas"] = (str(value),)
     return found
 
 
@@ -386,26 +391,34 @@ def _counted(logs: list[Told], recorders: list[Told]) -> list[Told]:
     return [*logs, *found]
 
 
-def _with_polled(log: Told, recorders: list[Told]) -> Told:
-    """Returns a log with what the recorder that counts beside it was told of min ISRs.
+def _beside(told: Told, recorders: list[Told]) -> Told:
+    """Returns what a log tells with the min ISRs that the recording that began first was told."""
+    if not told.is_log:
+        return told
+    there = sorted(recorders, key=lambda each: (each.begin, each.origin))
+    times = {at for at, _ in told.looks}
+    for each in there:
+        times |= {at for at in (each.end, *dict(each.looks)) if told.begin < at < told.end}
+    looks = []
+    last: list[dict[str, int | None]] = [{}, {}]
+    configs: dict[str, int | None] = {}
+    for at in sorted(times):
+        one = next((each for each in there if each.begin <= at < each.end), None)
+        topics = _at(told, at).topics, _at(one, at).topics if one is not None else {}
+        own, polled = ({name: each[1] for name, each in found.items()} for found in topics)
+        for values, before in zip((own, polled), last, strict=True):
+            for name in {*values, *before}:
+                is_new = values.get(name) != before.get(name)
+                if is_new and (values is own or own.get(name) is None):
+                    configs = {**configs, name: values.get(name)}
+        last = [own, polled]
+        looks.append((at, _at(told, at)._replace(polled=polled, configs=configs)))
+    return told._replace(looks=looks)
 
-    That goes on counting until the recorder asks again, also where the log knows that it changed.
-    """
-    told: dict[int, Mapping[str, int | None]] = {}
-    for each in sorted(_counted([], recorders), key=lambda one: one.begin):
-        for low, high in each.counts:
-            begin, end = max(low, log.begin), min(high, log.end)
-            if begin < end:
-                seen = {at: {t: n for t, (_, n) in w.topics.items()} for at, w in each.looks}
-                told[begin] = next((seen[at] for at in sorted(seen)[::-1] if at <= begin), {})
-                told |= {at: known for at, known in seen.items() if begin < at < end}
-                told[end] = {}
-    looks: list[tuple[int, World]] = []
-    for at in sorted({*told, *(at for at, _ in log.looks)}):
-        world = [world for when, world in log.looks if when <= at][-1]
-        polled = next((told[when] for when in sorted(told)[::-1] if when <= at), {})
-        looks.append((at, world._replace(polled=polled)))
-    return log._replace(looks=looks)
+
+def _at(told: Told, moment: int) -> World:
+    """Returns what was told last at a moment."""
+    return [world for at, world in told.looks if at <= moment][-1]
 
 
 # ---- rows ---------------------------------------------------------------------------------------
@@ -523,12 +536,15 @@ def truth(
     for told in every:
         rows["observation"] += _observed(told)
         rows["change"] += _unclean(told)
-        told = _with_polled(told, recorders) if told.is_log and recorders else told
-        for key, state, began_at, ended_at, began_by, ended_by in _clipped(told):
+        shown = _beside(told, recorders)
+        for key, state, began_at, ended_at, began_by, ended_by in _clipped(shown):
             names = dict(zip(_KEYS[key[0]], key[1:], strict=True))
             values = dict(zip(_COLUMNS[key[0]], state, strict=True))
             times = (began_at, ended_at, began_by, ended_by)
-            rows[f"{key[0]}_interval"].append({**names, **values, **_span(told, *times)})
+            row = {**names, **values, **_span(told, *times)}
+            if key[0] == "config" and began_at not in dict(told.looks):
+                row["offset"] = None  # a poll told it first
+            rows[f"{key[0]}_interval"].append(row)
     terms = worlds(cluster.changes, first)
     kept = {at for told in logs for at, world in told.looks if at == world.at and not world.is_lost}
     begun = {world.term: world.at for world in reversed(terms)}
