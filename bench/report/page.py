@@ -13,7 +13,7 @@ from bench.cli.process import COMMAND, TELLING, rdmeta, run
 
 BEGIN, END = "2026-10-01", "2026-10-31"
 MOST_ROUNDS = 3
-# What `rdmeta pipeline gold` does, in one process.
+# Makes gold in one process, as `rdmeta pipeline gold` does.
 _GOLD = """\
 import sys
 from rdmeta import pipeline

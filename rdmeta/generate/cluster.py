@@ -1,6 +1,6 @@
 """A cluster that follows Kafka's rules: what is done to it becomes a list of timed changes.
 
-Each change has its time in microseconds, the name of a method of `ClusterState`, and its arguments.
+Each change has its time in microseconds, the name of a method of `ClusterTruth`, and its arguments.
 Recordings and logs are made of this list alone, and so is the truth that tests compare them with.
 """
 
@@ -31,7 +31,7 @@ Ids = tuple[int, ...]
 
 
 class TimedChange(NamedTuple):
-    """What changed: its time after the begin, a method of `ClusterState`, its arguments."""
+    """What changed: its time after the begin, a method of `ClusterTruth`, its arguments."""
 
     at: int
     name: str
@@ -62,7 +62,7 @@ class TopicState:
 
 
 @dataclass
-class ClusterState:
+class ClusterTruth:
     """What is true of a cluster. A log tells all of it; an answer, what has no note here.
 
     `fenced` and `leaving` brokers, the controller, and reassignments are in logs only.
@@ -144,7 +144,7 @@ class Event:
     topics: list[str] = field(default_factory=list)
 
 
-class Watch(NamedTuple):
+class WatchPlan(NamedTuple):
     """A recorder: its clock is ahead by `skew`; it sees nothing in `holes`, or dies at `killed`."""
 
     phase: int = 7 * SECOND_US
@@ -158,12 +158,12 @@ class GeneratedCluster:
 
     def __init__(self, cluster_id: str, random: Random) -> None:
         self.cluster_id, self.random = cluster_id, random
-        self.state = ClusterState()
+        self.state = ClusterTruth()
         self.changes: list[TimedChange] = []
         self.events: list[Event] = []
         self.now = 0
         # Its recorders, and which parts of its log are lost or damaged on all nodes.
-        self.watches: list[Watch] = [Watch()]
+        self.watches: list[WatchPlan] = [WatchPlan()]
         self.lost: list[tuple[int, int]] = []
         self.corrupt: list[int] = []
         self._due: list[tuple[int, int, Callable[[], object]]] = []

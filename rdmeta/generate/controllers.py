@@ -12,7 +12,7 @@ from typing import Any
 from rdmeta.generate.cluster import (
     CONTROLLERS,
     DAY_US,
-    ClusterState,
+    ClusterTruth,
     GeneratedCluster,
     PartitionState,
     TimedChange,
@@ -38,7 +38,7 @@ class ControllerLog:
         self.cuts: list[tuple[int, int]] = [(0, 0)]
         self.snapshots: dict[int, tuple[str, bytes]] = {}
         self.begin_ms = self.log.time_ms
-        self._state = ClusterState()
+        self._state = ClusterTruth()
         self._broker_epochs: dict[int, int] = {}
         self._partition_epochs: dict[tuple[str, int], int] = {}
         self._lead(CONTROLLERS[0])

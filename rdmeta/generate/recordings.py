@@ -11,7 +11,7 @@ from uuid import UUID
 
 from rdmeta._core import encode_metadata_response
 from rdmeta.cache import MetadataCache
-from rdmeta.generate.cluster import SECOND_US, ClusterState, GeneratedCluster, Watch
+from rdmeta.generate.cluster import SECOND_US, ClusterTruth, GeneratedCluster, WatchPlan
 from rdmeta.history import Recorder
 from rdmeta.model import ALL
 
@@ -24,11 +24,11 @@ _LEADER_NOT_AVAILABLE = 5
 
 
 def record(
-    cluster: GeneratedCluster, watch: Watch, begin: datetime, end: int, directory: Path
+    cluster: GeneratedCluster, watch: WatchPlan, begin: datetime, end: int, directory: Path
 ) -> None:
     """Writes what a recorder sees until a time; its UUIDs come from the cluster's numbers."""
     random = Random(cluster.random.random())
-    state, cache = ClusterState(), MetadataCache()
+    state, cache = ClusterTruth(), MetadataCache()
     now = begin
     told: dict[str, int | None] = {}
     recorder = Recorder(
@@ -60,7 +60,7 @@ def record(
         recorder.close()
 
 
-def polls(cluster: GeneratedCluster, watch: Watch, end: int) -> Iterator[int]:
+def polls(cluster: GeneratedCluster, watch: WatchPlan, end: int) -> Iterator[int]:
     """Yields the times of the polls that a recorder makes, or at least those that matter."""
 
     def number(at: int) -> int:
@@ -80,7 +80,7 @@ def polls(cluster: GeneratedCluster, watch: Watch, end: int) -> Iterator[int]:
             yield at
 
 
-def answer(cluster_id: str, state: ClusterState) -> dict[str, Any]:
+def answer(cluster_id: str, state: ClusterTruth) -> dict[str, Any]:
     """Returns what a broker answers: the brokers in service, and all topics."""
     brokers = sorted(b for b in state.brokers.values() if b.id not in state.fenced)
     return {

@@ -19,7 +19,7 @@ from rdmeta.generate.cluster import (
     Event,
     GeneratedCluster,
     Ids,
-    Watch,
+    WatchPlan,
 )
 from rdmeta.generate.controllers import write_logs
 from rdmeta.generate.recordings import record
@@ -41,7 +41,7 @@ class Sizes(NamedTuple):
     partitions: int = 6
 
 
-class Plan:
+class ScenarioPlan:
     """One cluster, and what is planned for it; times are those of the scenario."""
 
     def __init__(
@@ -212,12 +212,12 @@ class Plan:
 # ---- the scenarios ------------------------------------------------------------------------------
 
 
-def _quiet(plan: Plan) -> None:
+def _quiet(plan: ScenarioPlan) -> None:
     day = (1 + plan.number) % plan.sizes.days
     plan.rolling_restart(day * DAY_US + 9 * HOUR_US + 12 * MINUTE_US)
 
 
-def _bad_friday(plan: Plan) -> None:
+def _bad_friday(plan: ScenarioPlan) -> None:
     if plan.number:
         _quiet(plan)
         return
@@ -234,7 +234,7 @@ def _bad_friday(plan: Plan) -> None:
     plan.hole(hole, hole + 130 * MINUTE_US)
 
 
-def _before_after(plan: Plan) -> None:
+def _before_after(plan: ScenarioPlan) -> None:
     half = plan.sizes.days // 2 * DAY_US
     plan.note(0, half, "skewed_leaders", [1, 2])
     for week in (0, half):
@@ -242,11 +242,14 @@ def _before_after(plan: Plan) -> None:
     plan.balance(half + 12 * HOUR_US)
 
 
-def _dirty(plan: Plan) -> None:
+def _dirty(plan: ScenarioPlan) -> None:
     cluster, days = plan.cluster, plan.sizes.days
     end = days * DAY_US
     killed = end // 2 + 5 * HOUR_US + 11 * MINUTE_US
-    cluster.watches = [Watch(killed=killed), Watch(phase=19 * SECOND_US, skew=2 * SECOND_US)]
+    cluster.watches = [
+        WatchPlan(killed=killed),
+        WatchPlan(phase=19 * SECOND_US, skew=2 * SECOND_US),
+    ]
     plan.note(0, end, "clocks_differ", [], [])
     plan.note(killed, end, "recorder_killed", [], [])
     cluster.create("legacy", [(1, 2), (2, 3)], None)
@@ -265,7 +268,7 @@ def _dirty(plan: Plan) -> None:
 class Scenario(NamedTuple):
     """What happens in a scenario, for how many days, and whether leaders are skewed at first."""
 
-    plan: Callable[[Plan], None]
+    plan: Callable[[ScenarioPlan], None]
     days: int
     is_skewed: bool = False
 
@@ -282,7 +285,7 @@ def clusters(name: str, seed: int, begin: datetime, sizes: Sizes) -> list[Genera
     """Returns the clusters of a scenario after all has happened."""
     scenario, found = SCENARIOS[name], []
     for number in range(sizes.clusters):
-        plan = Plan(number, f"{name}-{seed}", begin, sizes, scenario.is_skewed)
+        plan = ScenarioPlan(number, f"{name}-{seed}", begin, sizes, scenario.is_skewed)
         scenario.plan(plan)
         plan.cluster.run(sizes.days * DAY_US)
         found.append(plan.cluster)

@@ -5,8 +5,8 @@ record of an epoch that both have, for all before that is equal, and up to its o
 which is of committed records alone. Nothing counts behind what is proven. Where two files
 contradict each other before that, neither counts.
 
-What is left is cut into *spans*. A span is a range of offsets without a hole. It begins at offset 0
-or at the end of a snapshot, where the state is known, and its days have no gap between them.
+The joined log is cut into *spans*. A span is a range of offsets without a hole. It begins at offset
+0 or at the end of a snapshot, where the state is known, and its days have no gap between them.
 """
 
 from __future__ import annotations
@@ -291,8 +291,8 @@ def _dropped(folder: LogFolder) -> Iterator[Hole]:
     """Yields the offsets before a hole that a node may have dropped, as nothing proves them.
 
     A node that is too far behind fetches a snapshot, drops its log, and begins anew at its end.
-    What it had appended behind its own last snapshot may never have committed, unless it is of the
-    epoch in which the fetched one ends.
+    The records that it had appended behind its own last snapshot may never have committed, unless
+    their epoch is the one in which the fetched snapshot ends.
     """
     snapshots = {
         each.to_offset or 0: epochs_of(each)[0].epoch

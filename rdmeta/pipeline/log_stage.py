@@ -26,7 +26,7 @@ from rdmeta.pipeline.log_inputs import (
 from rdmeta.pipeline.log_joining import JoinedLog, first_difference, joined, whole
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.stored_path import path_in
-from rdmeta.pipeline.transcribing import is_of_log, plan_log
+from rdmeta.pipeline.transcribing import plan_log
 from rdmeta.pipeline.work import Copy, LogTask
 
 Known = Mapping[tuple[str, str], Input]
@@ -62,9 +62,9 @@ def stage_of(
 ) -> LogStage:
     """Returns what is to be done about the logs of the inputs, and those that OUT has.
 
-    `held` are the recordings in OUT, and `settled` the files as the last run left them. In a plan
-    that is made `again` during a run, a file of an input counts as `known` has it: a live node goes
-    on writing. Raises OSError.
+    `held` are the recordings of logs in OUT, and `settled` the files as the last run left them. In
+    a plan that is made `again` during a run, a file of an input counts as `known` has it: a live
+    node goes on writing. Raises OSError.
     """
     stage = LogStage()
     ours, bad = log_folders(out, is_out=True)
@@ -79,10 +79,11 @@ def stage_of(
     for cluster_id in clusters:
         mine = [each for each in ours if each.files.cluster_id == cluster_id]
         new = [each for each in others if each.files.cluster_id == cluster_id]
+        recordings = [each for each in held if each.cluster_id == cluster_id]
         if not in_place:
-            proven = _proven_of(cluster_id, mine, out.where, held)
+            proven = _proven_of(cluster_id, mine, out.where, recordings)
             _choose_copies(stage, mine, new, proven, settled)
-        _plan(stage, out, cluster_id, [each for each in (*mine, *new) if each.rows], held)
+        _plan(stage, out, cluster_id, [each for each in (*mine, *new) if each.rows], recordings)
     return stage
 
 
@@ -91,12 +92,11 @@ def _plan(
     out: Store,
     cluster_id: str,
     folders: Sequence[LogFolder],
-    held: Sequence[Input],
+    recordings: Sequence[Input],
 ) -> None:
     """Adds the tasks of a cluster, and the files that count with their states."""
     if not folders:
         return
-    recordings = [each for each in held if each.cluster_id == cluster_id and is_of_log(each)]
     log = joined(cluster_id, folders, out.where, recordings)
     aside = {(each.store, each.name): each for each in log.aside}
     copied = {(each.source.store, each.source.name) for each in stage.copies}
@@ -113,10 +113,11 @@ def _plan(
 # ---- copies -------------------------------------------------------------------------------------
 
 
-def _proven_of(cluster_id: str, mine: Sequence[LogFolder], out: str, held: Sequence[Input]) -> int:
+def _proven_of(
+    cluster_id: str, mine: Sequence[LogFolder], out: str, recordings: Sequence[Input]
+) -> int:
     """Returns up to which offset the copies in OUT are proven."""
     there = [each for each in mine if each.rows]
-    recordings = [each for each in held if each.cluster_id == cluster_id and is_of_log(each)]
     return joined(cluster_id, there, out, recordings).proof.end if there else 0
 
 

@@ -64,7 +64,7 @@ def plan_log(
     by_day = {
         day: list(found)
         for day, found in groupby(
-            sorted((each for each in held if is_of_log(each)), key=lambda e: (e.from_us, e.name)),
+            sorted(held, key=lambda each: (each.from_us, each.name)),
             key=lambda each: day_at(each.from_us),
         )
     }

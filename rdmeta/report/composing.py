@@ -18,13 +18,12 @@ from rdmeta.pipeline.layout import GOLD_VERSION
 from rdmeta.pipeline.storage import Storage, using
 from rdmeta.pipeline.store import Store, contacted
 from rdmeta.report.facts import QUERIES_COMPARED, Facts
-from rdmeta.report.gold_files import ChangedError, GoldFiles, Span
+from rdmeta.report.gold_files import HOUR_US, ChangedError, GoldFiles, Span
 from rdmeta.report.rendering import html_page, markdown_page
 from rdmeta.report.section_parts import BIN_HOURS, MOST_BINS
 from rdmeta.report.sections import sections
 from rdmeta.report.wording import time_text
 
-_HOUR_US = 3_600_000_000
 _READS = 2
 
 
@@ -154,7 +153,7 @@ def _span(gold: GoldFiles, since: str | None, until: str | None) -> Span:
 
 def _bin_hours(span: Span) -> int:
     """Returns the hours of a cell of a strip; raises PipelineError for a span that is too long."""
-    hours = (span.end - span.begin) // _HOUR_US
+    hours = (span.end - span.begin) // HOUR_US
     for each in BIN_HOURS:
         if hours <= each * MOST_BINS:
             return each

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from rdmeta.report.gold_files import Span
+from rdmeta.report.gold_files import HOUR_US, Span
 from rdmeta.report.wording import KINDS
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ Row = dict[str, Any]
 # Incidents of these kinds are shown; the others are no outages, and are counted.
 SHOWN_KINDS = tuple(KINDS)[:5]
 GRAVEST = SHOWN_KINDS[:3]
-_HOUR_US = 3_600_000_000
 # A name for each file of sql/ but prelude and around.
 QUERIES_COMPARED: Sequence[str] = (
     *("coverage", "risk_bins", "elections", "incident_counts", "balance", "skew", "recoveries"),
@@ -45,11 +45,11 @@ class Facts:
         queries: Sequence[str] = QUERIES,
     ) -> None:
         self._connection, self.span, self.hours = connection, span, hours
-        twice = [name for name in names.values() if list(names.values()).count(name) > 1]
-        self.names = {c: f"{n} ({c})" if n in twice else n for c, n in names.items()}
+        uses = Counter(names.values())
+        self.names = {c: f"{n} ({c})" if uses[n] > 1 else n for c, n in names.items()}
         self.answers: dict[str, list[Row]] = {}
         self._set(since=span.begin, until=span.end)
-        connection.execute(f"SET VARIABLE bin_us = {hours * _HOUR_US}::BIGINT")
+        connection.execute(f"SET VARIABLE bin_us = {hours * HOUR_US}::BIGINT")
         kinds = ", ".join(f"'{each}'" for each in SHOWN_KINDS)
         connection.execute(f"SET VARIABLE kinds = [{kinds}]")
         connection.execute(_text("prelude"))
@@ -61,7 +61,7 @@ class Facts:
     @property
     def bins(self) -> int:
         """The number of cells of a strip."""
-        return -(-(self.span.end - self.span.begin) // (self.hours * _HOUR_US))
+        return -(-(self.span.end - self.span.begin) // (self.hours * HOUR_US))
 
     @cached_property
     def observed(self) -> dict[str, dict[int, int]]:

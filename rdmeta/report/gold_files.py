@@ -45,6 +45,9 @@ _MANY = 65_536
 _ANY_GOLD = re.compile(r"gold/v\d+/")
 
 
+HOUR_US = DAY_US // 24
+
+
 class ChangedError(Exception):
     """The files of gold are no longer those of the manifest that was read."""
 

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 Part = dict[str, Any]
 
 
-class Column(NamedTuple):
+class ShownColumn(NamedTuple):
     """A column.
 
     `kind` is text, rank, count, minutes, seconds, share, number, time, flag or list.
@@ -27,13 +27,13 @@ class Column(NamedTuple):
     kind: str = "count"
 
 
-def columns(text: str) -> tuple[Column, ...]:
+def columns(text: str) -> tuple[ShownColumn, ...]:
     """Returns columns by a text: "leaderless:minutes:without a leader; broker:count:broker"."""
     fields = (each.split(":") for each in text.split("; "))
-    return tuple(Column(name, title, kind) for name, kind, title in fields)
+    return tuple(ShownColumn(name, title, kind) for name, kind, title in fields)
 
 
-def picked(facts: Facts, shown: Sequence[Column], row: Row, **values: Any) -> Row:
+def picked(facts: Facts, shown: Sequence[ShownColumn], row: Row, **values: Any) -> Row:
     """Returns the columns of a query's row as the JSON has them; `values` win over the row's.
 
     Queries give minutes as microseconds, the time `x` as the microseconds `x_us`, and a cluster by
@@ -56,7 +56,7 @@ def picked(facts: Facts, shown: Sequence[Column], row: Row, **values: Any) -> Ro
 
 def table(
     title: str,
-    shown: Sequence[Column],
+    shown: Sequence[ShownColumn],
     rows: Sequence[Row],
     *,
     every: int | None = None,
@@ -77,7 +77,7 @@ def table(
     return {"kind": "table", "title": title, "columns": found, "rows": kept, "more": more}
 
 
-def by_texts(shown: Sequence[Column], rows: Iterable[Row]) -> dict[Any, Row]:
+def by_texts(shown: Sequence[ShownColumn], rows: Iterable[Row]) -> dict[Any, Row]:
     """Returns rows by the cells that are texts, as `table` takes those of an earlier span."""
     keys = [each.name for each in shown if each.kind == "text"]
     return {tuple(row[key] for key in keys): row for row in rows}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from rdmeta.report.facts import GRAVEST, SHOWN_KINDS, Facts
+from rdmeta.report.gold_files import HOUR_US
 from rdmeta.report.section_parts import (
     Part,
     Row,
@@ -65,7 +66,7 @@ def _section(
 
 def _begins(facts: Facts, hours: int) -> Row:
     """Returns when the cells of a strip begin."""
-    step = hours * 3_600_000_000
+    step = hours * HOUR_US
     moments = range(facts.span.begin, facts.span.end, step)
     return {"hours": hours, "begins": [time_text(each) for each in moments]}
 

@@ -8,24 +8,24 @@ from pathlib import Path
 from recorded import contents
 
 from rdmeta import history
-from rdmeta.generate.cluster import HOUR_US, SECOND_US, Watch
+from rdmeta.generate.cluster import HOUR_US, SECOND_US, WatchPlan
 from rdmeta.generate.recordings import POLL_US, polls, record
-from rdmeta.generate.scenarios import Plan, Sizes
+from rdmeta.generate.scenarios import ScenarioPlan, Sizes
 
 BEGIN = datetime(2026, 11, 19, tzinfo=timezone.utc)
 SIZES = Sizes(1, 1, 3, 1, 1)
 HOLE = (3 * HOUR_US, 5 * HOUR_US)
 
 
-def lost_broker() -> Plan:
-    plan = Plan(0, "seed", BEGIN, SIZES)
+def lost_broker() -> ScenarioPlan:
+    plan = ScenarioPlan(0, "seed", BEGIN, SIZES)
     plan.broker_lost(2 * HOUR_US, 1, 20)
     plan.cluster.run(8 * HOUR_US)
     return plan
 
 
 def test_each_change_is_seen_by_the_next_poll_and_one_comes_right_before(tmp_path: Path) -> None:
-    cluster, watch = lost_broker().cluster, Watch()
+    cluster, watch = lost_broker().cluster, WatchPlan()
     times = list(polls(cluster, watch, 8 * HOUR_US))
     assert times[0] == watch.phase
     assert {(at - watch.phase) % POLL_US for at in times} == {0}
@@ -39,7 +39,7 @@ def test_each_change_is_seen_by_the_next_poll_and_one_comes_right_before(tmp_pat
 def test_a_recorder_has_a_hole_and_one_that_is_killed_has_no_end(tmp_path: Path) -> None:
     cluster = lost_broker().cluster
     skew = timedelta(seconds=2)
-    watch = Watch(skew=2 * SECOND_US, holes=(HOLE,), killed=7 * HOUR_US)
+    watch = WatchPlan(skew=2 * SECOND_US, holes=(HOLE,), killed=7 * HOUR_US)
     record(cluster, watch, BEGIN, 8 * HOUR_US, tmp_path)
     first, second = history.recordings(tmp_path)
     assert first.observed_from == BEGIN + timedelta(seconds=7) + skew
@@ -52,6 +52,6 @@ def test_a_recorder_has_a_hole_and_one_that_is_killed_has_no_end(tmp_path: Path)
 
 def test_ids_of_recordings_follow_from_the_clusters_numbers(tmp_path: Path) -> None:
     for place in ("one", "two"):
-        record(lost_broker().cluster, Watch(), BEGIN, 8 * HOUR_US, tmp_path / place)
+        record(lost_broker().cluster, WatchPlan(), BEGIN, 8 * HOUR_US, tmp_path / place)
     one, two = (contents(tmp_path / place) for place in ("one", "two"))
     assert one == two

@@ -12,9 +12,9 @@ from recorded import contents
 
 import rdmeta
 from rdmeta.cli.generate import _SCENARIOS
-from rdmeta.generate.cluster import ClusterState
+from rdmeta.generate.cluster import ClusterTruth
 from rdmeta.generate.recordings import answer
-from rdmeta.generate.scenarios import SCENARIOS, Plan, Sizes, clusters
+from rdmeta.generate.scenarios import SCENARIOS, ScenarioPlan, Sizes, clusters
 
 BEGIN = datetime(2026, 11, 19, tzinfo=timezone.utc)
 SIZES = Sizes(7, 1, 4, 2, 3)
@@ -72,7 +72,7 @@ def test_the_truth_has_each_event_of_a_bad_friday(tmp_path: Path) -> None:
 def test_leaders_are_in_service_and_in_sync_and_isrs_have_replicas_alone(name: str) -> None:
     (cluster,) = clusters(name, 1, BEGIN, SIZES._replace(days=4))
     moments = {change.at for change in cluster.changes}
-    state, done = ClusterState(), iter([*cluster.changes])
+    state, done = ClusterTruth(), iter([*cluster.changes])
     change = next(done, None)
     for moment in sorted(moments):
         while change is not None and change.at <= moment:
@@ -89,7 +89,7 @@ def test_leaders_are_in_service_and_in_sync_and_isrs_have_replicas_alone(name: s
 
 
 def test_a_broker_that_is_lost_stays_the_last_of_an_isr_and_leads_again() -> None:
-    plan = Plan(0, "seed", BEGIN, SIZES)
+    plan = ScenarioPlan(0, "seed", BEGIN, SIZES)
     plan.unclean_election(0)
     cluster = plan.cluster
     cluster.run(10 * 60_000_000)

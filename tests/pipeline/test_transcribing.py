@@ -474,7 +474,7 @@ def test_a_segment_whose_batches_others_have_is_a_duplicate(tmp_path: Path) -> N
     plan = made(source, out).plan
     assert plan.logs["c"].proof.end == days.end
     found = {each.name: each.reason for each in plan.files if each.state == "duplicate"}
-    # Of each first offset the longest segment is kept, and the newest one of each node.
+    # Bronze keeps the longest segment of each first offset, and the newest one of each node.
     names = [
         f"{node}/{LOG}/{first:020d}.log" for node, first in (("n1", 0), ("n1", 10), ("n2", 25))
     ]

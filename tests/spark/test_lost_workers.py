@@ -165,7 +165,7 @@ def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: st
     if remote is not None:
         words, env["SPARK_REMOTE"] = words[:-2], remote
     with commands.Terminal(*words, env=env) as terminal:
-        # Of a log: among its recordings. What is shown until then fits into the terminal.
+        # With a log, this comes while its recordings are made. All output so far fits the terminal.
         wait_for(lambda: len(folders.lines("renames")) > folders.some)
         terminal.type("\x03")
         began = time.monotonic()

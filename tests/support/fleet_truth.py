@@ -20,7 +20,7 @@ from fold_model import ORDER
 from gold_tables import rows_of_silver
 
 from rdmeta import history
-from rdmeta.generate.cluster import GeneratedCluster, TimedChange, Watch
+from rdmeta.generate.cluster import GeneratedCluster, TimedChange, WatchPlan
 from rdmeta.generate.controllers import LAST_WORD_MS
 from rdmeta.generate.recordings import polls
 
@@ -321,7 +321,7 @@ def told_by_log(cluster: GeneratedCluster, begin: int) -> list[Told]:
 
 
 def told_by_recorder(
-    cluster: GeneratedCluster, watch: Watch, begin: int, until: int, names: list[Any]
+    cluster: GeneratedCluster, watch: WatchPlan, begin: int, until: int, names: list[Any]
 ) -> list[Told]:
     """Returns what a recorder tells: a change counts from the poll that saw it."""
     every = worlds(cluster.changes, begin)

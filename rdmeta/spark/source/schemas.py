@@ -83,7 +83,7 @@ _SCHEMAS: dict[str, pa.Schema] = {
     CHANGES: pa.schema([(each.name, each.type) for each in CHANGE_SCHEMA]),
     **{t: pa.schema([(each.name, each.type) for each in s]) for t, s in SCHEMAS.items()},
 }
-# What a metadata log has of each record, and the file that it lies in.
+# A record of a metadata log, and the file that it was read from.
 _SCHEMAS[RECORDS] = pa.schema(
     [
         ("cluster_id", _TEXT),

@@ -20,10 +20,10 @@ from fleet_truth import truth
 from gold_tables import gold_in, same
 
 from rdmeta import pipeline
-from rdmeta.generate.cluster import HOUR_US, MINUTE_US, SECOND_US, GeneratedCluster, Watch
+from rdmeta.generate.cluster import HOUR_US, MINUTE_US, SECOND_US, GeneratedCluster, WatchPlan
 from rdmeta.generate.controllers import write_logs
 from rdmeta.generate.recordings import record
-from rdmeta.generate.scenarios import SCENARIOS, Plan, Sizes, clusters
+from rdmeta.generate.scenarios import SCENARIOS, ScenarioPlan, Sizes, clusters
 
 BEGIN = datetime(2026, 11, 16, tzinfo=timezone.utc)
 DAY_US = 86_400_000_000
@@ -103,12 +103,14 @@ def test_gold_of_a_random_cluster_is_what_was_true(number: int, tmp_path: Path) 
 
 def random_cluster(random: Random) -> GeneratedCluster:
     """Returns a cluster after two days of random events."""
-    plan = Plan(0, str(random.random()), BEGIN, SIZES._replace(brokers=random.randrange(3, 7)))
+    plan = ScenarioPlan(
+        0, str(random.random()), BEGIN, SIZES._replace(brokers=random.randrange(3, 7))
+    )
     cluster, end = plan.cluster, 2 * DAY_US
     # No poll is at a midnight, and no two recorders begin at one time: they are known by it.
     phases = random.sample((random.randrange(5, 14), random.randrange(18, 28)), 2)
     cluster.watches = [
-        Watch(phase=phase * SECOND_US, skew=random.choice((0, 2, -1)) * SECOND_US)
+        WatchPlan(phase=phase * SECOND_US, skew=random.choice((0, 2, -1)) * SECOND_US)
         for phase in phases[: random.randrange(1, 3)]
     ]
     makes: list[Callable[[int], None]] = [
