@@ -69,11 +69,16 @@ def _spans(log: Stretch, stretches: Iterable[Stretch]) -> list[tuple[int, int, S
     found: list[tuple[int, int, Stretch]] = []
     low, high = log.counts_from_us or 0, log.counts_to_us or 0
     origins = {each.origin: each for each in stretches if not each.is_of_log}
-    for each in sorted(origins.values(), key=lambda e: (e.seen_from_us, e.origin)):
+    for each in sorted(origins.values(), key=lambda e: (_begin_of(e), e.origin)):
         begin, end = max(low, each.seen_from_us), min(high, each.seen_to_us)
         covered = sorted(span[:2] for span in found)
         found += [(*part, each) for part in free_parts(covered, begin, end) if part[0] < part[1]]
     return sorted(found, key=lambda span: span[:2])
+
+
+def _begin_of(stretch: Stretch) -> int:
+    """Returns when an origin began, which may be days before the stretch."""
+    return min(file.from_us for file in (*stretch.earlier, *stretch.files))
 
 
 def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pyarrow.parquet as pq
 from fake_cache import FakeCache, FakeClock
@@ -24,7 +27,9 @@ def asked(directory: Path, hours: range, told: dict[int, int | None]) -> None:
     cache = FakeCache(clock, "c")
     cache.add_broker(1)
     cache.add_topic("orders", uuid_text(7), [1 + hours[0] % 2])
-    with Recorder(cache, directory, clock=clock, max_gap=7200.0) as recorder:
+    # Both begin anew at midnight: of recordings that begin at one time the lower id counts.
+    ids = partial(next, (UUID(int=each) for each in count(hours[0] << 64)))
+    with Recorder(cache, directory, clock=clock, max_gap=7200.0, uuids=ids) as recorder:
         for hour in hours:
             cache.set_leader("orders", 0, 1 + hour % 2, epoch=hour)
             if hour in told:
