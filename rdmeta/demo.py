@@ -176,7 +176,9 @@ def show_report(out: Path) -> None:
     from rdmeta import report
 
     heading("The week of these clusters on one page")
-    made, page = report.make(out / "tables"), out / "report.html"
+    # Without a first day, the page of today and six days before would lack the week's first one.
+    first = json.loads((out / "week" / "truth.json").read_text(encoding="utf-8"))["begin"][:10]
+    made, page = report.make(out / "tables", since=first), out / "report.html"
     page.write_text(made.html, encoding="utf-8")
     for section in json.loads(made.json)["sections"][:3]:
         console.print(f"  {section['title']}: {escaped(section['sentence'])}", markup=False)
