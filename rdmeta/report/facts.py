@@ -18,14 +18,23 @@ Row = dict[str, Any]
 # Incidents of these kinds are shown; the others are no outages, and are counted.
 SHOWN_KINDS = tuple(KINDS)[:5]
 GRAVEST = SHOWN_KINDS[:3]
-# A name for each file of sql/ but prelude and around.
+# A name for each file of sql/ but prelude.
 QUERIES_COMPARED: Sequence[str] = (
-    *("coverage", "risk_bins", "elections", "incident_counts", "balance", "skew", "recoveries"),
+    *(
+        "coverage",
+        "risk_bins",
+        "elections",
+        "incident_counts",
+        "balance",
+        "skew",
+        "recoveries",
+        "slowest",
+    ),
 )
 QUERIES: Sequence[str] = (
     *QUERIES_COMPARED,
     *("hole_reasons", "quality", "incident_bins", "gravest", "topics", "topic_bins", "brokers"),
-    *("slowest", "reassignments", "topic_changes", "configs", "controllers"),
+    *("reassignments", "topic_changes", "configs", "controllers"),
 )
 
 
@@ -44,19 +53,21 @@ class Facts:
         hours: int,
         queries: Sequence[str] = QUERIES,
     ) -> None:
-        self._connection, self.span, self.hours = connection, span, hours
+        self.span, self.hours = span, hours
         uses = Counter(names.values())
         self.names = {c: f"{n} ({c})" if uses[n] > 1 else n for c, n in names.items()}
         self.answers: dict[str, list[Row]] = {}
-        self._set(since=span.begin, until=span.end)
+        for name, us in (("since", span.begin), ("until", span.end)):
+            connection.execute(
+                f"SET VARIABLE {name} = TIMESTAMPTZ '1970-01-01 00:00:00+00'"
+                f" + to_microseconds({us}::BIGINT)"
+            )
         connection.execute(f"SET VARIABLE bin_us = {hours * HOUR_US}::BIGINT")
         kinds = ", ".join(f"'{each}'" for each in SHOWN_KINDS)
         connection.execute(f"SET VARIABLE kinds = [{kinds}]")
         connection.execute(_text("prelude"))
         for name in queries:
-            self.answers[name] = self._rows(_text(name))
-        for row in self.answers.get("gravest", ()):
-            row.update(self._around(row))
+            self.answers[name] = connection.sql(_text(name)).to_arrow_table().to_pylist()
 
     @property
     def bins(self) -> int:
@@ -74,26 +85,6 @@ class Facts:
     def by_cluster(self, name: str) -> dict[str, Row]:
         """Returns the rows of a query that has one for each cluster."""
         return {row["cluster_id"]: row for row in self.answers[name]}
-
-    def _around(self, row: Row) -> Row:
-        self._set(began=row["began_us"], ended=row["ended_us"])
-        self._connection.execute("SET VARIABLE cluster = $1", [row["cluster_id"]])
-        self._connection.execute("SET VARIABLE kind = $1", [row["kind"]])
-        broker = "NULL" if row["broker"] is None else row["broker"]
-        self._connection.execute(f"SET VARIABLE broker = {broker}::INTEGER")
-        (found,) = self._rows(_text("around"))
-        return found
-
-    def _set(self, **moments: int) -> None:
-        for name, us in moments.items():
-            self._connection.execute(
-                f"SET VARIABLE {name} = TIMESTAMPTZ '1970-01-01 00:00:00+00'"
-                f" + to_microseconds({us}::BIGINT)"
-            )
-
-    def _rows(self, query: str) -> list[Row]:
-        found: list[Row] = self._connection.sql(query).to_arrow_table().to_pylist()
-        return found
 
 
 def _text(name: str) -> str:

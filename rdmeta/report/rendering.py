@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -64,7 +65,7 @@ def _environment(form: str) -> Environment:
         undefined=StrictUndefined,
         finalize=_plain if form == "html" else _marked_value,
     )
-    found.filters.update(shown=shown, clock=clock, bar=_bar, cell=_cell)
+    found.filters.update(shown=shown, clock=clock, bar=_bar, cell=_cell, runs=_runs)
     return found
 
 
@@ -76,6 +77,12 @@ def _bar(heights: str) -> Markup:
 def _cell(value: object) -> str:
     """Returns the number of a cell of a strip."""
     return "not seen" if value is None else shown(value, "number")
+
+
+def _runs(cells: Sequence[object]) -> str:
+    """Returns the numbers of cells as Markdown has them, those that are repeated once."""
+    runs = [(text, sum(1 for _ in same)) for text, same in groupby(map(_cell, cells))]
+    return ", ".join(f"{count}×{text}" if count > 1 else text for text, count in runs)
 
 
 def _file(name: str) -> str:

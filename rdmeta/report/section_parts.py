@@ -90,16 +90,23 @@ def strip(
     *,
     full: float | None = None,
     every: int | None = None,
+    before: Sequence[Row] | None = None,
 ) -> Part:
     """Returns a strip of bars for each row, of at most 40.
 
     A row has `cells`, a number for each bin, None if it was not seen. `full` is the number of a
     full bar, by default the largest one. `heights` has a digit for each cell: 0 is empty, 8 full.
+    `before` has rows of an earlier span, by their labels.
     """
     kept = [dict(row) for row in rows[:MOST_ROWS]]
-    numbers = [cell for row in kept for cell in row["cells"] if cell is not None]
+    for row in kept if before is not None else ():
+        same = next((each for each in before or () if each["label"] == row["label"]), None)
+        nothing = {"cells": [None] * len(row["cells"]), "total": None, "letters": ""}
+        row["before"] = {name: (same or nothing)[name] for name in row if name in nothing}
+    shown = [*kept, *(row["before"] for row in kept if "before" in row)]
+    numbers = [cell for row in shown for cell in row["cells"] if cell is not None]
     most = full if full is not None else max(numbers, default=0)
-    for row in kept:
+    for row in shown:
         row["heights"] = "".join(_height(cell, most) for cell in row["cells"])
     more = (len(rows) if every is None else every) - len(kept)
     return {"kind": "strip", "title": title, "unit": unit, "full": most, "rows": kept, "more": more}

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from rdmeta.pipeline.days import day_at
 from rdmeta.report.facts import GRAVEST, SHOWN_KINDS, Facts
 from rdmeta.report.gold_files import HOUR_US
 from rdmeta.report.section_parts import (
@@ -24,6 +25,7 @@ from rdmeta.report.wording import (
     clock,
     counted,
     duration,
+    ended,
     listed,
     number,
     rounded_minutes,
@@ -120,11 +122,19 @@ def _fleet(facts: Facts, before: Facts | None) -> list[Part]:
     rows = fleet_rows(facts)
     earlier = by_texts(_FLEET, fleet_rows(before)) if before is not None else None
     title = "Partition-minutes at risk, by cluster"
-    return [table(title, _FLEET, rows, before=earlier), _fleet_days(facts, rows)]
+    days = None if before is None else _fleet_days(before, fleet_rows(before))
+    found = strip(
+        "The largest of the three by day, with a letter for the gravest",
+        "partition-minutes",
+        _fleet_days(facts, rows),
+        before=days,
+    )
+    hours = max(_DAY_HOURS, facts.hours)
+    return [table(title, _FLEET, rows, before=earlier), {**found, **_begins(facts, hours)}]
 
 
-def _fleet_days(facts: Facts, rows: Sequence[Row]) -> Part:
-    """Returns a strip of days for each cluster, with a letter for the gravest kind of a day."""
+def _fleet_days(facts: Facts, rows: Sequence[Row]) -> list[Row]:
+    """Returns the days of each cluster, with a letter for the gravest kind of a day."""
     hours = max(_DAY_HOURS, facts.hours)
     cut = hours // facts.hours
     sums: dict[Any, Counter[int]] = defaultdict(Counter)
@@ -145,8 +155,7 @@ def _fleet_days(facts: Facts, rows: Sequence[Row]) -> Part:
         )
         cells = cells_of(most, seen, days)
         strips.append({"label": [row["cluster"]], "cells": cells, "letters": letters})
-    title = "The largest of the three by day, with a letter for the gravest"
-    return {**strip(title, "partition-minutes", strips), **_begins(facts, hours)}
+    return strips
 
 
 def _longest(facts: Facts, kind: str) -> tuple[int, float]:
@@ -252,9 +261,13 @@ def _incident(facts: Facts, row: Row) -> Row:
     seconds = rounded_seconds(row["ended_us"] - row["began_us"])
     name, began = facts.names[row["cluster_id"]], time_text(row["began_us"])
     count, topics = row["partitions"], row["topics"]
-    named = ", ".join(row["named"] or [])
-    rest = topics - len(row["named"] or [])
-    named += f" and {rest} more" if named and rest > 0 else ""
+    risky, span = row["risky"] or [], facts.span
+    named = ", ".join(risky[:3])
+    # Gold names topics by hour. As many as those of the incident are those of the incident.
+    if len(risky) == topics and span.begin <= row["began_us"] and row["ended_us"] <= span.end:
+        named += f" and {topics - 3} more" if topics > 3 else ""
+    elif risky:
+        named = f"at risk like this in these hours: {named}{' and more' if risky[3:] else ''}"
     words = (
         f"{name}: from {clock(began)} on, {counted(count, 'partition')} of"
         f" {counted(topics, 'topic')}{f' ({named})' if named else ''} {was(count)}"
@@ -276,36 +289,44 @@ def _incident(facts: Facts, row: Row) -> Row:
         "most": row["most"],
         "partitions": count,
         "topics": topics,
-        "topics_named": row["named"] or [],
+        "topics_named": risky[:3],
         "broker": row["broker"],
         "censored": row["censored"],
         "text": words,
-        "also": _also(row),
+        "also": _also(facts, row),
     }
 
 
-def _also(row: Row) -> list[str]:
-    """Returns what else gold tells of an incident's time; none of it is called a cause."""
-    found = []
+def _also(facts: Facts, row: Row) -> list[str]:
+    """Returns what else gold tells of an incident's time, and of its whole days, in sentences.
+
+    None of it is called a cause.
+    """
+    moments = [
+        f"{counted(row[name], noun)} {words}"
+        for name, noun, words in (
+            ("reassignments", "reassignment", "of partitions"),
+            ("controllers", "term", "of a controller that began"),
+            ("configs", "configuration", "that was seen to change"),
+        )
+        if row[name]
+    ]
     kinds = [words for kind, words in KINDS.items() if kind in (row["kinds"] or ())]
     if kinds:
-        found.append(f"partitions were also {listed(kinds)}")
+        moments.insert(0, f"incidents of partitions {listed(kinds)}")
+    days = []
     if (row["away"] or 0) >= 1000:
-        back = counted(row["restarts"], "time") if row["restarts"] else ""
-        found.append(
-            f"broker {row['broker']} was away for {duration(row['away'] / 1e6)} on"
-            f" {'these days' if row['ended_us'] - row['began_us'] > 864e8 else 'that day'}"
-            f"{f', and came back {back}' if back else ''}"
-        )
-    for name, noun, words in (
-        ("unclean", "unclean election", "on these days"),
-        ("controllers", "term", "of a controller began"),
-        ("reassignments", "reassignment", "of partitions"),
-        ("configs", "configuration", "changed"),
-    ):
-        if row[name]:
-            found.append(f"{counted(row[name], noun)} {words}")
-    return found
+        days.append(f"broker {row['broker']} away for {duration(row['away'] / 1e6)}")
+    if row["restarts"]:
+        days.append(f"{counted(row['restarts'], 'return')} of broker {row['broker']}")
+    if row["unclean"]:
+        days.append(f"{counted(row['unclean'], 'unclean election')} in the cluster")
+    begin = max(row["began_us"], facts.span.begin)
+    first = day_at(begin)
+    last = day_at(max(begin, min(row["ended_us"], facts.span.end) - 1))
+    whole = f"On that whole day, {first}," if first == last else f"On the days {first} to {last}"
+    found = [("In this time", moments), (whole, days)]
+    return [f"{when} gold also has {listed(texts)}." for when, texts in found if texts]
 
 
 def _incident_sentence(facts: Facts) -> str:
@@ -454,15 +475,18 @@ def _balance(facts: Facts, before: Facts | None) -> list[Part]:
         names = [each.name for each in shown_columns]
         rows = [{name: row[name] for name in names} for row in balance_rows(facts, kind)]
         parts.append(table(title, shown_columns, rows, before=earlier))
-    return [*parts, _skew_strip(facts)]
+    title = "How far the broker with the most leaders is above the mean"
+    earlier_strips = None if before is None else _skew_strips(before)
+    skew = strip(title, "times the mean", _skew_strips(facts), before=earlier_strips)
+    return [*parts, {**skew, **_begins(facts, facts.hours)}]
 
 
-def _skew_strip(facts: Facts) -> Part:
+def _skew_strips(facts: Facts) -> list[Row]:
     skews: dict[str, dict[int, float]] = defaultdict(dict)
     for row in facts.answers["skew"]:
         skews[row["cluster_id"]][row["bin"]] = row["skew"]
     worst = sorted(skews, key=lambda cluster: (-skews[cluster][-1], cluster))
-    strips = [
+    return [
         {
             "label": [facts.names[cluster]],
             "total": skews[cluster][-1],
@@ -470,8 +494,6 @@ def _skew_strip(facts: Facts) -> Part:
         }
         for cluster in worst
     ]
-    title = "How far the broker with the most leaders is above the mean"
-    return {**strip(title, "times the mean", strips), **_begins(facts, facts.hours)}
 
 
 def _balance_sentence(facts: Facts) -> str:
@@ -517,12 +539,18 @@ def recovery_rows(facts: Facts) -> list[Row]:
 
 def _recovery(facts: Facts, before: Facts | None) -> list[Part]:
     earlier = by_texts(_RECOVERY, recovery_rows(before)) if before is not None else None
-    slowest = [picked(facts, _SLOWEST, row) for row in facts.answers["slowest"]]
-    every = facts.answers["recoveries"][0]["episodes"]
-    return [
-        table("Recoveries by length", _RECOVERY, recovery_rows(facts), before=earlier),
-        table("The slowest recoveries", _SLOWEST, slowest, every=every),
+    lengths = table("Recoveries by length", _RECOVERY, recovery_rows(facts), before=earlier)
+    slowest = [_slowest(each, word) for each, word in ((facts, ""), (before, " before")) if each]
+    return [lengths, *slowest]
+
+
+def _slowest(facts: Facts, word: str) -> Part:
+    rows = [
+        picked(facts, _SLOWEST, row, ended_by=ended(row["ended_by"]))
+        for row in facts.answers["slowest"]
     ]
+    every = facts.answers["recoveries"][0]["episodes"]
+    return table(f"The slowest recoveries{word}", _SLOWEST, rows, every=every)
 
 
 def _recovery_sentence(facts: Facts) -> str:
@@ -585,6 +613,8 @@ def _change(facts: Facts, row: Row, name: str) -> Row:
         kind = row["resource_type"]
         values["of"] = f"{kind} {row['resource']}" if row["resource"] else f"all {kind}s"
         values |= {n: "not set" for n in ("old_value", "new_value") if row[n] is None}
+    if name == "topic_changes":
+        values["outcome"] = ended(row["outcome"])
     if name == "controllers":
         values["broker"] = "none" if row["broker"] is None else f"node {row['broker']}"
     return picked(facts, shown_columns, row, **values)

@@ -20,6 +20,15 @@ KINDS = {
 """The kinds of risk, gravest first."""
 
 LETTERS = dict(zip(KINDS, "LMUSAPRK", strict=True))
+# The ends that are not plain words as gold has them.
+_ENDS = {
+    "isr_changed": "ISR changed",
+    "topic_absent": "left out by brokers",
+    "topic_error": "no longer described",
+    "open": "not over when last seen",
+    "midnight": "not over when last seen",
+    "gap": "not over before a hole",
+}
 UNKNOWN = "not known"
 _UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 
@@ -75,6 +84,11 @@ def shown(value: object, kind: str) -> str:
     if kind == "time":
         return clock(str(value))
     return number(value) if isinstance(value, float) else str(value)
+
+
+def ended(by: str) -> str:
+    """Returns what ended a recovery or a topic, by gold's word: a kind of change, or no end."""
+    return _ENDS.get(by, by.replace("_", " "))
 
 
 def clock(time: str) -> str:

@@ -275,12 +275,13 @@ class Walk:
 
     def slowest(self) -> list[Row]:
         found = sorted(self.reaching("recovery"), key=lambda row: -row["seconds"])[:10]
-        same = ("topic", "partition", "seconds", "brokers", "ended_by")
+        same = ("topic", "partition", "seconds", "brokers")
         return [
             {
                 **{name: row[name] for name in same},
                 "cluster": self.names[row["cluster_id"]],
                 "began_at": stamp(row["began_at"]),
+                "ended_by": "ISR changed",
                 "censored": row["censored"] or row["begin_unseen"],
             }
             for row in found
