@@ -1,4 +1,5 @@
--- Leaders and replicas of each broker and rack on the first and the last day of each cluster.
+-- Leaders and replicas of each broker and rack on the first and the last day of each cluster, that
+-- with the most skew first.
 WITH edges AS (
     SELECT
         cluster_id,
@@ -6,37 +7,45 @@ WITH edges AS (
         max(date_trunc('day', hour)) AS last_day
     FROM balance_hour
     WHERE inside(hour)
-    GROUP BY ALL
-),
-edge AS (
-    SELECT cluster_id, 'first' AS edge, first_day AS day FROM edges
-    UNION ALL SELECT cluster_id, 'last', last_day FROM edges
+    GROUP BY cluster_id
 ),
 hours AS (
-    SELECT balance_hour.*, edge
+    SELECT
+        balance_hour.*,
+        date_trunc('day', hour) = first_day AS is_first,
+        date_trunc('day', hour) = last_day AS is_last
     FROM balance_hour
-    JOIN edge ON edge.cluster_id = balance_hour.cluster_id AND day = date_trunc('day', hour)
+    JOIN edges USING (cluster_id)
+    WHERE inside(hour) AND (is_first OR is_last)
 ),
 -- A broker that is not there in an hour leads nothing in it.
 whole AS (
-    SELECT cluster_id, edge, sum(observed) AS observed
+    SELECT
+        cluster_id,
+        sum(observed) FILTER (WHERE is_first) AS us_first,
+        sum(observed) FILTER (WHERE is_last) AS us_last
     FROM hours
     WHERE kind = 'cluster'
-    GROUP BY ALL
+    GROUP BY cluster_id
 )
 SELECT
     hours.cluster_id,
     kind,
-    broker,
-    rack,
-    hours.edge,
-    round(sum(leaders * hours.observed) / any_value(whole.observed), 2) AS leaders,
-    round(sum(replicas * hours.observed) / any_value(whole.observed), 2) AS replicas,
-    round(
-        sum(skew * hours.observed) / sum(hours.observed) FILTER (WHERE skew IS NOT NULL), 4
-    ) AS skew
+    coalesce(CAST(broker AS VARCHAR), rack, 'none') AS who,
+    round(sum(leaders * observed) FILTER (WHERE is_first) / any_value(us_first), 2)
+        AS leaders_first,
+    round(sum(leaders * observed) FILTER (WHERE is_last) / any_value(us_last), 2) AS leaders_last,
+    round(sum(replicas * observed) FILTER (WHERE is_first) / any_value(us_first), 2)
+        AS replicas_first,
+    round(sum(replicas * observed) FILTER (WHERE is_last) / any_value(us_last), 2)
+        AS replicas_last,
+    sum(hours.skew * observed) FILTER (WHERE is_first)
+        / sum(observed) FILTER (WHERE is_first AND hours.skew IS NOT NULL) AS skew_first,
+    sum(hours.skew * observed) FILTER (WHERE is_last)
+        / sum(observed) FILTER (WHERE is_last AND hours.skew IS NOT NULL) AS skew_last
 FROM hours
-JOIN whole ON whole.cluster_id = hours.cluster_id AND whole.edge = hours.edge
+JOIN whole USING (cluster_id)
+LEFT JOIN skew ON skew.cluster_id = hours.cluster_id AND skew.bin = -1
 WHERE kind IN ('broker', 'rack')
-GROUP BY hours.cluster_id, kind, broker, rack, hours.edge
-ORDER BY ALL
+GROUP BY hours.cluster_id, kind, broker, rack
+ORDER BY any_value(coalesce(skew.skew, 0)) DESC, hours.cluster_id, broker, rack NULLS LAST

@@ -27,8 +27,12 @@ churn AS (
 )
 SELECT
     cluster_id, broker, away, fenced, restarts, unclean_restarts, coalesce(flaps, 0) AS flaps,
-    coalesce(lost, 0) AS lost, preferred_seconds, preferred_open
+    coalesce(lost, 0) AS lost, preferred_seconds, preferred_open,
+    greatest(away, unclean_restarts, restarts, flaps, lost, preferred_open) > 0 AS is_shown
 FROM days
 FULL JOIN flaps USING (cluster_id, broker)
 FULL JOIN churn USING (cluster_id, broker)
-ORDER BY cluster_id, broker
+ORDER BY
+    coalesce(away, 0) DESC, coalesce(unclean_restarts, 0) DESC, coalesce(restarts, 0) DESC,
+    coalesce(flaps, 0) DESC, coalesce(lost, 0) DESC, coalesce(preferred_open, 0) DESC,
+    cluster_id, broker

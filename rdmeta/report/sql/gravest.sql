@@ -1,7 +1,11 @@
 -- The gravest incidents of the kinds in `kinds`, which lists them in that order, with what gold
--- tells of their moments, and of those hours and days of the span that they touch.
+-- tells of their moments in the span, and of the hours and days of the span that they touch.
 WITH gravest AS (
-    SELECT *, us(minutes) AS us
+    SELECT
+        *,
+        us(minutes) AS us,
+        greatest(began_at, getvariable('since')) AS low,
+        least(ended_at, getvariable('until')) AS high
     FROM incident
     WHERE reaches(began_at, ended_at) AND kind IN getvariable('kinds')
     ORDER BY list_position(getvariable('kinds'), kind), us DESC, began_at, cluster_id
@@ -29,8 +33,7 @@ SELECT
             END)) AS risk
             FROM risk_hour
             WHERE cluster_id = gravest.cluster_id
-                AND hour >= date_trunc('hour', gravest.began_at) AND hour < gravest.ended_at
-                AND inside(hour)
+                AND hour >= date_trunc('hour', gravest.low) AND hour < gravest.high
             GROUP BY topic
             HAVING risk > 0
         )
@@ -39,41 +42,37 @@ SELECT
         SELECT list(DISTINCT kind) FROM incident
         WHERE cluster_id = gravest.cluster_id AND kind <> gravest.kind
             AND kind IN getvariable('kinds')
-            AND began_at < gravest.ended_at AND ended_at > gravest.began_at
-            AND reaches(began_at, ended_at)
+            AND began_at < gravest.high AND ended_at > gravest.low
     ) AS kinds,
     (
         SELECT count(*) FROM reassignment
-        WHERE cluster_id = gravest.cluster_id AND began_at < gravest.ended_at
-            AND (coalesce(ended_at, began_at) >= gravest.began_at OR outcome = 'running')
+        WHERE cluster_id = gravest.cluster_id AND began_at < gravest.high
+            AND (coalesce(ended_at, began_at) >= gravest.low OR outcome = 'running')
     ) AS reassignments,
     (
         SELECT count(*) FROM config_change
         WHERE cluster_id = gravest.cluster_id
-            AND observed_at BETWEEN gravest.began_at AND gravest.ended_at
+            AND observed_at BETWEEN gravest.low AND gravest.high
     ) AS configs,
     (
         SELECT count(*) FROM controller
         WHERE cluster_id = gravest.cluster_id AND broker IS NOT NULL
-            AND began_at BETWEEN gravest.began_at AND gravest.ended_at
+            AND began_at BETWEEN gravest.low AND gravest.high
     ) AS controllers,
     (
         SELECT CAST(sum(unclean) AS BIGINT) FROM churn_day
         WHERE cluster_id = gravest.cluster_id AND kind = 'cluster'
-            AND day >= date_trunc('day', gravest.began_at) AND day < gravest.ended_at
-            AND inside(day)
+            AND day >= date_trunc('day', gravest.low) AND day < gravest.high
     ) AS unclean,
     (
         SELECT CAST(sum(us(away)) AS BIGINT) FROM broker_day
         WHERE cluster_id = gravest.cluster_id AND broker = gravest.broker
-            AND day >= date_trunc('day', gravest.began_at) AND day < gravest.ended_at
-            AND inside(day)
+            AND day >= date_trunc('day', gravest.low) AND day < gravest.high
     ) AS away,
     (
         SELECT CAST(sum(restarts) AS BIGINT) FROM broker_day
         WHERE cluster_id = gravest.cluster_id AND broker = gravest.broker
-            AND day >= date_trunc('day', gravest.began_at) AND day < gravest.ended_at
-            AND inside(day)
+            AND day >= date_trunc('day', gravest.low) AND day < gravest.high
     ) AS restarts
 FROM gravest
 ORDER BY list_position(getvariable('kinds'), kind), us DESC, began_us, cluster_id

@@ -1,4 +1,4 @@
--- The time of incidents in each bin, by cluster and kind.
+-- The gravest kind of the incidents in each bin of a cluster, and their time.
 WITH cut AS (
     SELECT
         cluster_id,
@@ -21,5 +21,8 @@ SELECT
         - greatest(began, epoch_us(getvariable('since')) + bin * getvariable('bin_us'))
     ) AS BIGINT) AS us
 FROM cut
-GROUP BY ALL
-ORDER BY cluster_id, kind, bin
+GROUP BY cluster_id, kind, bin
+HAVING us > 0
+QUALIFY row_number() OVER (
+    PARTITION BY cluster_id, bin ORDER BY list_position(getvariable('kinds'), kind)
+) = 1

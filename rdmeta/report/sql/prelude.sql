@@ -7,6 +7,15 @@ CREATE OR REPLACE MACRO known_sum(minutes, is_zero) AS CASE
     WHEN bool_or(minutes IS NULL AND NOT is_zero) THEN NULL
     ELSE 0
 END;
+-- What is 0 if no row tells of it, but only if there was something to see.
+CREATE OR REPLACE MACRO if_seen(value, of_row, seen) AS CASE
+    WHEN of_row IS NOT NULL THEN value
+    WHEN seen > 0 THEN 0
+END;
+CREATE OR REPLACE MACRO if_any(seen, condition) AS CASE
+    WHEN sum(seen) > 0 THEN count(*) FILTER (WHERE condition)
+END;
+CREATE OR REPLACE MACRO span_us() AS epoch_us(getvariable('until')) - epoch_us(getvariable('since'));
 CREATE OR REPLACE MACRO inside(moment) AS
     moment >= getvariable('since') AND moment < getvariable('until');
 -- An incident counts if a part of it lies in the span.
@@ -15,6 +24,29 @@ CREATE OR REPLACE MACRO reaches(began, ended) AS
     AND (ended > getvariable('since') OR began >= getvariable('since'));
 CREATE OR REPLACE MACRO bin_of(moment) AS
     (epoch_us(moment) - epoch_us(getvariable('since'))) // getvariable('bin_us');
+CREATE OR REPLACE MACRO day_of(moment) AS
+    (epoch_us(moment) - epoch_us(getvariable('since')))
+    // greatest(getvariable('bin_us'), 86400000000);
+
+-- The time that was observed of each cluster.
+CREATE OR REPLACE TEMP TABLE seen AS
+SELECT cluster_id, CAST(coalesce(sum(us(observed)), 0) AS BIGINT) AS us
+FROM cluster
+LEFT JOIN (SELECT * FROM coverage_hour WHERE inside(hour)) USING (cluster_id)
+GROUP BY cluster_id;
+
+-- How far the broker with the most leaders is above the mean, by cluster and bin; bin -1 is all.
+CREATE OR REPLACE TEMP TABLE skew AS
+SELECT
+    cluster_id,
+    CASE WHEN grouping(bin) = 1 THEN -1 ELSE bin END AS bin,
+    round(sum((max_to_mean - 1) * observed) / sum(observed), 4) AS skew
+FROM (
+    SELECT *, bin_of(hour) AS bin
+    FROM balance_hour
+    WHERE kind = 'cluster' AND max_to_mean IS NOT NULL AND observed > 0 AND inside(hour)
+)
+GROUP BY GROUPING SETS ((cluster_id, bin), (cluster_id));
 
 CREATE OR REPLACE TEMP TABLE topic_sum AS
 SELECT
