@@ -168,11 +168,7 @@ def _call(
     chosen: Sequence[str] | None,
     compare: str | bool | None,
 ) -> str:
-    words = ["rdmeta report", where]
-    words += [f"--since {since}"] if since else []
-    words += [f"--until {until}"] if until else []
-    words += [f"--clusters {','.join(chosen)}"] if chosen else []
-    words += (
-        [f"--compare {compare}" if isinstance(compare, str) else "--compare"] if compare else []
-    )
-    return " ".join(words)
+    day = compare if isinstance(compare, str) else None
+    options = {"since": since, "until": until, "clusters": ",".join(chosen or ()), "compare": day}
+    words = [f"--{name} {value}" for name, value in options.items() if value]
+    return " ".join(["rdmeta report", where, *words, *["--compare"] * (compare is True)])

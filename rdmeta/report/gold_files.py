@@ -24,12 +24,7 @@ from rdmeta.pipeline.manifest import read_manifest
 from rdmeta.pipeline.store import Store
 
 # The column with the end of a row, where it may lie in a later month than its begin.
-_ENDS = {
-    "incident": "ended_at",
-    "recovery": "ended_at",
-    "reassignment": "ended_at",
-    "controller": "ended_at",
-}
+_ENDS = dict.fromkeys(("incident", "recovery", "reassignment", "controller"), "ended_at")
 # Columns that no query of a report asks for, of the measures with many rows.
 _UNREAD = {
     "coverage_hour": {"origins"},
@@ -43,7 +38,6 @@ _UNREAD = {
 }
 _MANY = 65_536
 _ANY_GOLD = re.compile(r"gold/v\d+/")
-
 
 HOUR_US = DAY_US // 24
 
@@ -202,22 +196,12 @@ def _schema(measure: str) -> pa.Schema:
 
 
 def _cut(measure: str, rows: pa.Table, first: int, last: int) -> pa.Table:
-    """Returns the rows that reach into the time from `first` to before `last`.
+    """Returns the rows that reach into the time from `first` to before `last`, or have no end.
 
     Topics and controllers have a row for each month, and their queries look at whole months.
     """
     if measure in ("topic_life", "controller"):
         return rows
-    begin = rows[MEASURES[measure].time]
-    is_wanted = pc.less(begin, _scalar(last))
-    if measure == "reassignment":
-        ended = pc.coalesce(rows["ended_at"], begin)
-        running = pc.equal(rows["outcome"], "running")
-        later = pc.or_(pc.greater_equal(ended, _scalar(first)), running)
-    else:
-        later = pc.greater_equal(rows[_ENDS.get(measure, MEASURES[measure].time)], _scalar(first))
-    return rows.filter(pc.and_(is_wanted, later))
-
-
-def _scalar(us: int) -> pa.Scalar:
-    return pa.scalar(moment(us), pa.timestamp("us", tz="UTC"))
+    begin = pc.field(MEASURES[measure].time)
+    end = pc.field(_ENDS.get(measure, MEASURES[measure].time))
+    return rows.filter((begin < moment(last)) & ((end >= moment(first)) | end.is_null()))

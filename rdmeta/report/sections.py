@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable
 
 from rdmeta.pipeline.days import day_at
@@ -25,34 +24,6 @@ from rdmeta.report.wording import (
 )
 
 _DAY_HOURS = 24
-
-
-def sections(facts: Facts, before: Facts | None) -> list[Row]:
-    """Returns the sections; some compare with the facts of an earlier span."""
-    return [
-        _section("fleet", "Fleet", _fleet_sentence, _fleet, facts, before),
-        _section("incidents", "Incidents", _incident_sentence, _incidents, facts),
-        _section("topics", "Topics", _topic_sentence, _topics, facts),
-        _section("brokers", "Brokers", _broker_sentence, _brokers, facts),
-        _section("balance", "Balance", _balance_sentence, _balance, facts, before),
-        _section("recovery", "Recovery", _recovery_sentence, _recovery, facts, before),
-        _section("changes", "Changes", _change_sentence, _changes, facts),
-        _section("not_seen", "Not seen", _unseen_sentence, _unseen, facts),
-    ]
-
-
-def _section(
-    name: str,
-    title: str,
-    sentence: Callable[[Facts], str],
-    parts: Callable[[Facts, Facts | None], list[Part]],
-    facts: Facts,
-    before: Facts | None = None,
-) -> Row:
-    found: Row = {"name": name, "title": title, "sentence": sentence(facts)}
-    if before is not None:
-        found["sentence_before"] = sentence(before)
-    return {**found, "parts": parts(facts, before)}
 
 
 # ---- the fleet ----------------------------------------------------------------------------------
@@ -135,7 +106,7 @@ _KIND_COUNTS = columns(
 )
 
 
-def _incidents(facts: Facts, before: Facts | None) -> list[Part]:
+def _incidents(facts: Facts) -> list[Part]:
     hours, title = facts.hours, "Time with an incident, with a letter for its gravest kind"
     strips = [row for row in _lettered(facts, "incident_bins", hours) if row["letters"].strip()]
     found = {row["kind"]: row for row in facts.answers["incident_kinds"]}
@@ -177,19 +148,15 @@ def _incident(facts: Facts, row: Row) -> Row:
         words += f" Broker {row['broker']} was out of the ISR for longest."
     if row["censored"]:
         words += " Its begin or its end was not seen."
+    same = ("kind", "most", "partitions", "topics", "broker", "censored")
     return {
         "cluster": name,
-        "kind": row["kind"],
+        **{each: row[each] for each in same},
         "began_at": began,
         "ended_at": time_text(row["ended_us"]),
         "seconds": seconds,
         "minutes": rounded_minutes(row["us"]),
-        "most": row["most"],
-        "partitions": count,
-        "topics": topics,
         "topics_named": risky[:3],
-        "broker": row["broker"],
-        "censored": row["censored"],
         "text": words,
         "also": _also(facts, row),
     }
@@ -231,7 +198,7 @@ def _incident_sentence(facts: Facts) -> str:
     counts = {row["kind"]: row["incidents"] for row in facts.answers["incident_kinds"]}
     found = [f"{counts[each]} {KINDS[each]}" for each in GRAVEST if each in counts]
     if not found:
-        return "There was no incident: every partition had a leader and all of its replicas."
+        return "No partition was seen without a leader or without one of its replicas."
     first = facts.answers["gravest"][0]
     return (
         f"There were incidents of partitions: {listed(found)}. The gravest one was in"
@@ -249,24 +216,18 @@ _TOPICS = columns(
 )
 
 
-def _topics(facts: Facts, before: Facts | None) -> list[Part]:
+def _topics(facts: Facts) -> list[Part]:
     parts, seen, bins = [], facts.seen(facts.hours), facts.bins(facts.hours)
     for kind in GRAVEST:
-        rows: dict[int, list[Row]] = defaultdict(list)
-        for row in facts.answers["topic_bins"]:
-            if row["kind"] == kind:
-                rows[row["place"]].append(row)
-        strips = [
-            {
-                "label": [facts.names[row["cluster_id"]], row["topic"]],
-                "total": rounded_minutes(row["total"]),
-                "cells": cells_of({r["bin"]: r["us"] for r in mine}, seen[row["cluster_id"]], bins),
-            }
-            for row, *rest in rows.values()
-            for mine in [(row, *rest)]
-        ]
+        rows = [row for row in facts.answers["topic_bins"] if row["kind"] == kind]
+        strips = []
+        for row in rows:
+            us = {each["bin"]: each["us"] for each in row["bins"]}
+            label = [facts.names[row["cluster_id"]], row["topic"]]
+            cells = cells_of(us, seen[row["cluster_id"]], bins)
+            strips.append({"label": label, "total": rounded_minutes(row["total"]), "cells": cells})
         if strips:
-            title, every = f"Topics {KINDS[kind]}, worst first", rows[1][0]["every"]
+            title, every = f"Topics {KINDS[kind]}, worst first", rows[0]["every"]
             parts.append(strip(facts, title, "partition-minutes", strips, every=every))
     found = facts.answers["topics"]
     title = "Partition-minutes by topic and kind"
@@ -276,7 +237,7 @@ def _topics(facts: Facts, before: Facts | None) -> list[Part]:
 def _topic_sentence(facts: Facts) -> str:
     found = facts.answers["topics"]
     if not found:
-        return "No topic was at risk."
+        return "No topic was seen at risk."
     texts = [
         f"{counted(found[0]['every'], 'topic')} {was(found[0]['every'])} at risk of some kind."
     ]
@@ -301,7 +262,7 @@ _BROKERS = columns(
 )
 
 
-def _brokers(facts: Facts, before: Facts | None) -> list[Part]:
+def _brokers(facts: Facts) -> list[Part]:
     rows = [row for row in facts.answers["brokers"] if row["is_shown"]]
     return [table(facts, "Brokers to which something happened", _BROKERS, rows)]
 
@@ -416,7 +377,7 @@ def _slowest(facts: Facts, word: str) -> Part:
 def _recovery_sentence(facts: Facts) -> str:
     row = facts.answers["recoveries"][0]
     if not row["episodes"]:
-        return "No partition had to recover."
+        return "No recovery was seen."
     text = f"Partitions recovered a missing replica {counted(row['episodes'], 'time')}"
     if row["median"] is not None:
         text += (
@@ -453,7 +414,7 @@ _CHANGES = (
 )
 
 
-def _changes(facts: Facts, before: Facts | None) -> list[Part]:
+def _changes(facts: Facts) -> list[Part]:
     return [
         table(facts, title, shown_columns, [_change(row) for row in found], every=found[0]["every"])
         for name, title, _, shown_columns in _CHANGES
@@ -487,7 +448,7 @@ def _change_sentence(facts: Facts) -> str:
         first, space, rest = noun.partition(" ")
         if count:
             found.append(f"{counted(count, first)}{space}{rest}")
-    return f"There {was(2)} {listed(found)}." if found else "Nothing was changed."
+    return f"There {was(2)} {listed(found)}." if found else "No change was seen."
 
 
 # ---- what was not seen --------------------------------------------------------------------------
@@ -500,7 +461,7 @@ _UNSEEN = columns(
 )
 
 
-def _unseen(facts: Facts, before: Facts | None) -> list[Part]:
+def _unseen(facts: Facts) -> list[Part]:
     hours, found = facts.hours, facts.answers["quality"]
     seen, rows, strips = facts.seen(hours), [], []
     for row in found:
@@ -524,3 +485,33 @@ def _unseen_sentence(facts: Facts) -> str:
     text += f"; {duration(holes / 1e6)} lie in holes between recordings" if holes else ""
     text += f"; {counted(aside, 'file')} {was(aside)} set aside" if aside else ""
     return f"{text}."
+
+
+# ---- all of them --------------------------------------------------------------------------------
+
+_COMPARED = ("Fleet", "Balance", "Recovery")
+_SECTIONS: tuple[tuple[str, Callable[[Facts], str], Callable[..., list[Part]]], ...] = (
+    ("Fleet", _fleet_sentence, _fleet),
+    ("Incidents", _incident_sentence, _incidents),
+    ("Topics", _topic_sentence, _topics),
+    ("Brokers", _broker_sentence, _brokers),
+    ("Balance", _balance_sentence, _balance),
+    ("Recovery", _recovery_sentence, _recovery),
+    ("Changes", _change_sentence, _changes),
+    ("Not seen", _unseen_sentence, _unseen),
+)
+
+
+def sections(facts: Facts, before: Facts | None) -> list[Row]:
+    """Returns the sections; some compare with the facts of an earlier span."""
+    found = []
+    for title, sentence, parts in _SECTIONS:
+        name = title.lower().replace(" ", "_")
+        section: Row = {"name": name, "title": title, "sentence": sentence(facts)}
+        if title in _COMPARED:
+            section |= {"sentence_before": sentence(before)} if before else {}
+            section["parts"] = parts(facts, before)
+        else:
+            section["parts"] = parts(facts)
+        found.append(section)
+    return found

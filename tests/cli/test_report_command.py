@@ -131,6 +131,6 @@ def test_an_incident_of_the_month_before_counts(tmp_path: Path) -> None:
     assert pq.read_metadata(out / gold_file("incident", "one", "2026-10")).num_rows == 1
     words = run(out, "--since", "2026-11-02", "--until", "2026-11-03", "--format", "md").out
     assert "from 2026-10-30 00:00:00 on, 1 partition of 1 topic was without a leader" in words
-    assert "No topic was at risk" in words
+    assert "No topic was seen at risk" in words
     none = run(out, "--since", "2026-11-02", "--format", "json", "--clusters", "one")
     assert json.loads(none.out)["sections"][0]["parts"][0]["rows"][0]["incidents"] == 1

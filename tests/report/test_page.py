@@ -209,12 +209,12 @@ def test_a_quiet_fleet_is_told_in_plain_sentences(tmp_path: Path) -> None:
     assert sentences == {
         "fleet": "No cluster had partitions without a leader. No cluster had partitions that missed"
         " a replica. 1 cluster was observed for less than half of the time, and is not ranked.",
-        "incidents": "There was no incident: every partition had a leader and all of its replicas.",
-        "topics": "No topic was at risk.",
+        "incidents": "No partition was seen without a leader or without one of its replicas.",
+        "topics": "No topic was seen at risk.",
         "brokers": "Nothing is known about brokers.",
         "balance": "It is not known which broker led what.",
-        "recovery": "No partition had to recover.",
-        "changes": "Nothing was changed.",
+        "recovery": "No recovery was seen.",
+        "changes": "No change was seen.",
         "not_seen": "58.93 % of the time of 2 clusters was observed.",
     }
     one, two = model["sections"][0]["parts"][0]["rows"]
