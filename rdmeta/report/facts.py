@@ -44,7 +44,7 @@ class Facts:
         names: Mapping[str, str],
         span: Span,
         hours: int,
-        queries: Sequence[str] = QUERIES,
+        queries: Sequence[str],
     ) -> None:
         self.span, self.hours = span, hours
         uses = Counter(names.values())

@@ -53,11 +53,6 @@ class Span(NamedTuple):
     end: int
 
     @property
-    def before(self) -> Span:
-        """The span of equal length before this one."""
-        return Span(2 * self.begin - self.end, self.begin)
-
-    @property
     def days(self) -> tuple[str, str]:
         """The first and the last day."""
         return day_at(self.begin), day_at(self.end - 1)
@@ -84,10 +79,15 @@ class GoldFiles:
         self.months = {c: sorted(found) for c, found in manifest.months.items() if found}
         if not self.months:
             raise PipelineError(f"{out.where}: {self._why_none()}")
+        self._days = {c: sorted(manifest.days.get(c, ())) for c in self.months}
         self.names = {each: manifest.names.get(each, each) for each in sorted(self.months)}
-        self.observed = {c: sorted(manifest.days.get(c, ())) for c in self.months}
+        if unknown := set(clusters or ()) - {*self.names, *self.names.values()}:
+            raise PipelineError(
+                f"there is no cluster {sorted(unknown)[0]!r} in {out.where};"
+                f" {self.clusters_and_days}"
+            )
         if clusters is not None:
-            self._choose(set(clusters))
+            self.names = {c: n for c, n in self.names.items() if {c, n} & {*clusters}}
 
     @property
     def is_changed(self) -> bool:
@@ -102,25 +102,20 @@ class GoldFiles:
     @property
     def clusters_and_days(self) -> str:
         """The clusters with their first and last days, for errors."""
-        shown = [
-            f"{name} ({days[0]} to {days[-1]})" if days else name
-            for (cluster, name), days in zip(
-                self.names.items(), self.observed.values(), strict=True
-            )
-        ]
+        pairs = [(name, self._days[cluster]) for cluster, name in self.names.items()]
+        shown = [f"{name} ({days[0]} to {days[-1]})" if days else name for name, days in pairs]
         rest = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
         return f"it has {', '.join(shown[:20])}{rest}"
 
     def last_week(self) -> Span:
         """Returns the last seven days of coverage_hour."""
-        latest = max(months[-1] for months in self.months.values())
-        for month in sorted({m for found in self.months.values() for m in found}, reverse=True):
+        months = sorted({month for cluster in self.names for month in self.months[cluster]})
+        end = begin_of(f"{months[-1]}-01")
+        for month in reversed(months):
             found = [pc.max(part["hour"]) for part in self._parts("coverage_hour", {month})]
-            ends = [each.cast(pa.int64()).as_py() for each in found if each.is_valid]
-            if ends:
+            if ends := [each.cast(pa.int64()).as_py() for each in found if each.is_valid]:
                 end = max(ends) // DAY_US * DAY_US + DAY_US
-                return Span(end - 7 * DAY_US, end)
-        end = begin_of(f"{latest}-01")
+                break
         return Span(end - 7 * DAY_US, end)
 
     def rows(self, measure: str, spans: Sequence[Span]) -> pa.Table:
@@ -130,18 +125,13 @@ class GoldFiles:
         """
         wanted = {
             month
-            for found in self.months.values()
-            for month in found
-            if any(self._is_of(measure, month, span) for span in spans)
+            for cluster in self.names
+            for month in self.months[cluster]
+            if any(_is_of(measure, month, *span.days) for span in spans)
         }
         first, last = min(s.begin for s in spans), max(s.end for s in spans)
         parts = [_cut(measure, part, first, last) for part in self._parts(measure, wanted)]
         return pa.concat_tables([_schema(measure).empty_table(), *parts])
-
-    def _is_of(self, measure: str, month: str, span: Span) -> bool:
-        """Returns whether a month may have rows of a span; long rows are in that of their begin."""
-        first, last = (day[:7] for day in span.days)
-        return month <= last and (month >= first or measure in _ENDS)
 
     def _parts(self, measure: str, months: Iterable[str]) -> Iterator[pa.Table]:
         for cluster in self.names:
@@ -169,24 +159,17 @@ class GoldFiles:
             what = f"{self._out.shown(name)}: it is no file of {GOLD}: {error}"
             raise PipelineError(f"{what}; run rdmeta pipeline gold") from error
 
-    def _choose(self, chosen: set[str]) -> None:
-        unknown = chosen - set(self.names) - set(self.names.values())
-        if unknown:
-            raise PipelineError(
-                f"there is no cluster {sorted(unknown)[0]!r} in {self._out.where};"
-                f" {self.clusters_and_days}"
-            )
-        kept = {c for c, name in self.names.items() if c in chosen or name in chosen}
-        self.names = {c: name for c, name in self.names.items() if c in kept}
-        self.months = {c: found for c, found in self.months.items() if c in kept}
-        self.observed = {c: found for c, found in self.observed.items() if c in kept}
-
     def _why_none(self) -> str:
         if self._text is None:
             return f"it has no gold; run rdmeta pipeline all IN {self._out.where}"
         other = sorted({n[: n.index("/", 5)] for n in self._files if _ANY_GOLD.match(n)} - {GOLD})
         has = f"it has {other[0]}, and this version of rdmeta reads {GOLD}" if other else "no gold"
         return f"{has}; run rdmeta pipeline gold {self._out.where}"
+
+
+def _is_of(measure: str, month: str, first: str, last: str) -> bool:
+    """Returns whether a month may have rows of days; long rows are in that of their begin."""
+    return month <= last[:7] and (month >= first[:7] or measure in _ENDS)
 
 
 def _schema(measure: str) -> pa.Schema:

@@ -179,11 +179,11 @@ def _also(facts: Facts, row: Row) -> list[str]:
     kinds = [words for kind, words in KINDS.items() if kind in (row["kinds"] or ())]
     if kinds:
         moments.insert(0, f"incidents of partitions {listed(kinds)}")
-    days = []
-    if (row["away"] or 0) >= 1000:
-        days.append(f"broker {row['broker']} away for {duration(row['away'] / 1e6)}")
-    if row["restarts"]:
-        days.append(f"{counted(row['restarts'], 'return')} of broker {row['broker']}")
+    days, broker = [], row["of_broker"] or {}
+    if (broker["away"] or 0) >= 1000:
+        days.append(f"broker {row['broker']} away for {duration(broker['away'] / 1e6)}")
+    if broker["restarts"]:
+        days.append(f"{counted(broker['restarts'], 'return')} of broker {row['broker']}")
     if row["unclean"]:
         days.append(f"{counted(row['unclean'], 'unclean election')} in the cluster")
     begin = max(row["began_us"], facts.span.begin)
@@ -502,7 +502,7 @@ _SECTIONS: tuple[tuple[str, Callable[[Facts], str], Callable[..., list[Part]]], 
 )
 
 
-def sections(facts: Facts, before: Facts | None) -> list[Row]:
+def sections(facts: Facts, before: Facts | None = None) -> list[Row]:
     """Returns the sections; some compare with the facts of an earlier span."""
     found = []
     for title, sentence, parts in _SECTIONS:

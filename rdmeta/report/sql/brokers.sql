@@ -1,26 +1,22 @@
 -- What happened to each broker.
 WITH days AS (
     SELECT
-        cluster_id,
-        broker,
-        CAST(sum(us(away)) AS BIGINT) AS away,
-        CAST(sum(us(fenced)) AS BIGINT) AS fenced,
-        CAST(sum(restarts) AS BIGINT) AS restarts,
-        CAST(sum(unclean_restarts) AS BIGINT) AS unclean_restarts,
+        cluster_id, broker, us_total(away) AS away, us_total(fenced) AS fenced,
+        total(restarts) AS restarts, total(unclean_restarts) AS unclean_restarts,
         max(list_max(preferred_seconds)) AS preferred_seconds,
-        CAST(sum(preferred_open) AS BIGINT) AS preferred_open
+        total(preferred_open) AS preferred_open
     FROM broker_day
     WHERE inside(day)
     GROUP BY ALL
 ),
 flaps AS (
-    SELECT cluster_id, broker, CAST(sum(times) AS BIGINT) AS flaps
+    SELECT cluster_id, broker, total(times) AS flaps
     FROM isr_flap_day
     WHERE inside(day)
     GROUP BY ALL
 ),
 churn AS (
-    SELECT cluster_id, broker, CAST(sum(lost) AS BIGINT) AS lost
+    SELECT cluster_id, broker, total(lost) AS lost
     FROM churn_day
     WHERE kind = 'broker' AND inside(day)
     GROUP BY ALL

@@ -2,10 +2,9 @@
 -- comes last and has no rank.
 WITH risk AS (
     SELECT
-        cluster_id,
-        CAST(sum(us(leaderless)) AS BIGINT) AS leaderless,
+        cluster_id, us_total(leaderless) AS leaderless,
         known_sum(under_min_isr, under_replicated = 0) AS under_min_isr,
-        CAST(sum(us(under_replicated)) AS BIGINT) AS under_replicated
+        us_total(under_replicated) AS under_replicated
     FROM risk_hour
     WHERE inside(hour)
     GROUP BY cluster_id
@@ -25,27 +24,20 @@ recoveries AS (
 ),
 -- `unclean` is null where no source tells.
 churn AS (
-    SELECT
-        cluster_id,
-        CAST(sum(elections) AS BIGINT) AS elections,
-        CAST(sum(unclean) AS BIGINT) AS unclean
+    SELECT cluster_id, total(elections) AS elections, total(unclean) AS unclean
     FROM churn_day
     WHERE kind = 'cluster' AND inside(day)
     GROUP BY cluster_id
 ),
 sums AS (
     SELECT
-        cluster_id,
-        cluster.name,
-        seen.us / span_us() AS observed,
+        cluster_id, cluster.name, seen.us / span_us() AS observed,
         if_seen(leaderless, risk.cluster_id, seen.us) AS leaderless,
         if_seen(under_min_isr, risk.cluster_id, seen.us) AS under_min_isr,
         if_seen(under_replicated, risk.cluster_id, seen.us) AS under_replicated,
-        CASE WHEN seen.us > 0 THEN coalesce(incidents, 0) END AS incidents,
-        slowest_seconds,
+        if_seen(incidents, incidents.cluster_id, seen.us) AS incidents,
         if_seen(elections, churn.cluster_id, seen.us) AS elections,
-        unclean,
-        skew.skew
+        slowest_seconds, unclean, skew.skew
     FROM cluster
     JOIN seen USING (cluster_id)
     LEFT JOIN risk USING (cluster_id)

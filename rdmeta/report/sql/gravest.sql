@@ -2,9 +2,7 @@
 -- tells of their moments in the span, and of the hours and days of the span that they touch.
 WITH gravest AS (
     SELECT
-        *,
-        us(minutes) AS us,
-        greatest(began_at, getvariable('since')) AS low,
+        *, us(minutes) AS us, greatest(began_at, getvariable('since')) AS low,
         least(ended_at, getvariable('until')) AS high
     FROM incident
     WHERE reaches(began_at, ended_at) AND kind IN getvariable('kinds')
@@ -12,25 +10,17 @@ WITH gravest AS (
     LIMIT 10
 )
 SELECT
-    cluster_id,
-    kind,
-    epoch_us(began_at) AS began_us,
-    epoch_us(ended_at) AS ended_us,
-    us,
-    most,
-    partitions,
-    topics,
-    broker,
-    censored,
+    cluster_id, kind, epoch_us(began_at) AS began_us, epoch_us(ended_at) AS ended_us, us, most,
+    partitions, topics, broker, censored,
     (
         SELECT list(topic ORDER BY risk DESC, topic) FROM (
-            SELECT topic, sum(us(CASE gravest.kind
+            SELECT topic, us_total(CASE gravest.kind
                 WHEN 'leaderless' THEN leaderless
                 WHEN 'under_min_isr' THEN under_min_isr
                 WHEN 'under_replicated' THEN under_replicated
                 WHEN 'single_copy' THEN single_copy
                 ELSE at_min_isr
-            END)) AS risk
+            END) AS risk
             FROM risk_hour
             WHERE cluster_id = gravest.cluster_id
                 AND hour >= date_trunc('hour', gravest.low) AND hour < gravest.high
@@ -60,19 +50,14 @@ SELECT
             AND began_at BETWEEN gravest.low AND gravest.high
     ) AS controllers,
     (
-        SELECT CAST(sum(unclean) AS BIGINT) FROM churn_day
+        SELECT total(unclean) FROM churn_day
         WHERE cluster_id = gravest.cluster_id AND kind = 'cluster'
             AND day >= date_trunc('day', gravest.low) AND day < gravest.high
     ) AS unclean,
     (
-        SELECT CAST(sum(us(away)) AS BIGINT) FROM broker_day
+        SELECT {'away': us_total(away), 'restarts': total(restarts)} FROM broker_day
         WHERE cluster_id = gravest.cluster_id AND broker = gravest.broker
             AND day >= date_trunc('day', gravest.low) AND day < gravest.high
-    ) AS away,
-    (
-        SELECT CAST(sum(restarts) AS BIGINT) FROM broker_day
-        WHERE cluster_id = gravest.cluster_id AND broker = gravest.broker
-            AND day >= date_trunc('day', gravest.low) AND day < gravest.high
-    ) AS restarts
+    ) AS of_broker
 FROM gravest
 ORDER BY list_position(getvariable('kinds'), kind), us DESC, began_us, cluster_id

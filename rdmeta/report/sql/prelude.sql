@@ -1,9 +1,11 @@
 -- What the report's queries share. The variables since and until are the span, bin_us the length of
 -- a cell of a strip. Minutes are added as whole microseconds, so that no order of rows changes a sum.
 CREATE OR REPLACE MACRO us(minutes) AS CAST(round(minutes * 6e7) AS BIGINT);
+CREATE OR REPLACE MACRO total(count) AS CAST(sum(count) AS BIGINT);
+CREATE OR REPLACE MACRO us_total(minutes) AS total(us(minutes));
 -- The sum of what is known, but never 0 if a part of it is not.
 CREATE OR REPLACE MACRO known_sum(minutes, is_zero) AS CASE
-    WHEN sum(us(minutes)) > 0 THEN CAST(sum(us(minutes)) AS BIGINT)
+    WHEN us_total(minutes) > 0 THEN us_total(minutes)
     WHEN bool_or(minutes IS NULL AND NOT is_zero) THEN NULL
     ELSE 0
 END;
@@ -30,7 +32,7 @@ CREATE OR REPLACE MACRO day_of(moment) AS
 
 -- The time that was observed of each cluster.
 CREATE OR REPLACE TEMP TABLE seen AS
-SELECT cluster_id, CAST(coalesce(sum(us(observed)), 0) AS BIGINT) AS us
+SELECT cluster_id, coalesce(us_total(observed), 0) AS us
 FROM cluster
 LEFT JOIN (SELECT * FROM coverage_hour WHERE inside(hour)) USING (cluster_id)
 GROUP BY cluster_id;
@@ -50,17 +52,12 @@ GROUP BY GROUPING SETS ((cluster_id, bin), (cluster_id));
 
 CREATE OR REPLACE TEMP TABLE topic_sum AS
 SELECT
-    cluster_id,
-    topic,
-    CAST(sum(us(leaderless)) AS BIGINT) AS leaderless,
+    cluster_id, topic, us_total(leaderless) AS leaderless,
     -- With all of its replicas in sync no partition is under a min ISR, known or not.
     known_sum(under_min_isr, under_replicated = 0) AS under_min_isr,
-    CAST(sum(us(under_replicated)) AS BIGINT) AS under_replicated,
-    CAST(sum(us(single_copy)) AS BIGINT) AS single_copy,
-    known_sum(at_min_isr, false) AS at_min_isr,
-    CAST(sum(us(not_preferred)) AS BIGINT) AS not_preferred,
-    known_sum(reassigning, false) AS reassigning,
-    known_sum(rack_unsafe, false) AS rack_unsafe
+    us_total(under_replicated) AS under_replicated, us_total(single_copy) AS single_copy,
+    known_sum(at_min_isr, false) AS at_min_isr, us_total(not_preferred) AS not_preferred,
+    known_sum(reassigning, false) AS reassigning, known_sum(rack_unsafe, false) AS rack_unsafe
 FROM risk_hour
 WHERE inside(hour)
 GROUP BY ALL;

@@ -5,8 +5,7 @@ WITH sums AS (
 ),
 worst AS (
     SELECT
-        *,
-        count(*) OVER (PARTITION BY kind) AS every,
+        *, count(*) OVER (PARTITION BY kind) AS every,
         row_number() OVER (PARTITION BY kind ORDER BY total DESC, cluster_id, topic) AS place
     FROM sums
     WHERE total > 0
@@ -15,13 +14,11 @@ worst AS (
 SELECT kind, cluster_id, topic, total, every, list({'bin': bin, 'us': us}) AS bins
 FROM (
     SELECT
-        worst.*,
-        bin_of(hour) AS bin,
-        CAST(sum(us(CASE kind
+        worst.*, bin_of(hour) AS bin, us_total(CASE kind
             WHEN 'leaderless' THEN leaderless
             WHEN 'under_min_isr' THEN under_min_isr
             ELSE under_replicated
-        END)) AS BIGINT) AS us
+        END) AS us
     FROM worst
     JOIN risk_hour USING (cluster_id, topic)
     WHERE inside(hour)
