@@ -18,7 +18,7 @@ from rdmeta.report.wording import clock, shown
 MOST_CHARACTERS = 60_000
 """What a comment of a pull request takes, with some room left."""
 
-_FEWER = (40, 20, 10, 5, 2, 1, 0)
+_FEWER = (40, 30, 20, 15, 10, 7, 5, 3, 2, 1, 0)
 # Signs of Markdown; those of lists and headings, which only count where a line begins; and links.
 _MARKS = re.compile(r"([\\`*_\[\]<>|~&@$])|^(?=[-+=#])|(?<=\d)(?=[.)] )|(?=://)")
 _BLOCKS = dict(zip("-012345678", "░·▁▂▃▄▅▆▇█", strict=True))
@@ -42,18 +42,15 @@ def markdown_page(model: Mapping[str, Any]) -> str:
 
 def _plain(value: object) -> object:
     """Returns a value with escapes for what does not print."""
-    if isinstance(value, Markup):
-        return value
-    return escaped(value) if isinstance(value, str) else value
+    is_plain = isinstance(value, str) and not isinstance(value, Markup)
+    return escaped(str(value)) if is_plain else value
 
 
 def _marked(value: object) -> Markup:
     """Returns a text that Markdown shows as it is: names may have its signs."""
+    if isinstance(value, Markup):
+        return value
     return Markup(_MARKS.sub(lambda found: f"\\{found[0]}", escaped(str(value))))
-
-
-def _marked_value(value: object) -> object:
-    return value if isinstance(value, Markup) else _marked(value)
 
 
 @cache
@@ -63,7 +60,7 @@ def _environment(form: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        finalize=_plain if form == "html" else _marked_value,
+        finalize=_plain if form == "html" else _marked,
     )
     found.filters.update(shown=shown, clock=clock, bar=_bar, cell=_cell, runs=_runs)
     return found

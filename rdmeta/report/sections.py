@@ -17,7 +17,6 @@ from rdmeta.report.wording import (
     listed,
     number,
     rounded_minutes,
-    rounded_seconds,
     shown,
     time_text,
     was,
@@ -127,7 +126,7 @@ def _incidents(facts: Facts) -> list[Part]:
 
 def _incident(facts: Facts, row: Row) -> Row:
     """Returns an incident with what gold tells of its time, in words."""
-    seconds = rounded_seconds(row["ended_us"] - row["began_us"])
+    seconds = round((row["ended_us"] - row["began_us"]) / 1e6, 3)
     name, began = facts.names[row["cluster_id"]], time_text(row["began_us"])
     count, topics = row["partitions"], row["topics"]
     risky, span = row["risky"] or [], facts.span
