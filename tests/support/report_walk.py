@@ -11,6 +11,8 @@ from typing import Any
 
 from written_gold import Rows
 
+from rdmeta.report.wording import duration
+
 __all__ = ["Walk"]
 
 Row = dict[str, Any]
@@ -24,6 +26,7 @@ KINDS = {
     "reassigning": ("being reassigned", "R"),
     "rack_unsafe": ("on too few racks", "K"),
 }
+REASONS = {"gap": "no look", "closed": "recorder stopped"}
 GRAVEST = tuple(KINDS)[:3]
 SHOWN = tuple(KINDS)[:5]
 
@@ -352,6 +355,12 @@ class Walk:
             length = (self.until - self.since) / timedelta(minutes=1)
             row = {"cluster": name, "observed": round(sum(self.seen(cluster)) / length, 4)}
             row["hole_minutes"] = minutes(sum(hour["hole"] for hour in hours))
+            reasons: dict[str, int] = defaultdict(int)
+            for each in (each for hour in hours for each in hour["holes"]):
+                reasons[each["reason"]] += round(each["minutes"] * 6e7)
+            times = sorted(((-us, each) for each, us in reasons.items() if us))
+            words = [f"{REASONS[each]} {duration(-us / 1e6)}" for us, each in times]
+            row["reasons"] = ", ".join(words) or "none"
             counts = ("files_aside", "clocks_back")
             row |= {each: sum(day[each] for day in quality) for each in counts}
             row["disagreement_seconds"] = most(day["disagreement_seconds"] for day in quality)
