@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,7 +79,10 @@ class World(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What one recording tells of a day: what was true at each of its looks, and what counts."""
+    """What one recording tells of a day: what was true at each of its looks, and what counts.
+
+    `gap` is the longest time between two looks. A log's last state may hold beyond `seen_to`.
+    """
 
     origin: str
     is_log: bool
@@ -89,6 +92,8 @@ class Told(NamedTuple):
     ended_by: str
     looks: list[tuple[int, World]]
     counts: list[tuple[int, int]]
+    seen_to: int
+    gap: int = 0
 
 
 def worlds(changes: list[TimedChange], begin: int) -> list[World]:
@@ -282,7 +287,10 @@ def _of_span(
             inside.insert(0, (begin, before))
         by = ended_by if until == end else "midnight"
         mark = first if begin == span else "midnight"
-        yield Told(name(begin), is_log, begin, until, mark, by, inside, [(begin, until)])
+        pairs = [(a, b) for (a, _), (b, _) in pairwise(looks) if b > begin and a < until]
+        gap = max((b - a for a, b in pairs), default=0)
+        counts = [(begin, until)]
+        yield Told(name(begin), is_log, begin, until, mark, by, inside, counts, until, gap)
 
 
 def told_by_log(cluster: GeneratedCluster, begin: int) -> list[Told]:
@@ -389,6 +397,45 @@ def _counted(logs: list[Told], recorders: list[Told]) -> list[Told]:
             ]
         found.append(each._replace(counts=free))
     return [*logs, *found]
+
+
+def _handed_over(every: list[Told]) -> list[Told]:
+    """Returns what counts, as the last state of a log that ends holds until a recorder has news.
+
+    It holds no longer than the longest time between two looks of the day, and over no midnight.
+    """
+    ends = {told.end: told.end for told in every if told.is_log}
+    begins: dict[int, int] = {}
+    parts = [(*part, told) for told in every for part in told.counts]
+    for low, high, told in sorted(parts, key=lambda part: part[0]):
+        is_behind = not told.is_log and (told.begin < low or told.first == "midnight")
+        if low in ends and is_behind:
+            news = [at for at in _news(told) if at >= low]
+            begins[low] = at = min([high, max(low, ends[low] + told.gap), *news])
+            ends[at] = ends[low]  # it ends there without news, and another one goes on
+    found = []
+    for told in every:
+        if told.is_log:
+            end = told.end
+            while end % DAY_US and begins.get(end, end) > end:
+                end = begins[end]
+            found.append(told._replace(end=end, counts=[(told.begin, end)]))
+        else:
+            spans = [(begins.get(low, low), high) for low, high in told.counts]
+            kept = [span for span in spans if span[0] < span[1] or span in told.counts]
+            found.append(told._replace(counts=kept))
+    return found
+
+
+def _news(told: Told) -> Iterator[int]:
+    """Yields when a recorder saw something else than at the look before."""
+    racks: dict[int, str | None] = {}
+    last = None
+    for at, world in told.looks:
+        states = _states(told, world, racks)
+        if states != last and (last is not None or told.first != "midnight"):
+            yield at
+        last = states
 
 
 def _beside(told: Told, recorders: list[Told]) -> Told:
@@ -519,7 +566,7 @@ def _observed(told: Told) -> Iterator[Row]:
     row = {"origin": told.origin, "ended_by": told.ended_by, "partial": False}
     counts: list[tuple[int | None, int | None]] = [*told.counts]
     for low, high in counts or [(None, None)]:
-        seen = {"seen_from": told.begin, "seen_to": told.end}
+        seen = {"seen_from": told.begin, "seen_to": told.seen_to}
         yield {**row, **seen, "counts_from": low, "counts_to": high}
 
 
@@ -531,7 +578,7 @@ def truth(
     until = first + days * DAY_US
     logs = told_by_log(cluster, first) if has_logs else []
     recorders = [] if directory is None else [*_recorders(cluster, first, until, directory)]
-    every = _counted(logs, recorders)
+    every = _handed_over(_counted(logs, recorders))
     rows: dict[str, list[Row]] = defaultdict(list)
     for told in every:
         rows["observation"] += _observed(told)
@@ -549,7 +596,7 @@ def truth(
     kept = {at for told in logs for at, world in told.looks if at == world.at and not world.is_lost}
     begun = {world.term: world.at for world in reversed(terms)}
     elected = {term for term, at in begun.items() if at in kept}
-    for told in logs:
+    for told in (each for each in every if each.is_log):
         for (broker, epoch), began_at, ended_at, why, end in _terms(told, elected):
             span = _span(told, began_at, ended_at, why, end)
             rows["controller"].append({"broker": broker, "epoch": epoch, **span})

@@ -132,6 +132,10 @@ def random_cluster(random: Random) -> GeneratedCluster:
         plan.hole(hole, hole + 2 * HOUR_US)
     if random.random() < 0.5:
         cluster.corrupt.append(random.randrange(end))
+    if random.random() < 0.5:  # the log ends shortly before midnight, and a poll follows behind it
+        at = DAY_US - random.randrange(1, 60) * SECOND_US
+        plan.slow_follower(at, random.choice(plan.brokers), 40)
+        cluster.corrupt.append(at + 1)
     if random.random() < 0.5:
         first = cluster.watches[0]
         cluster.watches[0] = first._replace(killed=random.randrange(12, 44) * HOUR_US)
