@@ -108,8 +108,8 @@ def test_of_recordings_that_come_over_midnight_the_one_that_began_first_counts()
     for name, hours in spans.items():
         begin, end = (midnight + hour * 3_600_000_000 for hour in hours)
         file = Input("p", name, 1, 1, name, from_us=begin, to_us=end, until=1)
-        about = {"continues": None, "ended_by": None, "is_of_log": name == "log"}
-        recordings.append(InputRecording("c", name, (file,), begin, end, **about))
+        about = ("c", name, (file,), begin, end, None, None)
+        recordings.append(InputRecording(*about, is_of_log=name == "log"))
     log, *beside = days_of(recordings, 1)[-1].stretches
 
     def read(stretch: Stretch) -> Iterator[pa.RecordBatch]:
