@@ -61,8 +61,9 @@ _WHY = {
 class World(NamedTuple):
     """All that is true at a moment; `led` are the elections that it brought.
 
-    Of a moment that `is_lost` a snapshot tells the state. `polled` are min ISRs that recordings
-    beside a log tell, and `configs` the rows that both gave.
+    Of a moment that `is_lost` a snapshot tells the state. `static` is the min ISR of topics without
+    their own, which no log tells. `polled` are min ISRs that recordings beside a log tell, and
+    `configs` the rows that both gave.
     """
 
     at: int
@@ -74,6 +75,7 @@ class World(NamedTuple):
     led: tuple[Row, ...] = ()
     term: tuple[int, int] = (0, 0)
     is_lost: bool = False
+    static: int | None = None
     polled: dict[str, int | None] | None = None
     configs: dict[str, int | None] | None = None
 
@@ -105,6 +107,7 @@ def worlds(changes: list[TimedChange], begin: int) -> list[World]:
     parts: dict[tuple[str, int], Row] = {}
     topics: dict[str, tuple[str, int | None]] = {}
     term = (101, 1)
+    static: int | None = None
     for at, moment in groupby(changes, key=lambda change: change.at):
         led: list[Row] = []
         unclean: set[tuple[str, int]] = set()
@@ -133,6 +136,8 @@ def worlds(changes: list[TimedChange], begin: int) -> list[World]:
                 parts = {each: row for each, row in parts.items() if each[0] != values[0]}
             elif name == "set_min_isr":
                 topics[values[0]] = (topics[values[0]][0], values[1])
+            elif name == "set_static_min_isr":
+                static = values[0]
             elif name == "set_recovering":
                 unclean |= {key} if values[2] else set()
             elif name == "set_leader":
@@ -145,7 +150,7 @@ def worlds(changes: list[TimedChange], begin: int) -> list[World]:
             else:
                 parts[key] = {**parts[key], name.removeprefix("set_"): values[2]}
         state = (frozenset(fenced), frozenset(leaving), dict(parts), dict(topics), tuple(led))
-        found.append(World(begin + at, dict(brokers), *state, term))
+        found.append(World(begin + at, dict(brokers), *state, term, static=static))
     return found
 
 
@@ -158,6 +163,14 @@ def _new(topic_id: str, leader: int | None, ids: tuple[int, ...]) -> Row:
 # ---- what sources tell --------------------------------------------------------------------------
 
 
+def _own(told: Told, world: World) -> dict[str, int | None]:
+    """Returns the min ISR of each topic, as a source tells it by itself."""
+    static = None if told.is_log else world.static
+    return {
+        name: static if min_isr is None else min_isr for name, (_, min_isr) in world.topics.items()
+    }
+
+
 def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key, tuple[Any, ...]]:
     """Returns what a source tells of a moment; `racks` are those that it knows."""
     found: dict[Key, tuple[Any, ...]] = {}
@@ -167,8 +180,9 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
             flags = (each.id in world.fenced, each.id in world.leaving)
             about = each.host, each.port, each.rack
             found["broker", each.id] = (*about, *(flags if told.is_log else (None, None)))
+    own = _own(told, world)
     for (topic, number), row in world.partitions.items():
-        min_isr = world.topics[topic][1]
+        min_isr = own[topic]
         if min_isr is None and world.polled is not None:
             min_isr = world.polled.get(topic)
         there = {racks.get(broker) for broker in row["replicas"]}
@@ -184,7 +198,6 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
     for topic, (topic_id, _) in world.topics.items():
         count = sum(each == topic for each, _ in world.partitions)
         found["topic", topic] = (topic_id, count)
-    own = {name: min_isr for name, (_, min_isr) in world.topics.items()}
     for topic, value in (own if world.configs is None else world.configs).items():
         if value is not None:
             found["config", "topic", topic, "min.insync.replicas"] = (str(value),)
@@ -451,8 +464,7 @@ def _beside(told: Told, recorders: list[Told]) -> Told:
     configs: dict[str, int | None] = {}
     for at in sorted(times):
         one = next((each for each in there if each.begin <= at < each.end), None)
-        topics = _at(told, at).topics, _at(one, at).topics if one is not None else {}
-        own, polled = ({name: each[1] for name, each in found.items()} for found in topics)
+        own, polled = _own(told, _at(told, at)), {} if one is None else _own(one, _at(one, at))
         for values, before in zip((own, polled), last, strict=True):
             for name in {*values, *before}:
                 is_new = values.get(name) != before.get(name)

@@ -148,6 +148,8 @@ def change_topics(cluster: GeneratedCluster, at: int, random: Random) -> None:
     name = f"extra-{at}"
     step = 4 * MINUTE_US
     cluster.at(at, cluster.create, name, [(1, 2), (2, 3)], random.choice((None, 1, 2)))
+    if random.random() < 0.7:  # brokers have it from now on, and no log has it
+        cluster.at(at, cluster.put, "set_static_min_isr", random.choice((1, 2, None)))
     cluster.at(at + step, cluster.put, "grow", name, None, (3, 1))
     cluster.at(at + 2 * step, cluster.put, "set_min_isr", name, random.choice((1, 2, None)))
     if random.random() < 0.7:
