@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
-from rdmeta.cli.output import Output, Row, Stream, Table, TableColumn, json_text
+from rdmeta.cli.output import (
+    Output,
+    Row,
+    Stream,
+    Table,
+    TableColumn,
+    clusters_table,
+    columns,
+    label,
+)
 from rdmeta.cli.shared_options import (
     Target,
     Where,
@@ -31,22 +40,13 @@ if TYPE_CHECKING:
 
 _EVERY_S = 2.0
 
-_NODES = (
-    TableColumn("node", "integer"),
-    TableColumn("role"),
-    TableColumn("log_end_offset", "integer"),
-    TableColumn("lag", "integer"),
-    TableColumn("last_fetch_s", "number"),
-    TableColumn("caught_up_s", "number"),
+_NODES = columns(
+    "node:integer role log_end_offset:integer lag:integer last_fetch_s:number caught_up_s:number"
 )
-_ROUND = (TableColumn("epoch", "integer"), TableColumn("high_watermark", "integer"))
-_SUMMARY = (
-    TableColumn("leader", "integer"),
-    TableColumn("epoch", "integer"),
-    TableColumn("high_watermark", "integer"),
-    TableColumn("voters", "integer"),
-    TableColumn("observers", "integer"),
-    TableColumn("max_lag", "integer"),
+_ROUND = columns("epoch:integer high_watermark:integer")
+_SUMMARY = columns(
+    "leader:integer epoch:integer high_watermark:integer voters:integer observers:integer "
+    "max_lag:integer"
 )
 
 
@@ -123,10 +123,8 @@ def _once(where: Where, output: Output, targets: Sequence[Target], max_lag: int 
         else:
             answers.append(_Answer(target.name, outcome))
     if where.clusters is not None or any(each.quorum for each in answers):
-        if output.form == "json":
-            output.json(json_text(_object(answers)))
-        else:
-            output.tables(_table(_SUMMARY, answers, _summary), _table(_NODES, answers, _nodes))
+        tables = (_table(_SUMMARY, answers, _summary), _table(_NODES, answers, _nodes))
+        output.answer(_object(answers), *tables)
     return max([code, *(_judge(each, max_lag, where.messages) for each in answers)])
 
 
@@ -240,18 +238,17 @@ class _Rounds:
         if not self._is_json and not any(each.quorum for each in answers):
             return
         if self._stream is None:
-            head = [TableColumn("cluster")] if self._has_names else []
-            columns = [TableColumn("time", "time"), *head, *_ROUND, *_NODES]
-            self._stream = Stream(self._output, columns)
+            head = columns("time:time cluster" if self._has_names else "time:time")
+            self._stream = Stream(self._output, [*head, *_ROUND, *_NODES])
             self._stream.header()
         if self._is_json:
             self._stream.write_json({**_object(answers), "time": now})
             return
         for each in answers:
-            label = (each.name,) if self._has_names else ()
+            names = (each.name,) if self._has_names else ()
             if (quorum := each.quorum) is not None:
+                head_row = (now, *names, quorum.leader_epoch, quorum.high_watermark)
                 for row in _nodes(quorum):
-                    head_row = (now, *label, quorum.leader_epoch, quorum.high_watermark)
                     self._stream.write((*head_row, *row))
 
 
@@ -263,15 +260,8 @@ def _table(
     answers: Sequence[_Answer],
     rows_of: Callable[[Quorum], Iterable[Row]],
 ) -> Table:
-    has_names = any(each.name is not None for each in answers)
-    head = [TableColumn("cluster")] if has_names else []
-    rows = (
-        (each.name, *row) if has_names else row
-        for each in answers
-        if each.quorum is not None
-        for row in rows_of(each.quorum)
-    )
-    return Table([*head, *columns], rows)
+    found = [(each.name, rows_of(each.quorum) if each.quorum else ()) for each in answers]
+    return clusters_table(columns, found)
 
 
 def _summary(quorum: Quorum) -> Iterator[Row]:
@@ -305,12 +295,12 @@ def _object(answers: Sequence[_Answer]) -> dict[str, Any]:
 
 
 def _quorum_object(answer: _Answer) -> dict[str, Any]:
-    label = {} if answer.name is None else {"cluster": answer.name}
+    head = label(answer.name)
     if answer.quorum is None:
-        return {**label, "error": str(answer.error), "leader": None, "voters": [], "observers": []}
+        return {**head, "error": str(answer.error), "leader": None, "voters": [], "observers": []}
     quorum = answer.quorum
     return {
-        **label,
+        **head,
         "error": None,
         "leader": quorum.leader,
         "leader_epoch": quorum.leader_epoch,

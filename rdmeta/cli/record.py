@@ -14,7 +14,7 @@ import click
 
 from rdmeta._escaping import escaped
 from rdmeta.cli.messages import BAD_INPUT, FINE
-from rdmeta.cli.output import json_text
+from rdmeta.cli.output import json_text, label
 from rdmeta.cli.shared_options import (
     Listen,
     Target,
@@ -197,8 +197,7 @@ def _keep_on(
 def _json(recording: ClusterRecording, path: Path) -> str:
     from rdmeta.history.schema import FileName
 
-    label = {} if recording.name is None else {"cluster": recording.name}
-    head = {"version": 1, "command": "record", **label, "file": str(path)}
+    head = {"version": 1, "command": "record", **label(recording.name), "file": str(path)}
     return json_text({**head, **FileName.parse(path.name)._asdict()})
 
 

@@ -17,7 +17,7 @@ from rdmeta import health
 from rdmeta._core import DENIED, NOT_CACHED, UNKNOWN_TOPIC, WAITING
 from rdmeta.cache import Reading
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
-from rdmeta.cli.output import Output, json_text
+from rdmeta.cli.output import Output, label
 from rdmeta.cli.selection import named_topics
 from rdmeta.cli.shared_options import Where, connection_options, seconds_option
 from rdmeta.cli.status import Spinner, Status
@@ -122,10 +122,8 @@ def command(
         except Error as error:
             return status.failure(error, target.name)
     if json:
-        label = {} if target.name is None else {"cluster": target.name}
-        Output("json").json(
-            [json_text({"version": 1, "command": "wait", **label, **wait.result()})]
-        )
+        head = {"version": 1, "command": "wait", **label(target.name)}
+        Output("json").answer({**head, **wait.result()})
     return code
 
 

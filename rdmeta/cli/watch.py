@@ -17,7 +17,7 @@ from rdmeta._core import DENIED
 from rdmeta.cache import MetadataCache
 from rdmeta.cli.change_rows import Pair, change_object, change_row, old_and_new, resync
 from rdmeta.cli.messages import FINE, BadInputError, Messages
-from rdmeta.cli.output import Output, Stream, TableColumn
+from rdmeta.cli.output import Output, Stream, columns, label
 from rdmeta.cli.selection import named_topics
 from rdmeta.cli.shared_options import (
     Listen,
@@ -180,28 +180,17 @@ class _Printed:
 
     def __init__(self, output: Output, has_names: bool, messages: Messages) -> None:
         self._form, self._has_names, self._messages = output.form, has_names, messages
-        columns = [
-            TableColumn("time", "time"),
-            TableColumn("topic"),
-            TableColumn("partition", "integer"),
-        ]
-        columns.append(TableColumn("kind"))
-        columns += (
-            [TableColumn("old"), TableColumn("new")]
-            if self._form == "csv"
-            else [TableColumn("change")]
-        )
-        if has_names:
-            columns.insert(1, TableColumn("cluster"))
-        self._stream = Stream(output, columns)
+        cluster = "cluster " if has_names else ""
+        values = "old new" if self._form == "csv" else "change"
+        shown = columns(f"time:time {cluster}topic partition:integer kind {values}")
+        self._stream = Stream(output, shown)
 
     def begin(self) -> None:
         self._stream.header()
 
     def show(self, feed: Feed, change: Change, pair: Pair) -> None:
         if self._form == "json":
-            label = {"cluster": feed.name} if self._has_names else {}
-            head = {"version": 1, "command": "watch", **label}
+            head = {"version": 1, "command": "watch", **label(feed.name)}
             self._stream.write_json({**head, **change_object(change, pair)})
             return
         cells: list[Any] = change_row(change, pair)
