@@ -273,8 +273,8 @@ static int may_hide(const rdmeta_kraft_record_t *r) {
 
         if (!t || r->control)
                 return 0;
-        for (i = 0; i < t->schemas[t->last]->count; i++)
-                if (t->schemas[t->last]->fields[i].flags & RDMETA_KRAFT_SECRET)
+        for (i = 0; i < t->schemas[t->last].count; i++)
+                if (t->schemas[t->last].fields[i].flags & RDMETA_KRAFT_SECRET)
                         return 1;
         return r->type == RDMETA_KRAFT_CONFIG;
 }

@@ -18,7 +18,7 @@ const rdmeta_kraft_schema_t *
 rdmeta_kraft_schema_of(const rdmeta_kraft_record_t *r) {
         const rdmeta_kraft_type_t *t = rdmeta_kraft_type_of(r);
 
-        return t && r->version <= t->last ? t->schemas[r->version] : NULL;
+        return t && r->version <= t->last ? &t->schemas[r->version] : NULL;
 }
 
 /* Returns the bytes of one element of a fixed width; 0: of another type. */

@@ -409,13 +409,13 @@ TEST(test_every_schema_fits_and_says_its_least_bytes) {
 
                 found += t->name != NULL;
                 for (version = 0; t->name && version <= t->last; version++)
-                        least_of(t->schemas[version]);
+                        least_of(&t->schemas[version]);
         }
         for (type = 2; type < RDMETA_KRAFT_CONTROLS; type++)
                 for (version = 0; version <= rdmeta_kraft_controls[type].last;
                      version++)
-                        least_of(rdmeta_kraft_controls[type]
-                                         .schemas[version]);
+                        least_of(&rdmeta_kraft_controls[type]
+                                          .schemas[version]);
         CHECK(found == 27);
 }
 
