@@ -22,6 +22,7 @@ from rdmeta.cli.shared_options import (
     connection_options,
     output_options,
     side_by_side,
+    topics_option,
 )
 from rdmeta.errors import (
     Error,
@@ -42,14 +43,7 @@ Examples:
   rdmeta list --leaderless --urp --json
 """
 )
-@click.option(
-    "-t",
-    "--topic",
-    "topics",
-    metavar="NAME|/REGEX/",
-    multiple=True,
-    help="Only this topic, or those that match the regular expression. May be repeated.",
-)
+@topics_option
 @click.option(
     "--broker",
     "brokers",

@@ -544,19 +544,11 @@ _LOG_COLUMNS = columns(
 
 def _log_tables(plan: Plan) -> list[Table]:
     """Returns the table of metadata logs, none without logs."""
-    rows = [
-        [
-            cluster_id,
-            log.nodes,
-            log.first,
-            log.end,
-            log.proof.end,
-            log.proof.by,
-            log.waits,
-            tuple(f"{each.first} to {each.end - 1}: {each.reason}" for each in log.holes),
-        ]
-        for cluster_id, log in plan.logs.items()
-    ]
+    rows = []
+    for cluster_id, log in plan.logs.items():
+        proof, part = log.proof, (cluster_id, log.nodes, log.first, log.end)
+        holes = tuple(f"{each.first} to {each.end - 1}: {each.reason}" for each in log.holes)
+        rows.append((*part, proof.end, proof.by, log.waits, holes))
     return [Table(_LOG_COLUMNS, rows)] if rows else []
 
 

@@ -26,16 +26,15 @@ from rdmeta.cli.shared_options import (
     Target,
     Where,
     connection_options,
+    made_of,
     output_options,
     seconds_option,
     side_by_side,
 )
-from rdmeta.errors import ConfigError
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from rdmeta.client.blocking import Client
     from rdmeta.net.describe_quorum import Quorum, QuorumReplica
 
 _EVERY_S = 2.0
@@ -102,9 +101,7 @@ def command(
     if not watch:
         return _once(where, output, targets, max_lag)
     with ExitStack() as stack:
-        rounds = _Rounds(where, output, max_lag)
-        rounds.start(targets, stack)
-        return rounds.run(every or _EVERY_S, duration)
+        return _Rounds(where, output, max_lag, targets, stack).run(every or _EVERY_S, duration)
 
 
 def _once(where: Where, output: Output, targets: Sequence[Target], max_lag: int | None) -> int:
@@ -170,29 +167,27 @@ class _Rounds:
     the client goes on.
     """
 
-    def __init__(self, where: Where, output: Output, max_lag: int | None) -> None:
+    def __init__(
+        self,
+        where: Where,
+        output: Output,
+        max_lag: int | None,
+        targets: Sequence[Target],
+        stack: ExitStack,
+    ) -> None:
+        """Makes a client for each cluster, which the stack closes."""
+        from rdmeta.client.blocking import Client
+
         self._timeout, self._messages, self._max_lag = where.timeout, where.messages, max_lag
         self._is_json, self._has_names = output.form == "json", where.clusters is not None
         self._output = output
         self._stream: Stream | None = None
-        self._clients: dict[str | None, Client] = {}
-        self._targets: list[Target] = []
         self._heard: set[str | None] = set()
         self._reported: dict[str | None, str] = {}
-        self._code = FINE
-
-    def start(self, targets: Sequence[Target], stack: ExitStack) -> None:
-        """Makes a client for each cluster, which the stack closes."""
-        from rdmeta.client.blocking import Client
-
-        for target in targets:
-            try:
-                client = Client(target.conf)
-            except ConfigError as error:
-                self._code = max(self._code, self._messages.failure(error, target.name))
-            else:
-                self._clients[target.name] = stack.enter_context(client)
-                self._targets.append(target)
+        self._clients, self._code = made_of(
+            targets, lambda target: stack.enter_context(Client(target.conf)), self._messages
+        )
+        self._targets = [each for each in targets if each.name in self._clients]
 
     def run(self, every: float, duration: float | None) -> int:
         """Asks until the time is over, no cluster is left, or a node is too far behind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -22,13 +22,13 @@ from rdmeta.cli.shared_options import (
     connection_options,
     every_option,
     for_option,
+    made_of,
     metrics_option,
     seconds_option,
     serving,
     side_by_side,
 )
 from rdmeta.cli.status import Status
-from rdmeta.errors import Error
 
 if TYPE_CHECKING:
     from rdmeta.cli.cluster_recording import ClusterRecording
@@ -119,7 +119,7 @@ def command(
     def make(target: Target) -> ClusterRecording:
         return ClusterRecording(target, directory, every, flush_every, status, files.add)
 
-    made, unmade = _made(targets, make, status)
+    made, unmade = made_of(targets, make, status)
     unwritten = FINE
     try:
         with serving(metrics) as serve:
@@ -146,20 +146,6 @@ def _check_directory(directory: str) -> None:
     os.makedirs(directory, exist_ok=True)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
-
-
-def _made(
-    targets: Sequence[Target], make: Callable[[Target], ClusterRecording], status: Status
-) -> tuple[dict[str | None, ClusterRecording], int]:
-    """Returns the recordings, and the exit code of the clusters whose options are wrong."""
-    made: dict[str | None, ClusterRecording] = {}
-    code = FINE
-    for target in targets:
-        try:
-            made[target.name] = make(target)
-        except Error as error:
-            code = max(code, status.failure(error, target.name))
-    return made, code
 
 
 def _begun(

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -77,15 +77,10 @@ Examples:
 def command(
     where: Where,
     topics: tuple[str, ...],
-    partition: int | None,
-    partitions: int | None,
-    isr: int | None,
-    leader: int | None,
-    gone: bool,
     brokers: tuple[int, ...],
-    no_urp: bool,
     hold: float | None,
     json: bool,
+    **others: Any,
 ) -> int:
     """Wait until all conditions hold, for --timeout seconds at most.
 
@@ -97,16 +92,7 @@ def command(
     that does not exist or lacks a leader. When the time of --hold is over, one more answer must
     confirm the conditions. The time starts again if one fails, or if no broker answers for a while.
     """
-    wanted = Conditions(
-        _names(topics),
-        partition,
-        partitions,
-        isr,
-        leader,
-        gone,
-        tuple(dict.fromkeys(brokers)),
-        no_urp,
-    )
+    wanted = Conditions(_names(topics), brokers=tuple(dict.fromkeys(brokers)), **others)
     _check(wanted, hold, where.timeout)
     target, messages = where.target(), where.messages
     from rdmeta.cli.following import following, interval_of
