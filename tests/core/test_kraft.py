@@ -218,8 +218,8 @@ class Maker:
                 "brokerId": broker["id"], "brokerEpoch": broker["epoch"],
             }),
             ("CONFIG_RECORD", 0, {
-                "resourceType": 2, "resourceName": name, "name": pick.choice("ab"),
-                "value": pick.choice(("1", "2", None)),
+                "resourceType": pick.choice((2, 4)), "resourceName": name,
+                "name": pick.choice("ab"), "value": pick.choice(("1", "2", None)),
             }),
             ("CLEAR_ELR_RECORD", 0, {"topicName": pick.choice(("", name))}),
             ("FEATURE_LEVEL_RECORD", 0, {
