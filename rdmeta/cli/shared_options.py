@@ -279,17 +279,21 @@ def _properties(path: str) -> dict[str, str]:
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns the options that the environment sets: RDMETA_SASL_PASSWORD is sasl.password."""
     given = {name: value for name, value in variables.items() if name.startswith(_PREFIX)}
-    found = {}
+    found: dict[str, str] = {}
     servers = given.pop(f"{_PREFIX}BOOTSTRAP", "")
     given.pop(f"{_PREFIX}CLUSTERS", None)
     if given:
-        from rdmeta.config.option_table import JAVA_KEYS, OPTIONS
-
-        keys = [key for each in OPTIONS for key in (each.key, each.alias) if key] + list(JAVA_KEYS)
-        for key in keys:
-            if (name := variable_of(key)) in given:
-                found[key] = given[name]
+        known = option_variables()
+        found = {key: given[name] for name, key in known.items() if name in given}
     return {**found, _SERVERS: servers} if servers else found
+
+
+def option_variables() -> dict[str, str]:
+    """Returns the options by the environment variables that set them."""
+    from rdmeta.config.option_table import JAVA_KEYS, OPTIONS
+
+    keys = [key for each in OPTIONS for key in (each.key, each.alias) if key]
+    return {variable_of(key): key for key in (*keys, *JAVA_KEYS)}
 
 
 def variable_of(key: str) -> str:
