@@ -66,6 +66,7 @@ class ClusterTruth:
     """What is true of a cluster. A log tells all of it; an answer, what has no note here.
 
     `fenced` and `leaving` brokers, the controller, and reassignments are in logs only.
+    `static_min_isr`, of topics without their own, is in no log: brokers have it in their files.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class ClusterTruth:
     leaving: set[int] = field(default_factory=set)
     topics: dict[str, TopicState] = field(default_factory=dict)
     controller: int = CONTROLLERS[0]
+    static_min_isr: int | None = None
 
     def apply(self, change: TimedChange) -> None:
         getattr(self, change.name)(*change.arguments)
@@ -109,6 +111,14 @@ class ClusterTruth:
 
     def set_min_isr(self, name: str, value: int | None) -> None:
         self.topics[name].min_isr = value
+
+    def set_static_min_isr(self, value: int | None) -> None:
+        self.static_min_isr = value
+
+    def min_isrs(self) -> dict[str, int | None]:
+        """Returns what brokers answer for each topic."""
+        static = self.static_min_isr
+        return {n: static if t.min_isr is None else t.min_isr for n, t in self.topics.items()}
 
     def set_leader(self, name: str, partition: int, leader: int | None) -> None:
         """Elects a leader, or ends the leader's term without another; the epoch rises by one."""

@@ -50,7 +50,7 @@ def record(
         if has_news:
             body = encode_metadata_response(answer(cluster.cluster_id, state))
             cache.apply(body, 12, ALL)
-            known = {name: topic.min_isr for name, topic in state.topics.items()}
+            known = state.min_isrs()
             if new := {name: value for name, value in known.items() if told.get(name) != value}:
                 recorder.configs(new)
             told = known
