@@ -291,6 +291,8 @@ class Walk:
 
     def balance(self, kind: str) -> list[Row]:
         rows: dict[Any, Row] = {}
+        names = ("leaders", "replicas", "skew")[: 3 if kind == "broker" else 2]
+        none = dict.fromkeys(f"{name}_{edge}" for name in names for edge in ("first", "last"))
         for cluster, name in self.names.items():
             mine = self.inside("balance_hour", cluster_id=cluster)
             days = sorted({row["hour"].date() for row in mine})
@@ -302,7 +304,7 @@ class Walk:
                         continue
                     who = "none" if row.get(kind) is None else str(row[kind])
                     same = [each for each in of_day if _who(each) == _who(row)]
-                    target = rows.setdefault((name, who), {"cluster": name, "who": who})
+                    target = rows.setdefault((name, who), {"cluster": name, "who": who, **none})
                     for what in ("leaders", "replicas"):
                         sums = sum(each[what] * each["observed"] for each in same)
                         target[f"{what}_{edge}"] = round(sums / whole, 2)
@@ -317,8 +319,6 @@ class Walk:
         rows = []
         for cluster in (None, *self.names):
             found = [r for r in self.reaching("recovery") if cluster in (None, r["cluster_id"])]
-            if cluster and not found:
-                continue
             seconds = [row["seconds"] for row in found]
             edges = (0, 60, 600, 3600, 21600, math.inf)
             names = ("under_minute", "under_10_minutes", "under_hour", "under_6_hours", "longer")
