@@ -181,7 +181,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         action="append",
         help="a group (lookup, apply, first, memory, python, import, handle, bulk, threads, image,"
-        " waits, arrow, client, security, cli, fold, log, churn) or a part of a row's name;"
+        " waits, arrow, client, security, cli, fold, log, report, churn) or a part of a row's name;"
         " may be repeated",
     )
     parser.add_argument(

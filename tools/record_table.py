@@ -16,7 +16,6 @@ import sys
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from textwrap import fill
 from typing import Any, NamedTuple
 
 from generated import ROOT, bring_up_to_date
@@ -130,14 +129,16 @@ SHORT = (
     + """
 };
 
-/* A field; a tagged one with its tag and its default; a struct; a version. */
+/* A field; a tagged one with its tag and its default; a struct; a version; a
+ * record with its role, the type of the fact it removes, and its versions. */
 #define FIELD(name, type, flags) {name, NULL, 0, -1, RDMETA_KRAFT_##type, flags}
 #define TAGGED(name, tag, type, number, flags) \\
         {name, NULL, number, tag, RDMETA_KRAFT_##type, flags}
 #define STRUCT(name, of, flags) {name, &(of), 0, -1, RDMETA_KRAFT_STRUCT, flags}
 #define SCHEMA(fields, count, least) {fields, count, least}
-
-static const rdmeta_kraft_schema_t nothing = {NULL, 0, 1};
+#define TYPE(key, role, removes, name, versions)                           \\
+        [key] = {name, versions, sizeof(versions) / sizeof(*versions) - 1, \\
+                 RDMETA_KRAFT_##role, removes}
 """
 )
 
@@ -170,12 +171,12 @@ def snake(name: str) -> str:
 
 
 class Writer:
-    """Collects the C text of schemas; equal ones are written once, equal begins share fields."""
+    """Collects the C text of schemas; those with equal begins share fields."""
 
     def __init__(self) -> None:
         self.text: list[str] = []
-        self._names: dict[tuple[str, ...], str] = {}
-        self._least: dict[str, int] = {"nothing": 1}
+        self._fields: dict[tuple[str, ...], str] = {}
+        self._structs: dict[str, str] = {}
 
     def schema(
         self,
@@ -184,8 +185,11 @@ class Writer:
         version: int,
         structs: Mapping[str, Any],
         flags: Mapping[str, tuple[str, ...]],
-    ) -> str:
-        """Writes the schema of one version unless it is there; returns its name in C."""
+    ) -> tuple[str, int]:
+        """Writes the fields of one version unless they are there.
+
+        Returns its schema in C, and the fewest bytes that it takes.
+        """
         rows, least = [], 1
         for field in fields:
             if version in Versions.parse(field["versions"]):
@@ -194,20 +198,23 @@ class Writer:
                 least += size
         if len(rows) > MOST_FIELDS:
             raise SystemExit(f"{name}: {len(rows)} fields, more than RDMETA_KRAFT_FIELDS")
-        found = self._names.get(tuple(rows)) if rows else "nothing"
-        if found is None:
-            longer = (of for all, of in self._names.items() if all[: len(rows)] == tuple(rows))
-            of = next(longer, name)
-            found = self._names[tuple(rows)] = name
-            self._least[name] = least
-            if of == name:
-                head = _split(f"static const rdmeta_kraft_field_t {name}_fields[] = {{")
-                self.text.append(f"\n{head}" + ",\n".join(rows) + "};\n")
-            self.text.append(
-                _split(f"static const rdmeta_kraft_schema_t {name} =")
-                + f"        SCHEMA({of}_fields, {len(rows)}, {least});\n"
-            )
-        return found
+        if not rows:
+            return f"SCHEMA(NULL, 0, {least})", least
+        longer = (of for all, of in self._fields.items() if all[: len(rows)] == tuple(rows))
+        of = next(longer, None)
+        if of is None:
+            of = self._fields[tuple(rows)] = f"{name}_fields"
+            head = _split(f"static const rdmeta_kraft_field_t {of}[] = {{")
+            self.text.append(f"\n{head}" + ",\n".join(rows) + "};\n")
+        return f"SCHEMA({of}, {len(rows)}, {least})", least
+
+    def _struct(self, name: str, schema: str) -> str:
+        """Writes the schema of a struct unless it is there; returns its name in C."""
+        if schema not in self._structs:
+            self._structs[schema] = name
+            head = _split(f"static const rdmeta_kraft_schema_t {name} =")
+            self.text.append(f"{head}        {schema};\n")
+        return self._structs[schema]
 
     def _field(
         self,
@@ -236,22 +243,24 @@ class Writer:
                 raise SystemExit(f"{owner}: {field['name']} has the unknown type {kind}")
             if is_tagged or (not is_array and "NULLABLE" in flags):
                 raise SystemExit(f"{owner}: {name}: no tagged or nullable struct is read")
-            of = self.schema(f"{owner}_{snake(name)}", inner, version, structs, {})
-            size = 1 if is_array else self._least[of]
-            return self._row("STRUCT", f'"{name}"', of, words), size
+            of = f"{owner}_{snake(name)}"
+            schema, least = self.schema(of, inner, version, structs, {})
+            row = _row("STRUCT", f'"{name}"', self._struct(of, schema), words)
+            return row, 1 if is_array else least
         if is_tagged:
             number = str(_number(default, kind, is_array))
-            row = self._row("TAGGED", f'"{name}"', str(field["tag"]), kind.upper(), number, words)
+            row = _row("TAGGED", f'"{name}"', str(field["tag"]), kind.upper(), number, words)
             return row, 0
-        return self._row("FIELD", f'"{name}"', kind.upper(), words), 1 if is_array else SIZES[kind]
+        return _row("FIELD", f'"{name}"', kind.upper(), words), 1 if is_array else SIZES[kind]
 
-    def _row(self, macro: str, *arguments: str) -> str:
-        """Returns a call of a macro, on two lines if it is long."""
-        row = f"        {macro}({', '.join(arguments)})"
-        if len(row) < 78:
-            return row
-        indent = " " * (8 + len(macro) + 1)
-        return f"        {macro}({', '.join(arguments[:-1])},\n{indent}{arguments[-1]})"
+
+def _row(macro: str, *arguments: str) -> str:
+    """Returns a call of a macro, on two lines if it is long."""
+    row = f"        {macro}({', '.join(arguments)})"
+    if len(row) < 78:
+        return row
+    *first, last = arguments
+    return f"        {macro}({', '.join(first)},\n{' ' * (9 + len(macro))}{last})"
 
 
 def _split(line: str) -> str:
@@ -307,24 +316,12 @@ def type_row(writer: Writer, key: int, shown: str, record: dict[str, Any], marks
     if not known.issuperset(marks.flags):
         raise SystemExit(f"{record['name']} has no field {set(marks.flags) - known}")
     schemas = [
-        writer.schema(f"{name}_{version}", record["fields"], version, structs, marks.flags)
+        writer.schema(f"{name}_{version}", record["fields"], version, structs, marks.flags)[0]
         for version in range(last.last, -1, -1)
     ]
-    writer.text.append(
-        f"static const rdmeta_kraft_schema_t *const {name}[] = {{\n"
-        + fill(
-            ", ".join(f"&{schema}" for schema in reversed(schemas)) + "};",
-            77,
-            initial_indent=" " * 8,
-            subsequent_indent=" " * 8,
-        )
-        + "\n"
-    )
-    return (
-        f'        [{key}] = {{"{shown}",\n'
-        f"{' ' * (14 + len(str(key)))}{name}, {last.last}, RDMETA_KRAFT_{marks.role},"
-        f" {marks.removes}}}"
-    )
+    lines = ",\n".join(f"        {schema}" for schema in reversed(schemas))
+    writer.text.append(f"static const rdmeta_kraft_schema_t {name}[] = {{\n{lines}}};\n")
+    return _row("TYPE", str(key), marks.role, str(marks.removes), f'"{shown}"', name)
 
 
 def table(records: dict[int, dict[str, Any]], controls: dict[str, dict[str, Any]]) -> str:

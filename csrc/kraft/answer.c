@@ -129,8 +129,7 @@ static void put_topic(answering_t *of, const rdmeta_kraft_topic_entry_t *t) {
         rdmeta_wire_topic_t topic = {0};
         uint32_t i;
 
-        topic.name.data  = t->name;
-        topic.name.len   = t->name_len;
+        topic.name       = rdmeta_kraft_topic_name(t);
         topic.id         = t->id;
         topic.internal   = is_internal(t);
         topic.partitions = t->count;

@@ -61,8 +61,7 @@ uint8_t *rdmeta_kraft_scratch(rdmeta_kraft_replay_t *r, size_t size) {
 static rdmeta_err_t topic_apply(rdmeta_kraft_replay_t *r,
                                 const rdmeta_kraft_record_t *record,
                                 const rdmeta_kraft_value_t *values) {
-        const rdmeta_str_t name = {(const char *)values[0].p,
-                                   values[0].count};
+        const rdmeta_str_t name = rdmeta_kraft_text(values[0]);
         rdmeta_kraft_topic_entry_t *t;
         rdmeta_err_t err;
 
@@ -89,8 +88,8 @@ static rdmeta_err_t topic_apply(rdmeta_kraft_replay_t *r,
 /* Removes the configurations of a topic. */
 static int configs_remove(rdmeta_kraft_replay_t *r,
                           const rdmeta_kraft_topic_entry_t *t) {
-        const rdmeta_str_t name        = {t->name, t->name_len};
-        const uint64_t number          = __builtin_bswap64(
+        const rdmeta_str_t name = rdmeta_kraft_topic_name(t);
+        const uint64_t number   = __builtin_bswap64(
                 RDMETA_KRAFT_OF_TOPIC ^ UINT64_C(1) << 63);
         uint8_t *p = rdmeta_kraft_scratch(r, 2 * name.len + 16);
         rdmeta_kraft_key_t key = {RDMETA_KRAFT_CONFIG, p, 8};
@@ -112,16 +111,13 @@ static rdmeta_err_t topic_remove(rdmeta_kraft_replay_t *r,
                                  const rdmeta_kraft_value_t *values) {
         rdmeta_kraft_topic_entry_t *t =
                 rdmeta_kraft_topic_by_id(r->state, values[0].p);
-        rdmeta_str_t name;
         rdmeta_err_t err;
 
         if (!t)
                 return CONTRADICTS("removes topic %s, which is unknown",
                                    text_of(values[0].p).text);
-        name.data = t->name;
-        name.len  = t->name_len;
         err = rdmeta_kraft_change_topic(&r->changes, RDMETA_TOPIC_REMOVED,
-                                        name, t->id);
+                                        rdmeta_kraft_topic_name(t), t->id);
         if (err)
                 return err;
         if (!configs_remove(r, t))
@@ -330,8 +326,7 @@ static rdmeta_err_t topic_clear_elr(rdmeta_kraft_replay_t *r,
 static rdmeta_err_t clear_elr(rdmeta_kraft_replay_t *r,
                               const rdmeta_kraft_record_t *record,
                               const rdmeta_kraft_value_t *values) {
-        const rdmeta_str_t name = {(const char *)values[0].p,
-                                   values[0].count};
+        const rdmeta_str_t name = rdmeta_kraft_text(values[0]);
         rdmeta_kraft_topic_entry_t *t;
         rdmeta_err_t err = RDMETA_OK;
         rdmeta_avl_iter_t it;
@@ -452,10 +447,8 @@ static rdmeta_err_t broker_change(rdmeta_kraft_replay_t *r,
 rdmeta_err_t rdmeta_kraft_config_change(rdmeta_kraft_replay_t *r,
                                         const rdmeta_kraft_value_t *values,
                                         uint8_t *text) {
-        const rdmeta_str_t resource = {(const char *)values[1].p,
-                                       values[1].count};
-        const rdmeta_str_t key      = {(const char *)values[2].p,
-                                       values[2].count};
+        const rdmeta_str_t resource = rdmeta_kraft_text(values[1]);
+        const rdmeta_str_t key      = rdmeta_kraft_text(values[2]);
         rdmeta_str_t detail         = {(const char *)text, key.len};
         const rdmeta_kraft_topic_entry_t *t = NULL;
 

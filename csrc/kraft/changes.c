@@ -1,8 +1,5 @@
 #include "kraft/changes.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 /* Visits a record of the diff with what it does not know: the epochs. The log
  * has no offline replicas, of which the diff makes empty lists. */
 static int32_t complete(void *opaque, const rdmeta_change_t *change) {
@@ -121,11 +118,10 @@ static int is_unclean(const rdmeta_kraft_row_t *old,
 int32_t rdmeta_kraft_change_row_added(rdmeta_kraft_changes_t *c, int32_t kind,
                                       const rdmeta_kraft_topic_entry_t *t,
                                       const rdmeta_kraft_row_t *row) {
-        const rdmeta_str_t name = {t->name, t->name_len};
-        const rdmeta_row_t b    = row_of(row);
-        rdmeta_change_t *r      = &c->out.record;
+        const rdmeta_row_t b = row_of(row);
+        rdmeta_change_t *r   = &c->out.record;
 
-        rdmeta_diff_begin(&c->out, name, t->id);
+        rdmeta_diff_begin(&c->out, rdmeta_kraft_topic_name(t), t->id);
         c->partition_epoch = row->partition_epoch;
         r->new_adding      = ids_of(c, row, RDMETA_KRAFT_ADDING);
         r->new_removing    = ids_of(c, row, RDMETA_KRAFT_REMOVING);
@@ -137,8 +133,7 @@ int32_t rdmeta_kraft_change_row(rdmeta_kraft_changes_t *c,
                                 const rdmeta_kraft_topic_entry_t *t,
                                 const rdmeta_kraft_row_t *old,
                                 const rdmeta_kraft_row_t *new_) {
-        const rdmeta_str_t name = {t->name, t->name_len};
-        rdmeta_change_t *r      = &c->out.record;
+        rdmeta_change_t *r = &c->out.record;
         rdmeta_row_t a, b;
         int32_t res;
 
@@ -151,7 +146,7 @@ int32_t rdmeta_kraft_change_row(rdmeta_kraft_changes_t *c,
                                 ? RDMETA_TOPIC_ADDED
                                 : RDMETA_PARTITIONS_ADDED,
                         t, new_);
-        rdmeta_diff_begin(&c->out, name, t->id);
+        rdmeta_diff_begin(&c->out, rdmeta_kraft_topic_name(t), t->id);
         c->partition_epoch = new_->partition_epoch;
         a   = row_of(old);
         b   = row_of(new_);
@@ -225,8 +220,6 @@ int32_t rdmeta_kraft_change_config(rdmeta_kraft_changes_t *c, int type,
                                    const uint8_t *topic_id,
                                    rdmeta_str_t detail) {
         const rdmeta_str_t none = {NULL, 0};
-        char text[16], *end;
-        long broker;
 
         if (!c->visit || (type != RDMETA_KRAFT_OF_TOPIC &&
                           type != RDMETA_KRAFT_OF_BROKER))
@@ -235,14 +228,10 @@ int32_t rdmeta_kraft_change_config(rdmeta_kraft_changes_t *c, int type,
                           type == RDMETA_KRAFT_OF_TOPIC ? resource : none,
                           topic_id);
         if (type == RDMETA_KRAFT_OF_BROKER && resource.len) {
-                snprintf(text, sizeof(text), "%.*s",
-                         (int)(resource.len < 15 ? resource.len : 15),
-                         resource.data);
-                broker = strtol(text, &end, 10);
-                if (*end || broker < 0 || broker > INT32_MAX)
+                c->out.record.broker = rdmeta_kraft_broker_id(resource);
+                if (c->out.record.broker == RDMETA_NONE)
                         return 0;
-                c->out.record.broker = (int32_t)broker;
-                c->broker_epoch      = -1;
+                c->broker_epoch = -1;
         }
         c->out.record.detail = detail;
         return rdmeta_diff_emit(&c->out, RDMETA_CONFIG_CHANGED);

@@ -82,18 +82,14 @@ size_t rdmeta_kraft_key_text(rdmeta_str_t text, uint8_t *out) {
 
 static size_t put_value(const rdmeta_kraft_field_t *field,
                         const rdmeta_kraft_value_t *v, uint8_t *out) {
-        rdmeta_str_t text;
         uint64_t number;
 
         if (field->type == RDMETA_KRAFT_UUID) {
                 memcpy(out, v->p, 16);
                 return 16;
         }
-        if (field->type >= RDMETA_KRAFT_STRING) {
-                text.data = (const char *)v->p;
-                text.len  = v->count;
-                return rdmeta_kraft_key_text(text, out);
-        }
+        if (field->type >= RDMETA_KRAFT_STRING)
+                return rdmeta_kraft_key_text(rdmeta_kraft_text(*v), out);
         number = __builtin_bswap64((uint64_t)v->number ^ UINT64_C(1) << 63);
         memcpy(out, &number, 8);
         return 8;

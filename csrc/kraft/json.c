@@ -254,15 +254,9 @@ int32_t rdmeta_kraft_is_sensitive(rdmeta_str_t key) {
 static int is_sensitive(const rdmeta_kraft_record_t *r,
                         const rdmeta_kraft_schema_t *schema,
                         const rdmeta_kraft_value_t *values) {
-        rdmeta_kraft_value_t name;
-        rdmeta_str_t key;
-
-        if (r->control || r->type != RDMETA_KRAFT_CONFIG)
-                return 0;
-        name     = rdmeta_kraft_value_of(schema, values, "name");
-        key.data = (const char *)name.p;
-        key.len  = name.count;
-        return rdmeta_kraft_is_sensitive(key);
+        return !r->control && r->type == RDMETA_KRAFT_CONFIG &&
+               rdmeta_kraft_is_sensitive(rdmeta_kraft_text(
+                       rdmeta_kraft_value_of(schema, values, "name")));
 }
 
 /* Returns whether records of the type may have secrets, also in a version that
@@ -273,8 +267,8 @@ static int may_hide(const rdmeta_kraft_record_t *r) {
 
         if (!t || r->control)
                 return 0;
-        for (i = 0; i < t->schemas[t->last]->count; i++)
-                if (t->schemas[t->last]->fields[i].flags & RDMETA_KRAFT_SECRET)
+        for (i = 0; i < t->schemas[t->last].count; i++)
+                if (t->schemas[t->last].fields[i].flags & RDMETA_KRAFT_SECRET)
                         return 1;
         return r->type == RDMETA_KRAFT_CONFIG;
 }

@@ -18,7 +18,7 @@ const rdmeta_kraft_schema_t *
 rdmeta_kraft_schema_of(const rdmeta_kraft_record_t *r) {
         const rdmeta_kraft_type_t *t = rdmeta_kraft_type_of(r);
 
-        return t && r->version <= t->last ? t->schemas[r->version] : NULL;
+        return t && r->version <= t->last ? &t->schemas[r->version] : NULL;
 }
 
 /* Returns the bytes of one element of a fixed width; 0: of another type. */
@@ -300,31 +300,22 @@ const char *rdmeta_kraft_type_name(int32_t control, int32_t type) {
         return t ? t->name : NULL;
 }
 
-/* Sets what a configuration is about: the topic or the broker of its name. */
-static void config_about(const rdmeta_kraft_value_t *values,
-                         rdmeta_kraft_about_t *out) {
+int32_t rdmeta_kraft_broker_id(rdmeta_str_t name) {
         int64_t id = 0;
-        uint32_t i;
+        size_t i;
 
-        if (values[0].number == RDMETA_KRAFT_OF_TOPIC) {
-                out->topic.data = (const char *)values[1].p;
-                out->topic.len  = values[1].count;
+        for (i = 0; i < name.len && id <= INT32_MAX; i++) {
+                if (name.data[i] < '0' || name.data[i] > '9')
+                        return RDMETA_NONE;
+                id = 10 * id + name.data[i] - '0';
         }
-        if (values[0].number != RDMETA_KRAFT_OF_BROKER || !values[1].count ||
-            values[1].count > 10)
-                return;
-        for (i = 0; i < values[1].count; i++) {
-                if (values[1].p[i] < '0' || values[1].p[i] > '9')
-                        return;
-                id = 10 * id + values[1].p[i] - '0';
-        }
-        if (id <= INT32_MAX)
-                out->broker = (int32_t)id;
+        return name.len && id <= INT32_MAX ? (int32_t)id : RDMETA_NONE;
 }
 
 void rdmeta_kraft_record_about(const rdmeta_kraft_record_t *record,
                                rdmeta_kraft_about_t *out) {
         rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS];
+        rdmeta_str_t name;
         int bad;
 
         memset(out, 0, sizeof(*out));
@@ -334,10 +325,9 @@ void rdmeta_kraft_record_about(const rdmeta_kraft_record_t *record,
                 return;
         switch (record->type) {
         case RDMETA_KRAFT_TOPIC:
-                out->topic_id   = values[1].p; /* fall through */
+                out->topic_id = values[1].p; /* fall through */
         case RDMETA_KRAFT_CLEAR_ELR:
-                out->topic.data = (const char *)values[0].p;
-                out->topic.len  = values[0].count;
+                out->topic = rdmeta_kraft_text(values[0]);
                 break;
         case RDMETA_KRAFT_REMOVE_TOPIC: out->topic_id = values[0].p; break;
         case RDMETA_KRAFT_PARTITION:
@@ -345,7 +335,13 @@ void rdmeta_kraft_record_about(const rdmeta_kraft_record_t *record,
                 out->partition = (int32_t)values[0].number;
                 out->topic_id  = values[1].p;
                 break;
-        case RDMETA_KRAFT_CONFIG: config_about(values, out); break;
+        case RDMETA_KRAFT_CONFIG:
+                name = rdmeta_kraft_text(values[1]);
+                if (values[0].number == RDMETA_KRAFT_OF_TOPIC)
+                        out->topic = name;
+                if (values[0].number == RDMETA_KRAFT_OF_BROKER)
+                        out->broker = rdmeta_kraft_broker_id(name);
+                break;
         case RDMETA_KRAFT_REGISTER_BROKER:
         case RDMETA_KRAFT_UNREGISTER_BROKER:
         case RDMETA_KRAFT_FENCE_BROKER:

@@ -44,6 +44,13 @@ const rdmeta_kraft_schema_t *
 rdmeta_kraft_record_read(const rdmeta_kraft_record_t *record,
                          rdmeta_kraft_value_t *out, int *bad);
 
+/* Returns a value as a text, whose data is NULL for null. */
+static inline rdmeta_str_t rdmeta_kraft_text(rdmeta_kraft_value_t v) {
+        return (rdmeta_str_t){(const char *)v.p, v.count};
+}
+/* Returns the id that a broker's resource is named by; RDMETA_NONE: none. */
+int32_t rdmeta_kraft_broker_id(rdmeta_str_t name);
+
 /* Returns the value of a field by its name; a schema without it has a null of
  * number 0. */
 rdmeta_kraft_value_t

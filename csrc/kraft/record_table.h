@@ -86,8 +86,8 @@ struct rdmeta_kraft_schema {
 
 typedef struct rdmeta_kraft_type {
         const char *name; /* "PARTITION_RECORD"; NULL: no such type */
-        const rdmeta_kraft_schema_t *const *schemas; /* [0 .. last] */
-        int8_t last;                                 /* the highest version */
+        const rdmeta_kraft_schema_t *schemas; /* [0 .. last] */
+        int8_t last;                          /* the highest version */
         uint8_t role;    /* RDMETA_KRAFT_NOTHING ... */
         uint8_t removes; /* with REMOVES: the api key of the fact's type */
 } rdmeta_kraft_type_t;

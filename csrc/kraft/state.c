@@ -19,8 +19,8 @@ static int compare_name(const void *key, const rdmeta_avl_node_t *node,
 
 static int compare_names(const rdmeta_avl_node_t *a,
                          const rdmeta_avl_node_t *b, void *opaque) {
-        const rdmeta_kraft_topic_entry_t *t = RDMETA_KRAFT_TOPIC_AT(a);
-        const rdmeta_str_t name             = {t->name, t->name_len};
+        const rdmeta_str_t name =
+                rdmeta_kraft_topic_name(RDMETA_KRAFT_TOPIC_AT(a));
 
         return compare_name(&name, b, opaque);
 }
@@ -500,14 +500,12 @@ int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
         uint32_t i;
         int bad;
 
-        *out           = none;
-        schema         = rdmeta_kraft_record_read(&b->registration, values,
-                                                  &bad);
-        v              = rdmeta_kraft_value_of(schema, values, "rack");
-        out->rack.data = (const char *)v.p;
-        out->rack.len  = v.count;
-        all            = rdmeta_kraft_value_of(schema, values, "endPoints");
-        of             = schema_in(schema, "endPoints");
+        *out   = none;
+        schema = rdmeta_kraft_record_read(&b->registration, values, &bad);
+        out->rack = rdmeta_kraft_text(
+                rdmeta_kraft_value_of(schema, values, "rack"));
+        all = rdmeta_kraft_value_of(schema, values, "endPoints");
+        of  = schema_in(schema, "endPoints");
         rdmeta_buf_init(&buf, all.p, all.size);
         for (i = 0; i < all.count; i++) {
                 rdmeta_kraft_read(&buf, of, inner);
@@ -516,11 +514,10 @@ int rdmeta_kraft_endpoint(const rdmeta_kraft_broker_entry_t *b,
                     (listener.len != v.count ||
                      memcmp(listener.data, v.p, v.count) != 0))
                         continue;
-                v              = rdmeta_kraft_value_of(of, inner, "host");
-                out->host.data = (const char *)v.p;
-                out->host.len  = v.count;
-                v              = rdmeta_kraft_value_of(of, inner, "port");
-                out->port      = (int32_t)v.number;
+                v         = rdmeta_kraft_value_of(of, inner, "host");
+                out->host = rdmeta_kraft_text(v);
+                v         = rdmeta_kraft_value_of(of, inner, "port");
+                out->port = (int32_t)v.number;
                 return 1;
         }
         return 0;

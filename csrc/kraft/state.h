@@ -97,6 +97,11 @@ typedef struct rdmeta_kraft_topic_entry {
         char name[];
 } rdmeta_kraft_topic_entry_t;
 
+static inline rdmeta_str_t
+rdmeta_kraft_topic_name(const rdmeta_kraft_topic_entry_t *t) {
+        return (rdmeta_str_t){t->name, t->name_len};
+}
+
 /* UUIDs: within a registration, or of a change. */
 typedef struct rdmeta_kraft_dirs {
         const uint8_t *p; /* NULL: null */

@@ -17,8 +17,7 @@ static int32_t topic_view(const rdmeta_kraft_state_t *s,
         memset(out, 0, sizeof(*out));
         if (!t)
                 return 0;
-        out->name.data  = t->name;
-        out->name.len   = t->name_len;
+        out->name       = rdmeta_kraft_topic_name(t);
         out->id         = t->id;
         out->partitions = t->count;
         out->mark       = mark_of(s, t->offset, t->time_us);

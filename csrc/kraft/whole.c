@@ -30,18 +30,16 @@ static int32_t whole_topics(rdmeta_kraft_replay_t *r, int64_t wall_us) {
         const rdmeta_kraft_topic_entry_t *t;
         rdmeta_avl_node_t *node;
         rdmeta_avl_iter_t it;
-        rdmeta_str_t name;
         int32_t res = 0;
         uint32_t i;
 
         rdmeta_avl_iter_init(&it, &r->state->names, NULL);
         while (!res && (node = rdmeta_avl_iter_next(&it))) {
-                t         = RDMETA_KRAFT_TOPIC_AT(node);
-                name.data = t->name;
-                name.len  = t->name_len;
+                t = RDMETA_KRAFT_TOPIC_AT(node);
                 at(r, t->offset, wall_us);
                 res = rdmeta_kraft_change_topic(
-                        &r->changes, RDMETA_TOPIC_ADDED, name, t->id);
+                        &r->changes, RDMETA_TOPIC_ADDED,
+                        rdmeta_kraft_topic_name(t), t->id);
                 for (i = 0; i < t->count && !res; i++) {
                         at(r, t->rows[i]->offset, wall_us);
                         res = rdmeta_kraft_change_row_added(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, Messages
-from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
+from rdmeta.cli.output import Output, Row, TableColumn, clusters_table, columns, label
 from rdmeta.cli.shared_options import (
     OptionSource,
     Target,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _METADATA = 3
 # How many servers with one cause a line names.
 _NAMED = 3
-_OPTIONS = ("option", "value", "default", "from")
+_OPTIONS = columns("option value default from")
 _STEPS = {
     "name": "name_ms",
     "tcp": "tcp_ms",
@@ -40,17 +40,9 @@ _STEPS = {
     "metadata": "round_trip_ms",
 }
 _SERVERS = (
-    TableColumn("server"),
-    TableColumn("broker", "integer"),
-    TableColumn("bootstrap", "flag"),
-    TableColumn("result"),
+    *columns("server broker:integer bootstrap:flag result"),
     *(TableColumn(name, "number") for name in _STEPS.values()),
-    TableColumn("metadata_versions"),
-    TableColumn("tls"),
-    TableColumn("expires", "time"),
-    TableColumn("days", "integer"),
-    TableColumn("cluster_id"),
-    TableColumn("error"),
+    *columns("metadata_versions tls expires:time days:integer cluster_id error"),
 )
 
 
@@ -90,12 +82,10 @@ def _show(where: Where, output: Output) -> int:
     from rdmeta.config import parse
 
     clusters = where.sources()
-    rows = [(name, row) for name, sources in clusters for row in _rows(sources)]
-    if output.form == "json":
-        objects = [{**_label(name), **dict(zip(_OPTIONS, row, strict=True))} for name, row in rows]
-        output.json(json_text({"version": 1, "command": "config", "options": objects}))
-    else:
-        output.tables(_table(where, [TableColumn(each) for each in _OPTIONS], rows))
+    found = [(name, list(_rows(sources))) for name, sources in clusters]
+    objects = [{**label(name), **_members(_OPTIONS, row)} for name, rows in found for row in rows]
+    head = {"version": 1, "command": "config"}
+    output.answer({**head, "options": objects}, clusters_table(_OPTIONS, found))
     code = FINE
     for name, sources in clusters:
         try:
@@ -168,27 +158,22 @@ def _check(where: Where, output: Output) -> int:
             found.append(_Checked(target.name, (), outcome))
         else:
             found.append(_Checked(target.name, outcome))
-    rows = [(each.name, _server_row(server)) for each in found for server in each.servers]
-    if output.form == "json":
-        if rows or where.clusters is not None:
-            output.json(json_text(_check_object(found)))
-    elif rows:
-        output.tables(_table(where, _SERVERS, rows))
+    has_names = where.clusters is not None
+    if any(each.servers for each in found) or (output.form == "json" and has_names):
+        rows = [(each.name, map(_server_row, each.servers)) for each in found]
+        output.answer(_check_object(found), clusters_table(_SERVERS, rows))
     return max([code, *(_judge(each, where.messages) for each in found)])
 
 
 def _judge(checked: _Checked, messages: Messages) -> int:
     """Says what is wrong with the servers; returns the exit code for that."""
-    failed = [each for each in checked.servers if each.failed]
-    code = FINE
-    if failed:
-        every = len(failed) == len(checked.servers)
-        count = (
-            "no server can be used" if every else f"{len(failed)} of {len(checked.servers)} fail"
-        )
-        messages.fault(f"{count}: {_causes(failed)}", checked.name)
-        code = NO_ANSWER if every else UNMET
-    return code
+    failed, total = [each for each in checked.servers if each.failed], len(checked.servers)
+    if not failed:
+        return FINE
+    every = len(failed) == total
+    count = "no server can be used" if every else f"{len(failed)} of {total} fail"
+    messages.fault(f"{count}: {_causes(failed)}", checked.name)
+    return NO_ANSWER if every else UNMET
 
 
 def _causes(failed: Sequence[CheckedServer]) -> str:
@@ -245,25 +230,17 @@ def _days(expires: datetime | None) -> int | None:
 def _check_object(found: Iterable[_Checked]) -> dict[str, Any]:
     clusters, servers = [], []
     for checked in found:
-        label = _label(checked.name)
+        head = label(checked.name)
         error = None if checked.error is None else str(checked.error)
-        clusters.append({**label, "error": error})
+        clusters.append({**head, "error": error})
         for each in checked.servers:
-            cells = zip((column.name for column in _SERVERS), _server_row(each), strict=True)
-            servers.append({**label, **dict(cells)})
+            servers.append({**head, **_members(_SERVERS, _server_row(each))})
     return {"version": 1, "command": "config", "clusters": clusters, "servers": servers}
 
 
 # ---- both ---------------------------------------------------------------------------------------
 
 
-def _table(
-    where: Where, columns: Sequence[TableColumn], rows: Sequence[tuple[str | None, Row]]
-) -> Table:
-    if where.clusters is None:
-        return Table(columns, [row for _, row in rows])
-    return Table([TableColumn("cluster"), *columns], [(name, *row) for name, row in rows])
-
-
-def _label(name: str | None) -> Mapping[str, str]:
-    return {} if name is None else {"cluster": name}
+def _members(columns: Sequence[TableColumn], row: Row) -> dict[str, Any]:
+    """Returns a row as an object of JSON."""
+    return {column.name: cell for column, cell in zip(columns, row, strict=True)}

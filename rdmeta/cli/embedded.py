@@ -100,11 +100,9 @@ def _new_topic(given: str, brokers: int) -> _NewTopic:
 
 def _surroundings(variables: Mapping[str, str], bootstrap: str) -> dict[str, str]:
     """Returns the environment of COMMAND: options of another cluster do not count in it."""
-    from rdmeta.cli.shared_options import variable_of
-    from rdmeta.config.option_table import JAVA_KEYS, OPTIONS
+    from rdmeta.cli.shared_options import option_variables
 
-    keys = [key for each in OPTIONS for key in (each.key, each.alias) if key]
-    removed = {variable_of(key) for key in (*keys, *JAVA_KEYS)}
+    removed = option_variables()
     kept = {name: value for name, value in variables.items() if name not in removed}
     return {**kept, "RDMETA_BOOTSTRAP": bootstrap}
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from queue import SimpleQueue
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.shared_options import Target
@@ -72,47 +72,22 @@ def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
     return asking_every(target.conf, _NAMED_S if topics else _ALL_S, _MAX_AGE_S)
 
 
-class Began(NamedTuple):
-    """The first answer has come."""
+class Event(NamedTuple):
+    """What happens to a cluster that is followed.
+
+    began: the first answer has come. failed: it has not come in time, or a server refused, which
+    `error` says; the client goes on trying. moved: the cache has changed, and Feed.take() has the
+    changes. away: the last connection broke, or could not be made again, which `text` says.
+    answered: an answer has come from the server that `text` names. trouble: `text` is about what
+    no change tells, such as a missing listener.
+    """
 
     feed: Feed
+    kind: Literal["began", "failed", "moved", "away", "answered", "trouble"]
+    text: str = ""
+    error: Error | None = None
 
 
-class Failed(NamedTuple):
-    """No answer has come in time, or a server refused; the client goes on trying."""
-
-    feed: Feed
-    error: Error
-
-
-class Moved(NamedTuple):
-    """The cache has changed: Feed.take() has the changes."""
-
-    feed: Feed
-
-
-class Away(NamedTuple):
-    """The last connection broke, or could not be made again."""
-
-    feed: Feed
-    text: str
-
-
-class Answered(NamedTuple):
-    """An answer has come from a server, which `broker` names."""
-
-    feed: Feed
-    broker: str
-
-
-class Trouble(NamedTuple):
-    """Something is wrong that no change tells, such as a missing listener."""
-
-    feed: Feed
-    text: str
-
-
-Event: TypeAlias = "Began | Failed | Moved | Away | Answered | Trouble"
 Events: TypeAlias = "SimpleQueue[Event]"
 
 
@@ -133,12 +108,12 @@ class Feed:
         self.code = FINE
         self._events = events
         self._since = 0
-        self.client.on_change(lambda changes: events.put(Moved(self)))
+        self.client.on_change(lambda changes: events.put(Event(self, "moved")))
         self.client.on_update(self._updated)
         self.client.on_error(self._failed)
 
     def start(self, timeout: float) -> None:
-        """Starts the client; Began or Failed comes within `timeout` seconds."""
+        """Starts the client; `began` or `failed` comes within `timeout` seconds."""
         threading.Thread(
             target=self._begin, args=(timeout,), name="rdmeta-cluster", daemon=True
         ).start()
@@ -147,12 +122,12 @@ class Feed:
         try:
             self._since = self.client.refresh(timeout=timeout)
         except Error as error:
-            self._events.put(Failed(self, error))
+            self._events.put(Event(self, "failed", error=error))
         else:
-            self._events.put(Began(self))
+            self._events.put(Event(self, "began"))
 
     def begin_late(self) -> None:
-        """Takes the state now as the first one, after Failed."""
+        """Takes the state now as the first one, after `failed`."""
         self._since = self.client.cache.version
 
     def take(self) -> Changes:
@@ -164,7 +139,7 @@ class Feed:
     def _updated(self, answers: tuple[Updated, ...]) -> None:
         node = answers[-1].node
         broker = f"broker {node.id}" if node.id >= 0 else f"{node.host}:{node.port}"
-        self._events.put(Answered(self, broker))
+        self._events.put(Event(self, "answered", broker))
 
     def _failed(self, problems: tuple[Problem, ...]) -> None:
         """Tells of problems with connections if none is left, and of those that are no change."""
@@ -173,10 +148,11 @@ class Feed:
             last = broken[-1]
             assert last.node is not None
             where = f"{last.node.host}:{last.node.port}"
-            self._events.put(Away(self, f"{where}: {last.text}: {last.error}"))
+            self._events.put(Event(self, "away", f"{where}: {last.text}: {last.error}"))
         for each in problems:
             if each.partitions:
-                self._events.put(Trouble(self, f"{each.text}: {', '.join(each.partitions)}"))
+                text = f"{each.text}: {', '.join(each.partitions)}"
+                self._events.put(Event(self, "trouble", text))
 
     def _is_connected(self) -> bool:
         try:

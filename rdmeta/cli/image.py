@@ -11,7 +11,7 @@ from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.change_rows import change_object, change_row, old_and_new
 from rdmeta.cli.log_options import LogChoice, state_options
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
+from rdmeta.cli.output import Output, Row, Table, columns, json_text
 from rdmeta.cli.shared_options import Where, connection_options, new_file, output_options
 from rdmeta.errors import Error
 from rdmeta.model import Changes
@@ -133,13 +133,8 @@ def _whole(path: str) -> Image:
 
 # ---- one state ----------------------------------------------------------------------------------
 
-_IMAGE_COLUMNS = (
-    TableColumn("file"),
-    TableColumn("cluster_id"),
-    TableColumn("taken", "time"),
-    TableColumn("brokers", "integer"),
-    TableColumn("topics", "integer"),
-    TableColumn("partitions", "integer"),
+_IMAGE_COLUMNS = columns(
+    "file cluster_id taken:time brokers:integer topics:integer partitions:integer"
 )
 
 
@@ -156,21 +151,14 @@ def _summary(image: Image) -> dict[str, Any]:
 
 def _print_image(output: Output, action: str, path: str, image: Image) -> None:
     found = {"file": path, **_summary(image)}
-    if output.form == "json":
-        output.json([json_text({"version": 1, "command": "image", "action": action, **found})])
-    else:
-        output.tables(Table(_IMAGE_COLUMNS, [[found[each.name] for each in _IMAGE_COLUMNS]]))
+    head = {"version": 1, "command": "image", "action": action}
+    row = [found[each.name] for each in _IMAGE_COLUMNS]
+    output.answer({**head, **found}, Table(_IMAGE_COLUMNS, [row]))
 
 
 # ---- changes ------------------------------------------------------------------------------------
 
-_CHANGE_COLUMNS = (
-    TableColumn("topic"),
-    TableColumn("partition", "integer"),
-    TableColumn("kind"),
-    TableColumn("old"),
-    TableColumn("new"),
-)
+_CHANGE_COLUMNS = columns("topic partition:integer kind old new")
 
 
 def _change_rows(changes: Changes) -> Iterator[Row]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.log_options import LogChoice, state_options
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
 from rdmeta.cli.min_isr_asker import Answer
-from rdmeta.cli.output import Output, Row, Share, Table, TableColumn, json_text
+from rdmeta.cli.output import Output, Row, Share, Table, clusters_table, columns, json_text, label
 from rdmeta.cli.selection import NEED_MIN_ISR, ClusterState, Selection, conditions, named_topics
 from rdmeta.cli.shared_options import (
     Target,
@@ -23,6 +22,7 @@ from rdmeta.cli.shared_options import (
     connection_options,
     output_options,
     side_by_side,
+    topics_option,
 )
 from rdmeta.errors import (
     Error,
@@ -43,14 +43,7 @@ Examples:
   rdmeta list --leaderless --urp --json
 """
 )
-@click.option(
-    "-t",
-    "--topic",
-    "topics",
-    metavar="NAME|/REGEX/",
-    multiple=True,
-    help="Only this topic, or those that match the regular expression. May be repeated.",
-)
+@topics_option
 @click.option(
     "--broker",
     "brokers",
@@ -308,24 +301,15 @@ def _logged(where: Where, log: LogChoice, image: str | None, show: Show) -> Clus
 
 def _table(
     states: Sequence[ClusterState],
-    columns: Sequence[TableColumn],
+    names: str,
     rows_of: Callable[[ClusterState], Iterable[Row]],
 ) -> Table:
-    """Returns a table of all states, with the column cluster if they have names."""
-    if all(state.name is None for state in states):
-        return Table(columns, chain.from_iterable(map(rows_of, states)))
-    rows = ((state.name, *row) for state in states for row in rows_of(state))
-    return Table([TableColumn("cluster"), *columns], rows)
+    """Returns a table of all states; the names of its columns are those of columns()."""
+    return clusters_table(columns(names), [(state.name, rows_of(state)) for state in states])
 
 
 def _cluster_table(states: Sequence[ClusterState], show: Show) -> Table:
-    columns = [
-        TableColumn("cluster_id"),
-        TableColumn("controller", "integer"),
-        TableColumn("brokers", "integer"),
-    ]
-    if show.operations:
-        columns.append(TableColumn("operations", "texts"))
+    tail = " operations:texts" if show.operations else ""
 
     def rows(state: ClusterState) -> Iterator[Row]:
         if state.error is None:
@@ -333,37 +317,21 @@ def _cluster_table(states: Sequence[ClusterState], show: Show) -> Table:
             row = (reading.cluster_id, state.controller, len(reading.brokers))
             yield (*row, _names(state.operations)) if show.operations else row
 
-    return _table(states, columns, rows)
+    return _table(states, f"cluster_id controller:integer brokers:integer{tail}", rows)
 
 
 def _broker_table(states: Sequence[ClusterState], show: Show) -> Table:
-    columns = [
-        TableColumn("broker", "integer"),
-        TableColumn("host"),
-        TableColumn("port", "integer"),
-        TableColumn("rack"),
-        TableColumn("controller", "flag"),
-    ]
-
     def rows(state: ClusterState) -> Iterator[Row]:
         controller = state.controller
         for each in show.chosen.brokers_of(state):
             leads = None if controller is None else each.id == controller
             yield each.id, each.host, each.port, each.rack, leads
 
-    return _table(states, columns, rows)
+    return _table(states, "broker:integer host port:integer rack controller:flag", rows)
 
 
 def _topic_table(states: Sequence[ClusterState], show: Show) -> Table:
-    columns = [
-        TableColumn("topic"),
-        TableColumn("topic_id"),
-        TableColumn("internal", "flag"),
-        TableColumn("partitions", "integer"),
-        TableColumn("error"),
-    ]
-    if show.operations:
-        columns.append(TableColumn("operations", "texts"))
+    tail = " operations:texts" if show.operations else ""
 
     def rows(state: ClusterState) -> Iterator[Row]:
         for topic, _ in show.chosen.topics_of(state):
@@ -371,24 +339,12 @@ def _topic_table(states: Sequence[ClusterState], show: Show) -> Table:
             row = (topic.name, topic.topic_id, topic.internal, count, _error(topic))
             yield (*row, _names(topic.operations)) if show.operations else row
 
-    return _table(states, columns, rows)
+    return _table(states, f"topic topic_id internal:flag partitions:integer error{tail}", rows)
 
 
 def _partition_table(states: Sequence[ClusterState], show: Show) -> Table:
-    columns = [
-        TableColumn("topic"),
-        TableColumn("partition", "integer"),
-        TableColumn("leader", "integer"),
-        TableColumn("epoch", "integer"),
-        TableColumn("replicas", "integers"),
-        TableColumn("isr", "integers"),
-        TableColumn("offline", "integers"),
-    ]
-    if show.ids:
-        columns.insert(1, TableColumn("topic_id"))
-    if show.min_isr:
-        columns.append(TableColumn("min_isr", "integer"))
-
+    names = "topic topic_id" if show.ids else "topic"
+    least = " min_isr:integer" if show.min_isr else ""
     fields = ("topic", *(["topic_id"] if show.ids else []), *_SHOWN_FIELDS)
     cells = itemgetter(*map(Partition._fields.index, fields))
 
@@ -398,7 +354,8 @@ def _partition_table(states: Sequence[ClusterState], show: Show) -> Table:
             for each in partitions:
                 yield cells(each._replace(leader=None) if each.leaderless else each) + tail
 
-    return _table(states, columns, rows)
+    shown = f"{names} partition:integer leader:integer epoch:integer"
+    return _table(states, f"{shown} replicas:integers isr:integers offline:integers{least}", rows)
 
 
 _SHOWN_FIELDS = ("partition", "leader", "leader_epoch", "replicas", "isr", "offline_replicas")
@@ -427,12 +384,7 @@ def _error(topic: Topic) -> str | None:
 
 # ---- skew ---------------------------------------------------------------------------------------
 
-_LOAD = (
-    TableColumn("leaders", "integer"),
-    TableColumn("leaders_above", "share"),
-    TableColumn("replicas", "integer"),
-    TableColumn("replicas_above", "share"),
-)
+_LOAD = "leaders:integer leaders_above:share replicas:integer replicas_above:share"
 
 
 def _skew(state: ClusterState, chosen: Selection) -> health.Skew:
@@ -444,13 +396,17 @@ def _skew(state: ClusterState, chosen: Selection) -> health.Skew:
 
 
 def _broker_loads(states: Sequence[ClusterState], show: Show) -> Table:
-    columns = [TableColumn("broker", "integer"), TableColumn("rack"), *_LOAD]
-    return _table(states, columns, lambda state: map(_load_row, _skew(state, show.chosen).brokers))
+    def rows(state: ClusterState) -> Iterable[Row]:
+        return map(_load_row, _skew(state, show.chosen).brokers)
+
+    return _table(states, f"broker:integer rack {_LOAD}", rows)
 
 
 def _rack_loads(states: Sequence[ClusterState], show: Show) -> Table:
-    columns = [TableColumn("rack"), TableColumn("brokers", "integer"), *_LOAD]
-    return _table(states, columns, lambda state: map(_load_row, _skew(state, show.chosen).racks))
+    def rows(state: ClusterState) -> Iterable[Row]:
+        return map(_load_row, _skew(state, show.chosen).racks)
+
+    return _table(states, f"rack brokers:integer {_LOAD}", rows)
 
 
 def _load_row(load: health.BrokerLoad | health.RackLoad) -> Row:
@@ -469,7 +425,7 @@ def _json(states: Sequence[ClusterState], show: Show) -> Iterator[str]:
     yield from _head(states, show.operations)
     yield '],"brokers":['
     yield from _joined(
-        {**_label(state), **broker._asdict()}
+        {**label(state.name), **broker._asdict()}
         for state in states
         for broker in chosen.brokers_of(state)
     )
@@ -483,14 +439,12 @@ def _json(states: Sequence[ClusterState], show: Show) -> Iterator[str]:
 
 
 def _skew_json(states: Sequence[ClusterState], chosen: Selection) -> Iterator[str]:
-    skews = [(state, _skew(state, chosen)) for state in states]
+    skews = [(label(state.name), _skew(state, chosen)) for state in states]
     yield from _head(states)
     yield '],"skew":{"brokers":['
-    yield from _joined(
-        {**_label(s), **load._asdict()} for s, skew in skews for load in skew.brokers
-    )
+    yield from _joined({**head, **load._asdict()} for head, skew in skews for load in skew.brokers)
     yield '],"racks":['
-    yield from _joined({**_label(s), **load._asdict()} for s, skew in skews for load in skew.racks)
+    yield from _joined({**head, **load._asdict()} for head, skew in skews for load in skew.racks)
     yield "]}}"
 
 
@@ -498,7 +452,7 @@ def _head(states: Sequence[ClusterState], operations: bool = False) -> Iterator[
     yield '{"version":1,"command":"list","clusters":['
     yield from _joined(
         {
-            **_label(state),
+            **label(state.name),
             "cluster_id": state.reading.cluster_id,
             "controller": state.controller,
             "error": None if state.error is None else str(state.error),
@@ -515,15 +469,11 @@ def _joined(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
         comma = ","
 
 
-def _label(state: ClusterState) -> dict[str, Any]:
-    return {} if state.name is None else {"cluster": state.name}
-
-
 def _topic_object(
     state: ClusterState, topic: Topic, partitions: Iterable[Partition], show: Show
 ) -> dict[str, Any]:
     return {
-        **_label(state),
+        **label(state.name),
         "name": topic.name,
         "topic_id": topic.topic_id,
         "internal": topic.internal,

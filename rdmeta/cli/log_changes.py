@@ -48,10 +48,8 @@ def _recorded(request: LogRequest, log: KraftLog) -> int:
         raise MissingExtraError.of("--recordings", "arrow") from error
     assert request.recordings is not None
     paths = list(map(str, record(log, request.recordings)))
-    if request.output.form == "json":
-        request.output.json([json_text({**request.head(), "recordings": paths})])
-    else:
-        request.output.tables(Table(columns("recording"), ([path] for path in paths)))
+    found = Table(columns("recording"), ([path] for path in paths))
+    request.answer({"recordings": paths}, found)
     doubts(request.messages, log, 0)
     if log.end > log.proven:
         unproven = f"offsets {log.proven} to {log.end - 1} are not proven to be committed"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rdmeta.cli.log_opening import LogRequest
 from rdmeta.cli.messages import FINE, UNMET
-from rdmeta.cli.output import Table, columns, json_text
+from rdmeta.cli.output import Table, columns
 from rdmeta.kraft import check
 
 _COLUMNS = columns("serious:flag finding")
@@ -13,9 +13,6 @@ _COLUMNS = columns("serious:flag finding")
 def answer(request: LogRequest) -> int:
     """Prints the findings; returns 1 if one is serious."""
     found = check(request.arguments)
-    if request.output.form == "json":
-        rows = [{"serious": each.is_serious, "text": each.text} for each in found]
-        request.output.json([json_text({**request.head(), "findings": rows})])
-    else:
-        request.output.tables(Table(_COLUMNS, found))
+    rows = [{"serious": each.is_serious, "text": each.text} for each in found]
+    request.answer({"findings": rows}, Table(_COLUMNS, found))
     return UNMET if any(each.is_serious for each in found) else FINE

@@ -20,12 +20,9 @@ def answer(request: LogRequest) -> int:
     """Prints the differences; returns 1 if there is one."""
     before, after = _states(request)
     found = before.diff(after)
-    if request.output.form == "json":
-        sides = {"before": _summary(before), "after": _summary(after)}
-        rows = [_object(each) for each in found]
-        request.output.json([json_text({**request.head(), **sides, "differences": rows})])
-    else:
-        request.output.tables(Table(_COLUMNS, (row for each in found for row in _rows(each))))
+    sides = {"before": _summary(before), "after": _summary(after)}
+    rows = Table(_COLUMNS, (row for each in found for row in _rows(each)))
+    request.answer({**sides, "differences": list(map(_object, found))}, rows)
     return UNMET if found else FINE
 
 

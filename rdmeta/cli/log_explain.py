@@ -8,7 +8,7 @@ from typing import Any
 from rdmeta.cli.change_rows import value_text
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
-from rdmeta.cli.output import Row, Table, columns, json_text
+from rdmeta.cli.output import Row, Table, columns
 from rdmeta.kraft import Turn
 
 _COLUMNS = columns(
@@ -25,13 +25,9 @@ def answer(request: LogRequest) -> int:
     log = request.log(paths)
     turns = log.explain(topic, partition, broker=request.broker)
     changes = turns.changes
-    if request.output.form == "json":
-        about: dict[str, Any] = {"topic": topic, "partition": partition, "broker": request.broker}
-        about["proven"] = changes.proven
-        rows = list(map(_object, turns))
-        request.output.json([json_text({**request.head(), **about, "turns": rows})])
-    else:
-        request.output.tables(Table(_COLUMNS, map(_row, turns)))
+    about = {"topic": topic, "partition": partition, "broker": request.broker}
+    found = {**about, "proven": changes.proven, "turns": list(map(_object, turns))}
+    request.answer(found, Table(_COLUMNS, map(_row, turns)))
     doubts(request.messages, log, changes.until, changes.faults)
     if not turns:
         place = "topic {}" if partition is None else "partition {}/{}"

@@ -8,7 +8,7 @@ from typing import Any
 from rdmeta._moments import nearest_moment
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE
-from rdmeta.cli.output import Table, TableColumn, columns, json_text
+from rdmeta.cli.output import Table, TableColumn, columns
 from rdmeta.kraft import KraftLog, KraftState, LogEpoch, NodeLog
 from rdmeta.kraft.log_files import size_of
 
@@ -37,13 +37,9 @@ def answer(request: LogRequest) -> int:
         request.messages.note(fault)
     doubts(request.messages, log, 0, [each for each in state.faults if each not in faults])
     found = _found(log, state)
-    if request.output.form == "json":
-        request.output.json([json_text({**request.head(), **found})])
-        return FINE
     parts = {"nodes": _NODES, "files": _FILES, "voters": _VOTERS, "epochs": _EPOCHS}
-    request.output.tables(
-        _table(_LOG, [found]), *(_table(columns, found[name]) for name, columns in parts.items())
-    )
+    tables = [_table(columns, found[name]) for name, columns in parts.items()]
+    request.answer(found, _table(_LOG, [found]), *tables)
     return FINE
 
 

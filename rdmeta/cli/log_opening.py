@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rdmeta import health
 from rdmeta.cli.log_options import LogChoice, Point
 from rdmeta.cli.messages import BadInputError, Messages
-from rdmeta.cli.output import Output
+from rdmeta.cli.output import Output, Table
 from rdmeta.kraft import KraftError, KraftLog, KraftState
 
 _OF_TOPIC = 2
@@ -39,6 +39,10 @@ class LogRequest(NamedTuple):
     def head(self) -> dict[str, Any]:
         """Returns the first members of what --json prints."""
         return {"version": 1, "command": "log", "word": self.word}
+
+    def answer(self, found: Mapping[str, object], *tables: Table) -> None:
+        """Prints the members of an object as JSON, or in the other forms tables."""
+        self.output.answer({**self.head(), **found}, *tables)
 
     def log(self, paths: Sequence[str]) -> KraftLog:
         """Returns the log at some paths. Raises KraftError."""

@@ -51,7 +51,7 @@ def answer(request: LogRequest) -> int:
         if not matching:
             request.messages.fault(f"there is no {path} in the state")
             code = UNMET
-    _WORDS[request.word](request, {**request.head(), "state": _provenance(state)}, found)
+    _WORDS[request.word](request, {"state": _provenance(state)}, found)
     return code
 
 
@@ -80,20 +80,19 @@ def _children(node: TreeNode) -> Children:
 # ---- the words ----------------------------------------------------------------------------------
 
 _Found = list[tuple[str, TreeNode]]
-# The first members of what --json prints.
+# What --json says of the state.
 _Head = dict[str, Any]
 _NAMES = columns("path")
 
 
 def _names(request: LogRequest, head: _Head, paths: Iterable[str]) -> None:
-    if request.output.form == "json":
-        request.output.json([json_text({**head, "paths": list(paths)})])
-    elif request.output.form == "text":
+    if request.output.form == "text":
         write = open_stdout().write
         for path in paths:
             write(f"{escaped(path)}\n")
-    else:
-        request.output.tables(Table(_NAMES, ([path] for path in paths)))
+        return
+    found = list(paths)
+    request.answer({**head, "paths": found}, Table(_NAMES, ([path] for path in found)))
 
 
 def _ls(request: LogRequest, head: _Head, found: _Found) -> None:
@@ -134,7 +133,7 @@ def _cat(request: LogRequest, head: _Head, found: _Found) -> None:
     values = [(path, _whole(node)) for path, node in found]
     if request.output.form == "json":
         nodes = [{"path": path, "value": value} for path, value in values]
-        request.output.json([json_text({**head, "nodes": nodes})])
+        request.answer({**head, "nodes": nodes})
         return
     for _, value in values:
         open_stdout().write(f"{json.dumps(json.loads(json_text(value)), indent=2)}\n")

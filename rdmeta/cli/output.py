@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple, TextIO
 
 from rdmeta._escaping import escaped
@@ -50,6 +50,21 @@ class Table(NamedTuple):
 
     columns: Sequence[TableColumn]
     rows: Iterable[Row]
+
+
+def clusters_table(
+    columns: Sequence[TableColumn], found: Sequence[tuple[str | None, Iterable[Row]]]
+) -> Table:
+    """Returns a table of the rows of clusters, with the column cluster if they have names."""
+    if all(name is None for name, _ in found):
+        return Table(columns, chain.from_iterable(rows for _, rows in found))
+    named = ((name, *row) for name, rows in found for row in rows)
+    return Table([TableColumn("cluster"), *columns], named)
+
+
+def label(cluster: str | None) -> dict[str, str]:
+    """Returns the member of an object of JSON that names its cluster; none without a name."""
+    return {} if cluster is None else {"cluster": cluster}
 
 
 def rfc3339(time: datetime) -> str:
@@ -102,6 +117,13 @@ class Output:
                 drawn = _drawn_lines(table, self.is_colored) if is_terminal else _plain_lines(table)
                 for lines in drawn:
                     write(lines)
+
+    def answer(self, found: Mapping[str, object], *tables: Table) -> None:
+        """Writes an object of JSON, or in the other forms tables."""
+        if self.form == "json":
+            self.json([json_text(found)])
+        else:
+            self.tables(*tables)
 
     def json(self, pieces: Iterable[str]) -> None:
         """Writes JSON that comes in many short pieces, and a newline; it makes few calls."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
-from rdmeta.cli.output import Output, Row, Table, TableColumn, json_text
+from rdmeta.cli.output import Output, Row, Table, columns
 from rdmeta.cli.shared_options import pair, seconds, variable_of
 
 if TYPE_CHECKING:
@@ -465,29 +465,19 @@ def _progress(quiet: bool) -> Iterator[Progress | None]:
 
 
 def _print_made(output: Output, action: str, engine: str, made: Made) -> None:
-    tables = _tables(made)
-    counts = _counts(made)
-    if output.form == "json":
-        head = {"version": 1, "command": "pipeline", "action": action, "dry_run": False}
-        found = {**head, "engine": engine, "out": made.plan.options.out, "tables": tables, **counts}
-        output.json([json_text({**found, **_logs(made.plan), **_faults(made.plan)})])
-        return
-    shown = [[name, *values.values()] for name, values in tables.items()]
-    output.tables(
+    tables, counts = _tables(made), _counts(made)
+    head = {"version": 1, "command": "pipeline", "action": action, "dry_run": False}
+    found = {**head, "engine": engine, "out": made.plan.options.out, "tables": tables, **counts}
+    output.answer(
+        {**found, **_logs(made.plan), **_faults(made.plan)},
         *_log_tables(made.plan),
-        Table(_TABLE_COLUMNS, shown),
-        Table(_COUNT_COLUMNS, [[k, v] for k, v in counts.items()]),
+        Table(_TABLE_COLUMNS, [[name, *values.values()] for name, values in tables.items()]),
+        Table(_COUNT_COLUMNS, list(counts.items())),
     )
 
 
-_TABLE_COLUMNS = (
-    TableColumn("table"),
-    TableColumn("rows", "integer"),
-    TableColumn("bytes", "integer"),
-    TableColumn("parts", "integer"),
-    TableColumn("made", "integer"),
-)
-_COUNT_COLUMNS = (TableColumn("what"), TableColumn("count", "integer"))
+_TABLE_COLUMNS = columns("table rows:integer bytes:integer parts:integer made:integer")
+_COUNT_COLUMNS = columns("what count:integer")
 
 
 def _tables(made: Made) -> dict[str, dict[str, int]]:
@@ -547,33 +537,18 @@ def _logs(plan: Plan) -> dict[str, Any]:
     return {"logs": found} if found else {}
 
 
-_LOG_COLUMNS = (
-    TableColumn("log"),
-    TableColumn("nodes", "integers"),
-    TableColumn("first", "integer"),
-    TableColumn("end", "integer"),
-    TableColumn("proven_to", "integer"),
-    TableColumn("proven_by"),
-    TableColumn("waits"),
-    TableColumn("holes", "texts"),
+_LOG_COLUMNS = columns(
+    "log nodes:integers first:integer end:integer proven_to:integer proven_by waits holes:texts"
 )
 
 
 def _log_tables(plan: Plan) -> list[Table]:
     """Returns the table of metadata logs, none without logs."""
-    rows = [
-        [
-            cluster_id,
-            log.nodes,
-            log.first,
-            log.end,
-            log.proof.end,
-            log.proof.by,
-            log.waits,
-            tuple(f"{each.first} to {each.end - 1}: {each.reason}" for each in log.holes),
-        ]
-        for cluster_id, log in plan.logs.items()
-    ]
+    rows = []
+    for cluster_id, log in plan.logs.items():
+        proof, part = log.proof, (cluster_id, log.nodes, log.first, log.end)
+        holes = tuple(f"{each.first} to {each.end - 1}: {each.reason}" for each in log.holes)
+        rows.append((*part, proof.end, proof.by, log.waits, holes))
     return [Table(_LOG_COLUMNS, rows)] if rows else []
 
 
@@ -613,27 +588,18 @@ def _tell_unknown(made: Made, messages: Messages) -> None:
 
 # ---- what a run would do ------------------------------------------------------------------------
 
-_TASK_COLUMNS = (
-    TableColumn("cluster"),
-    TableColumn("periods", "texts"),
-    TableColumn("part"),
-    TableColumn("rows", "integer"),
-    TableColumn("reason"),
-)
+_TASK_COLUMNS = columns("cluster periods:texts part rows:integer reason")
 
 
 def _print_plan(output: Output, action: str, engine: str, plan: Plan) -> None:
     tasks = plan.steps
-    if output.form == "json":
-        head = {"version": 1, "command": "pipeline", "action": action, "dry_run": True}
-        found = {**head, "engine": engine, "out": plan.options.out, "tasks": tasks}
-        rest = {"copies": len(plan.copies), "unchanged": len(plan.unchanged), **_faults(plan)}
-        output.json([json_text({**found, **_logs(plan), **rest})])
-        return
+    head = {"version": 1, "command": "pipeline", "action": action, "dry_run": True}
+    found = {**head, "engine": engine, "out": plan.options.out, "tasks": tasks, **_logs(plan)}
+    rest = {"copies": len(plan.copies), "unchanged": len(plan.unchanged), **_faults(plan)}
     copies: list[Row] = [[each.source.path, each.name] for each in plan.copies]
     rows = [[tuple(v) if isinstance(v, list) else v for v in task.values()] for task in tasks]
-    shown = [Table((TableColumn("copy"), TableColumn("to")), copies)] if copies else []
-    output.tables(*_log_tables(plan), *shown, Table(_TASK_COLUMNS, rows))
+    shown = [Table(columns("copy to"), copies)] if copies else []
+    output.answer({**found, **rest}, *_log_tables(plan), *shown, Table(_TASK_COLUMNS, rows))
 
 
 # ---- check --------------------------------------------------------------------------------------
@@ -644,11 +610,9 @@ def _checked(out: str, timeout: float, storage: Mapping[str, str], output: Outpu
     from rdmeta.pipeline.storage import split
 
     faults: list[Fault] = pipeline.check(out, timeout=timeout, storage=storage)
-    if output.form == "json":
-        head = {"version": 1, "command": "pipeline", "action": "check", "out": split(out)[0]}
-        output.json([json_text({**head, "faults": [each._asdict() for each in faults]})])
-    else:
-        output.tables(Table((TableColumn("file"), TableColumn("fault")), faults))
+    head = {"version": 1, "command": "pipeline", "action": "check", "out": split(out)[0]}
+    found = {**head, "faults": [each._asdict() for each in faults]}
+    output.answer(found, Table(columns("file fault"), faults))
     return UNMET if faults else FINE
 
 
@@ -667,10 +631,7 @@ def _vacuumed(
     from rdmeta.pipeline.storage import split
 
     found = pipeline.vacuum(out, older_than, dry_run=dry_run, timeout=timeout, storage=storage)
-    if output.form == "json":
-        head = {"version": 1, "command": "pipeline", "action": "vacuum", "dry_run": dry_run}
-        values = {**head, "out": split(out)[0], "removed": list(found.files), "bytes": found.bytes}
-        output.json([json_text(values)])
-    else:
-        output.tables(Table((TableColumn("removed"),), [[name] for name in found.files]))
+    head = {"version": 1, "command": "pipeline", "action": "vacuum", "dry_run": dry_run}
+    values = {**head, "out": split(out)[0], "removed": list(found.files), "bytes": found.bytes}
+    output.answer(values, Table(columns("removed"), [[name] for name in found.files]))
     return FINE

@@ -14,7 +14,7 @@ from rdmeta._escaping import escaped
 from rdmeta.cache import MetadataCache, Publisher
 from rdmeta.cli.following import asking_every, wait_for_first
 from rdmeta.cli.messages import FINE, BadInputError
-from rdmeta.cli.output import json_text
+from rdmeta.cli.output import json_text, label
 from rdmeta.cli.selection import kept_topics
 from rdmeta.cli.shared_options import (
     Listen,
@@ -141,18 +141,9 @@ def _first_answer(client: Client) -> threading.Event:
 def _say_ready(publisher: Publisher, cache: MetadataCache, target: Target, json: bool) -> None:
     line = f"READY {escaped(publisher.path)}"
     if json:
-        label = {} if target.name is None else {"cluster": target.name}
-        line = json_text(
-            {
-                "version": 1,
-                "command": "publish",
-                **label,
-                "path": publisher.path,
-                "cluster_id": cache.cluster_id,
-                "brokers": len(cache.brokers),
-                "topics": len(cache),
-            }
-        )
+        head = {"version": 1, "command": "publish", **label(target.name), "path": publisher.path}
+        counts = {"brokers": len(cache.brokers), "topics": len(cache)}
+        line = json_text({**head, "cluster_id": cache.cluster_id, **counts})
     if sys.stdout is not None:
         print(line, flush=True)
 

@@ -12,41 +12,40 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rdmeta.cli.messages import FINE, UNMET, BadInputError, Messages
-from rdmeta.cli.output import Output, Row, Stream, Table, TableColumn, json_text
+from rdmeta.cli.output import (
+    Output,
+    Row,
+    Stream,
+    Table,
+    TableColumn,
+    clusters_table,
+    columns,
+    label,
+)
 from rdmeta.cli.shared_options import (
     Target,
     Where,
     connection_options,
+    made_of,
     output_options,
     seconds_option,
     side_by_side,
 )
-from rdmeta.errors import ConfigError
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from rdmeta.client.blocking import Client
     from rdmeta.net.describe_quorum import Quorum, QuorumReplica
 
 _EVERY_S = 2.0
 
-_NODES = (
-    TableColumn("node", "integer"),
-    TableColumn("role"),
-    TableColumn("log_end_offset", "integer"),
-    TableColumn("lag", "integer"),
-    TableColumn("last_fetch_s", "number"),
-    TableColumn("caught_up_s", "number"),
+_NODES = columns(
+    "node:integer role log_end_offset:integer lag:integer last_fetch_s:number caught_up_s:number"
 )
-_ROUND = (TableColumn("epoch", "integer"), TableColumn("high_watermark", "integer"))
-_SUMMARY = (
-    TableColumn("leader", "integer"),
-    TableColumn("epoch", "integer"),
-    TableColumn("high_watermark", "integer"),
-    TableColumn("voters", "integer"),
-    TableColumn("observers", "integer"),
-    TableColumn("max_lag", "integer"),
+_ROUND = columns("epoch:integer high_watermark:integer")
+_SUMMARY = columns(
+    "leader:integer epoch:integer high_watermark:integer voters:integer observers:integer "
+    "max_lag:integer"
 )
 
 
@@ -102,9 +101,7 @@ def command(
     if not watch:
         return _once(where, output, targets, max_lag)
     with ExitStack() as stack:
-        rounds = _Rounds(where, output, max_lag)
-        rounds.start(targets, stack)
-        return rounds.run(every or _EVERY_S, duration)
+        return _Rounds(where, output, max_lag, targets, stack).run(every or _EVERY_S, duration)
 
 
 def _once(where: Where, output: Output, targets: Sequence[Target], max_lag: int | None) -> int:
@@ -123,10 +120,8 @@ def _once(where: Where, output: Output, targets: Sequence[Target], max_lag: int 
         else:
             answers.append(_Answer(target.name, outcome))
     if where.clusters is not None or any(each.quorum for each in answers):
-        if output.form == "json":
-            output.json(json_text(_object(answers)))
-        else:
-            output.tables(_table(_SUMMARY, answers, _summary), _table(_NODES, answers, _nodes))
+        tables = (_table(_SUMMARY, answers, _summary), _table(_NODES, answers, _nodes))
+        output.answer(_object(answers), *tables)
     return max([code, *(_judge(each, max_lag, where.messages) for each in answers)])
 
 
@@ -172,29 +167,27 @@ class _Rounds:
     the client goes on.
     """
 
-    def __init__(self, where: Where, output: Output, max_lag: int | None) -> None:
+    def __init__(
+        self,
+        where: Where,
+        output: Output,
+        max_lag: int | None,
+        targets: Sequence[Target],
+        stack: ExitStack,
+    ) -> None:
+        """Makes a client for each cluster, which the stack closes."""
+        from rdmeta.client.blocking import Client
+
         self._timeout, self._messages, self._max_lag = where.timeout, where.messages, max_lag
         self._is_json, self._has_names = output.form == "json", where.clusters is not None
         self._output = output
         self._stream: Stream | None = None
-        self._clients: dict[str | None, Client] = {}
-        self._targets: list[Target] = []
         self._heard: set[str | None] = set()
         self._reported: dict[str | None, str] = {}
-        self._code = FINE
-
-    def start(self, targets: Sequence[Target], stack: ExitStack) -> None:
-        """Makes a client for each cluster, which the stack closes."""
-        from rdmeta.client.blocking import Client
-
-        for target in targets:
-            try:
-                client = Client(target.conf)
-            except ConfigError as error:
-                self._code = max(self._code, self._messages.failure(error, target.name))
-            else:
-                self._clients[target.name] = stack.enter_context(client)
-                self._targets.append(target)
+        self._clients, self._code = made_of(
+            targets, lambda target: stack.enter_context(Client(target.conf)), self._messages
+        )
+        self._targets = [each for each in targets if each.name in self._clients]
 
     def run(self, every: float, duration: float | None) -> int:
         """Asks until the time is over, no cluster is left, or a node is too far behind."""
@@ -240,18 +233,17 @@ class _Rounds:
         if not self._is_json and not any(each.quorum for each in answers):
             return
         if self._stream is None:
-            head = [TableColumn("cluster")] if self._has_names else []
-            columns = [TableColumn("time", "time"), *head, *_ROUND, *_NODES]
-            self._stream = Stream(self._output, columns)
+            head = columns("time:time cluster" if self._has_names else "time:time")
+            self._stream = Stream(self._output, [*head, *_ROUND, *_NODES])
             self._stream.header()
         if self._is_json:
             self._stream.write_json({**_object(answers), "time": now})
             return
         for each in answers:
-            label = (each.name,) if self._has_names else ()
+            names = (each.name,) if self._has_names else ()
             if (quorum := each.quorum) is not None:
+                head_row = (now, *names, quorum.leader_epoch, quorum.high_watermark)
                 for row in _nodes(quorum):
-                    head_row = (now, *label, quorum.leader_epoch, quorum.high_watermark)
                     self._stream.write((*head_row, *row))
 
 
@@ -263,15 +255,8 @@ def _table(
     answers: Sequence[_Answer],
     rows_of: Callable[[Quorum], Iterable[Row]],
 ) -> Table:
-    has_names = any(each.name is not None for each in answers)
-    head = [TableColumn("cluster")] if has_names else []
-    rows = (
-        (each.name, *row) if has_names else row
-        for each in answers
-        if each.quorum is not None
-        for row in rows_of(each.quorum)
-    )
-    return Table([*head, *columns], rows)
+    found = [(each.name, rows_of(each.quorum) if each.quorum else ()) for each in answers]
+    return clusters_table(columns, found)
 
 
 def _summary(quorum: Quorum) -> Iterator[Row]:
@@ -305,12 +290,12 @@ def _object(answers: Sequence[_Answer]) -> dict[str, Any]:
 
 
 def _quorum_object(answer: _Answer) -> dict[str, Any]:
-    label = {} if answer.name is None else {"cluster": answer.name}
+    head = label(answer.name)
     if answer.quorum is None:
-        return {**label, "error": str(answer.error), "leader": None, "voters": [], "observers": []}
+        return {**head, "error": str(answer.error), "leader": None, "voters": [], "observers": []}
     quorum = answer.quorum
     return {
-        **label,
+        **head,
         "error": None,
         "leader": quorum.leader,
         "leader_epoch": quorum.leader_epoch,

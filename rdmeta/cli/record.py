@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ import click
 
 from rdmeta._escaping import escaped
 from rdmeta.cli.messages import BAD_INPUT, FINE
-from rdmeta.cli.output import json_text
+from rdmeta.cli.output import json_text, label
 from rdmeta.cli.shared_options import (
     Listen,
     Target,
@@ -22,13 +22,13 @@ from rdmeta.cli.shared_options import (
     connection_options,
     every_option,
     for_option,
+    made_of,
     metrics_option,
     seconds_option,
     serving,
     side_by_side,
 )
 from rdmeta.cli.status import Status
-from rdmeta.errors import Error
 
 if TYPE_CHECKING:
     from rdmeta.cli.cluster_recording import ClusterRecording
@@ -119,7 +119,7 @@ def command(
     def make(target: Target) -> ClusterRecording:
         return ClusterRecording(target, directory, every, flush_every, status, files.add)
 
-    made, unmade = _made(targets, make, status)
+    made, unmade = made_of(targets, make, status)
     unwritten = FINE
     try:
         with serving(metrics) as serve:
@@ -146,20 +146,6 @@ def _check_directory(directory: str) -> None:
     os.makedirs(directory, exist_ok=True)
     if not os.access(directory, os.W_OK | os.X_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), directory)
-
-
-def _made(
-    targets: Sequence[Target], make: Callable[[Target], ClusterRecording], status: Status
-) -> tuple[dict[str | None, ClusterRecording], int]:
-    """Returns the recordings, and the exit code of the clusters whose options are wrong."""
-    made: dict[str | None, ClusterRecording] = {}
-    code = FINE
-    for target in targets:
-        try:
-            made[target.name] = make(target)
-        except Error as error:
-            code = max(code, status.failure(error, target.name))
-    return made, code
 
 
 def _begun(
@@ -197,8 +183,7 @@ def _keep_on(
 def _json(recording: ClusterRecording, path: Path) -> str:
     from rdmeta.history.schema import FileName
 
-    label = {} if recording.name is None else {"cluster": recording.name}
-    head = {"version": 1, "command": "record", **label, "file": str(path)}
+    head = {"version": 1, "command": "record", **label(recording.name), "file": str(path)}
     return json_text({**head, **FileName.parse(path.name)._asdict()})
 
 

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import click
 
-from rdmeta.cli.messages import BadInputError, Messages, nearest
+from rdmeta.cli.messages import FINE, BadInputError, Messages, nearest
 from rdmeta.cli.output import Output
-from rdmeta.errors import MissingExtraError
+from rdmeta.errors import Error, MissingExtraError
 
 if TYPE_CHECKING:
+    from rdmeta.cli.status import Status
     from rdmeta.client.blocking import Client
     from rdmeta.metrics.samples import MinIsrs
 
@@ -92,26 +93,23 @@ def _sections(path: Path) -> dict[str, dict[str, str]]:
         if len(text) > _LARGEST:
             raise BadInputError(f"{path}: a file of clusters has at most {_LARGEST} characters")
         parser.read_string(text)
+        return {name: dict(parser.items(name)) for name in parser.sections()}
     except FileNotFoundError:
-        raise BadInputError(
-            f"{path}: there is no such file: make it, with a section such as [prod] for each"
-            " cluster, or name another one in RDMETA_CLUSTERS"
-        ) from None
+        fault = (
+            "there is no such file: make it, with a section such as [prod] for each cluster, or"
+            " name another one in RDMETA_CLUSTERS"
+        )
     except UnicodeDecodeError:
-        raise BadInputError(f"{path}: it is not UTF-8") from None
+        fault = "it is not UTF-8"
     except configparser.DuplicateSectionError as error:
         fault = f"line {error.lineno}: there are two sections [{error.section}]"
-        raise BadInputError(f"{path}: {fault}") from None
     except configparser.DuplicateOptionError as error:
         fault = f"line {error.lineno}: [{error.section}] has {error.option} twice"
-        raise BadInputError(f"{path}: {fault}") from None
     except configparser.MissingSectionHeaderError as error:
         fault = f"line {error.lineno}: a section such as [prod] must come first"
-        raise BadInputError(f"{path}: {fault}") from None
     except configparser.ParsingError as error:
         fault = f"line {error.errors[0][0]}: expected key = value"
-        raise BadInputError(f"{path}: {fault}") from None
-    return {name: dict(parser.items(name)) for name in parser.sections()}
+    raise BadInputError(f"{path}: {fault}")
 
 
 def _warn_of_secrets(
@@ -157,6 +155,20 @@ def side_by_side(
     for number, target in enumerate(targets):
         done[number].wait()
         yield target, outcomes[number]
+
+
+def made_of(
+    targets: Sequence[Target], make: Callable[[Target], _T], messages: Messages | Status
+) -> tuple[dict[str | None, _T], int]:
+    """Returns by name what is made of each target, and the exit code of those that fail."""
+    made: dict[str | None, _T] = {}
+    code = FINE
+    for target in targets:
+        try:
+            made[target.name] = make(target)
+        except Error as error:
+            code = max(code, messages.failure(error, target.name))
+    return made, code
 
 
 def _outcome(work: Callable[[Target], _T], target: Target) -> _T | Exception:
@@ -267,17 +279,21 @@ def _properties(path: str) -> dict[str, str]:
 def _environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Returns the options that the environment sets: RDMETA_SASL_PASSWORD is sasl.password."""
     given = {name: value for name, value in variables.items() if name.startswith(_PREFIX)}
-    found = {}
+    found: dict[str, str] = {}
     servers = given.pop(f"{_PREFIX}BOOTSTRAP", "")
     given.pop(f"{_PREFIX}CLUSTERS", None)
     if given:
-        from rdmeta.config.option_table import JAVA_KEYS, OPTIONS
-
-        keys = [key for each in OPTIONS for key in (each.key, each.alias) if key] + list(JAVA_KEYS)
-        for key in keys:
-            if (name := variable_of(key)) in given:
-                found[key] = given[name]
+        known = option_variables()
+        found = {key: given[name] for name, key in known.items() if name in given}
     return {**found, _SERVERS: servers} if servers else found
+
+
+def option_variables() -> dict[str, str]:
+    """Returns the options by the environment variables that set them."""
+    from rdmeta.config.option_table import JAVA_KEYS, OPTIONS
+
+    keys = [key for each in OPTIONS for key in (each.key, each.alias) if key]
+    return {variable_of(key): key for key in (*keys, *JAVA_KEYS)}
 
 
 def variable_of(key: str) -> str:
@@ -331,6 +347,17 @@ def seconds_option(*names: str, help: str, **more: Any) -> Callable[[_Function],
     return click.option(*names, type=float, metavar="SECONDS", callback=seconds, help=help, **more)
 
 
+topics_option = click.option(
+    "-t",
+    "--topic",
+    "topics",
+    metavar="NAME|/REGEX/",
+    multiple=True,
+    help="Only this topic, or those that match the regular expression. May be repeated.",
+)
+plain_option = click.option(
+    "--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same."
+)
 for_option = seconds_option(
     "--for",
     "duration",
@@ -468,9 +495,7 @@ def output_options(function: _Function) -> _Function:
             callback=_new_file,
             help="Write a Parquet file; needs rdmeta[arrow].",
         ),
-        click.option(
-            "--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same."
-        ),
+        plain_option,
     ]
 
     @wraps(function)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import click
 
@@ -17,7 +17,7 @@ from rdmeta import health
 from rdmeta._core import DENIED, NOT_CACHED, UNKNOWN_TOPIC, WAITING
 from rdmeta.cache import Reading
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
-from rdmeta.cli.output import Output, json_text
+from rdmeta.cli.output import Output, label
 from rdmeta.cli.selection import named_topics
 from rdmeta.cli.shared_options import Where, connection_options, seconds_option
 from rdmeta.cli.status import Spinner, Status
@@ -77,15 +77,10 @@ Examples:
 def command(
     where: Where,
     topics: tuple[str, ...],
-    partition: int | None,
-    partitions: int | None,
-    isr: int | None,
-    leader: int | None,
-    gone: bool,
     brokers: tuple[int, ...],
-    no_urp: bool,
     hold: float | None,
     json: bool,
+    **others: Any,
 ) -> int:
     """Wait until all conditions hold, for --timeout seconds at most.
 
@@ -97,16 +92,7 @@ def command(
     that does not exist or lacks a leader. When the time of --hold is over, one more answer must
     confirm the conditions. The time starts again if one fails, or if no broker answers for a while.
     """
-    wanted = Conditions(
-        _names(topics),
-        partition,
-        partitions,
-        isr,
-        leader,
-        gone,
-        tuple(dict.fromkeys(brokers)),
-        no_urp,
-    )
+    wanted = Conditions(_names(topics), brokers=tuple(dict.fromkeys(brokers)), **others)
     _check(wanted, hold, where.timeout)
     target, messages = where.target(), where.messages
     from rdmeta.cli.following import following, interval_of
@@ -122,10 +108,8 @@ def command(
         except Error as error:
             return status.failure(error, target.name)
     if json:
-        label = {} if target.name is None else {"cluster": target.name}
-        Output("json").json(
-            [json_text({"version": 1, "command": "wait", **label, **wait.result()})]
-        )
+        head = {"version": 1, "command": "wait", **label(target.name)}
+        Output("json").answer({**head, **wait.result()})
     return code
 
 

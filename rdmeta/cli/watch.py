@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -17,7 +17,7 @@ from rdmeta._core import DENIED
 from rdmeta.cache import MetadataCache
 from rdmeta.cli.change_rows import Pair, change_object, change_row, old_and_new, resync
 from rdmeta.cli.messages import FINE, BadInputError, Messages
-from rdmeta.cli.output import Output, Stream, TableColumn
+from rdmeta.cli.output import Output, Stream, columns, label
 from rdmeta.cli.selection import named_topics
 from rdmeta.cli.shared_options import (
     Listen,
@@ -25,15 +25,18 @@ from rdmeta.cli.shared_options import (
     connection_options,
     csv_options,
     for_option,
+    made_of,
     metrics_option,
+    plain_option,
     serving,
+    topics_option,
 )
-from rdmeta.errors import ConfigError, RequestTimedOutError
+from rdmeta.errors import RequestTimedOutError
 from rdmeta.model import Change
 
 if TYPE_CHECKING:
     from rdmeta.cli.following import Event, Events, Feed
-    from rdmeta.cli.shared_options import Target
+    from rdmeta.cli.live import Live
 
 
 @click.command(
@@ -43,20 +46,13 @@ Examples:
   rdmeta watch --json --for 2
 """
 )
-@click.option(
-    "-t",
-    "--topic",
-    "topics",
-    metavar="NAME|/REGEX/",
-    multiple=True,
-    help="Only this topic, or those that match the regular expression. May be repeated.",
-)
+@topics_option
 @click.option("--live", is_flag=True, help="A table on the terminal that redraws itself.")
 @click.option("--count", type=click.IntRange(min=1), metavar="N", help="End after N changes.")
 @for_option
 @click.option("--json", "json", is_flag=True, help="Print each change as a line of JSON.")
 @csv_options
-@click.option("--no-color", "plain", is_flag=True, help="No colors; NO_COLOR does the same.")
+@plain_option
 @metrics_option
 @connection_options
 def command(
@@ -84,12 +80,16 @@ def command(
     targets, messages = where.targets(), where.messages
     messages.log(quietly=True)
     events: Events = SimpleQueue()
+    asked = () if patterns else names
+    from rdmeta.cli.following import Feed
+
     with ExitStack() as stack:
-        feeds, unmade = _made(targets, () if patterns else names, events, messages)
+        made, unmade = made_of(targets, lambda target: Feed(target, asked, events), messages)
+        feeds = list(made.values())
         for feed in feeds:
             stack.callback(feed.client.close)
         stack.enter_context(serving(metrics))(*(feed.client for feed in feeds))
-        view: View
+        view: Live | _Printed
         if live:
             from rdmeta.cli.live import Live
 
@@ -100,21 +100,6 @@ def command(
             feed.start(where.timeout)
         watch = _Watch(feeds, events, view, _Topics(names, patterns), count)
         return max(unmade, watch.run(duration))
-
-
-def _made(
-    targets: Sequence[Target], topics: Sequence[str], events: Events, messages: Messages
-) -> tuple[list[Feed], int]:
-    """Returns the feeds, and the exit code of the clusters whose options are wrong."""
-    from rdmeta.cli.following import Feed
-
-    feeds, code = [], FINE
-    for target in targets:
-        try:
-            feeds.append(Feed(target, topics, events))
-        except ConfigError as error:
-            code = max(code, messages.failure(error, target.name))
-    return feeds, code
 
 
 def _form(given: dict[str, bool]) -> str:
@@ -159,49 +144,27 @@ class _Topics(NamedTuple):
                 yield f"no topic matches /{pattern.pattern}/ yet"
 
 
-class View(Protocol):
-    """Shows changes and lines about clusters."""
-
-    def begin(self) -> None:
-        """Is called once, when the first cluster has answered."""
-
-    def show(self, feed: Feed, change: Change, pair: Pair) -> None:
-        """Shows a change with its old and new value."""
-
-    def note(self, text: str, feed: Feed) -> None:
-        """Shows a line about a cluster."""
-
-    def failure(self, error: Exception, feed: Feed) -> int:
-        """Shows an error of a cluster; returns its exit code."""
-
-
 class _Printed:
-    """Prints each change as a line, and other lines to stderr."""
+    """Prints each change as a line, and other lines to stderr.
+
+    A view has these methods. begin() is called once, when the first cluster has answered; show()
+    gets a change with its old and new value, note() a line about a cluster, and failure() an error
+    of it, whose exit code it returns.
+    """
 
     def __init__(self, output: Output, has_names: bool, messages: Messages) -> None:
         self._form, self._has_names, self._messages = output.form, has_names, messages
-        columns = [
-            TableColumn("time", "time"),
-            TableColumn("topic"),
-            TableColumn("partition", "integer"),
-        ]
-        columns.append(TableColumn("kind"))
-        columns += (
-            [TableColumn("old"), TableColumn("new")]
-            if self._form == "csv"
-            else [TableColumn("change")]
-        )
-        if has_names:
-            columns.insert(1, TableColumn("cluster"))
-        self._stream = Stream(output, columns)
+        cluster = "cluster " if has_names else ""
+        values = "old new" if self._form == "csv" else "change"
+        shown = columns(f"time:time {cluster}topic partition:integer kind {values}")
+        self._stream = Stream(output, shown)
 
     def begin(self) -> None:
         self._stream.header()
 
     def show(self, feed: Feed, change: Change, pair: Pair) -> None:
         if self._form == "json":
-            label = {"cluster": feed.name} if self._has_names else {}
-            head = {"version": 1, "command": "watch", **label}
+            head = {"version": 1, "command": "watch", **label(feed.name)}
             self._stream.write_json({**head, **change_object(change, pair)})
             return
         cells: list[Any] = change_row(change, pair)
@@ -225,7 +188,7 @@ class _Watch:
         self,
         feeds: Sequence[Feed],
         events: Events,
-        view: View,
+        view: Live | _Printed,
         topics: _Topics,
         count: int | None,
     ) -> None:
@@ -253,29 +216,27 @@ class _Watch:
                 feed.code = self._view.failure(error, feed)
 
     def _take(self, event: Event) -> None:
-        from rdmeta.cli.following import Answered, Away, Began, Failed, Trouble
-
         feed, note = event.feed, self._view.note
-        if isinstance(event, Failed):
+        if event.error is not None:
             feed.code = self._view.failure(event.error, feed)
-        elif isinstance(event, Began):
+        elif event.kind == "began":
             self._begin(feed)
-        elif isinstance(event, Answered) and feed.code != FINE:
-            note(f"{event.broker} answers now", feed)
+        elif event.kind == "answered" and feed.code != FINE:
+            note(f"{event.text} answers now", feed)
             feed.begin_late()
             self._begin(feed)
         elif not feed.has_begun:
             return
-        elif isinstance(event, Away):
+        elif event.kind == "away":
             if feed.away_since is None:
                 feed.away_since = time.monotonic()
                 note(f"no broker answers: {event.text}", feed)
-        elif isinstance(event, Answered):
+        elif event.kind == "answered":
             if feed.away_since is not None:
                 away = time.monotonic() - feed.away_since
                 feed.away_since = None
-                note(f"{event.broker} answers again, after {away:.1f} s", feed)
-        elif isinstance(event, Trouble):
+                note(f"{event.text} answers again, after {away:.1f} s", feed)
+        elif event.kind == "trouble":
             note(event.text, feed)
         else:
             self._show(feed)

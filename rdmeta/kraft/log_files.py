@@ -153,7 +153,7 @@ def is_part(name: str) -> bool:
 
 def _log_directories(path: Path) -> list[Path]:
     """Returns the log directories at, in, or one below a directory."""
-    if any(map(_is_part, path.iterdir())):
+    if _has_parts(path):
         _check_topic(path)
         return [path]
     for pattern in (LOG_NAME, f"*/{LOG_NAME}"):

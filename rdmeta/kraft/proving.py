@@ -23,7 +23,7 @@ from rdmeta._core import kraft_records
 from rdmeta._moments import nearest_moment
 from rdmeta.errors import MalformedError
 from rdmeta.kraft.log_files import KraftError, NodeFiles, SnapshotFile
-from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, checked_heads, scan_log
+from rdmeta.kraft.scanning import BatchHead, LogScan, batch_heads, checked_batches, scan_log
 
 LEADER_CHANGE = "LEADER_CHANGE"
 _LONGEST_APPEND_MS = 10_000
@@ -167,7 +167,7 @@ def time_of_snapshot(path: Path) -> int | None:
     Raises KraftError for damage.
     """
     faults: list[str] = []
-    heads = list(checked_heads(path, faults))
+    heads = [head for head, _ in checked_batches(path, faults)]
     if faults or len(heads) < 2 or not (heads[0].is_control and heads[-1].is_control):
         return None
     first, last = (dict(control_records(path, head)) for head in (heads[0], heads[-1]))

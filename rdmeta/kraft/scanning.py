@@ -122,18 +122,13 @@ def batch_heads(
     return (head for head, _, _ in _batches(path, faults, size, lost=lost))
 
 
-def checked_heads(path: Path, faults: list[str]) -> Iterator[BatchHead]:
-    """Yields what batch_heads() does. Raises KraftError for a wrong CRC, too."""
-    return (head for head, _ in checked_batches(path, faults))
-
-
 def checked_batches(
     path: Path, faults: list[str], passed: Passed | None = None, begin: int = 0
 ) -> Iterator[tuple[BatchHead, bytes]]:
-    """Yields each whole batch of a file with its bytes; raises as checked_heads().
+    """Yields each whole batch of a file with its bytes, as batch_heads() does its head.
 
-    `passed` may pass over batches, as for `_batches`. `begin` is the byte where the first one
-    begins.
+    Raises KraftError for a wrong CRC, too. `passed` may pass over batches, as for `_batches`.
+    `begin` is the byte where the first one begins.
     """
     for head, held, at in _batches(path, faults, PIECE, passed, begin=begin):
         if kraft_batch(held, at)[0] is not None:

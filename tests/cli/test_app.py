@@ -233,11 +233,8 @@ def test_a_closed_stderr_does_not_mix_errors_into_the_output(image: str) -> None
 def test_a_signal_ends_a_run_that_waits_for_a_server(
     number: int, clusters: int, silent: socket.socket, tmp_path: Path
 ) -> None:
-    file = tmp_path / "clusters.ini"
-    line = f"bootstrap.servers = {address(silent)}\n"
-    file.write_text("".join(f"[c{each}]\n{line}" for each in range(clusters)))
-    words = ("list", "-c", "all", "--timeout", "50")
-    with commands.started(*words, env={"RDMETA_CLUSTERS": str(file)}) as process:
+    env = commands.clusters(tmp_path, **{f"c{each}": address(silent) for each in range(clusters)})
+    with commands.started("list", "-c", "all", "--timeout", "50", env=env) as process:
         connections = [silent.accept()[0] for _ in range(clusters)]
         began = time.monotonic()
         process.send_signal(number)

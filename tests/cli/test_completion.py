@@ -107,8 +107,7 @@ def test_options_on_the_line_name_the_cluster(
 ) -> None:
     file = tmp_path / "client.properties"
     file.write_text(f"bootstrap.servers = {cluster.bootstrap}\n")
-    clusters = tmp_path / "clusters.ini"
-    clusters.write_text(f"[here]\nbootstrap.servers = {cluster.bootstrap}\n")
+    env = commands.clusters(tmp_path, here=cluster.bootstrap)
     for words in (
         f"-b {cluster.bootstrap}",
         f"--bootstrap={cluster.bootstrap}",
@@ -117,8 +116,7 @@ def test_options_on_the_line_name_the_cluster(
         f"-X bootstrap.servers={cluster.bootstrap}",
         "-c here",
     ):
-        line = f"rdmeta list {words} -t cl"
-        assert found(shell, line, RDMETA_CLUSTERS=str(clusters)) == ["clicks"]
+        assert found(shell, f"rdmeta list {words} -t cl", **env) == ["clicks"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
@@ -191,20 +189,15 @@ def test_a_silent_cluster_costs_one_second() -> None:
 
 @pytest.mark.slow
 def test_clusters_that_are_silent_cost_one_second_together(tmp_path: Path) -> None:
-    file = tmp_path / "clusters.ini"
-    with Brokers(1) as brokers:
+    with Brokers(1) as brokers, Brokers(2) as slow:
         brokers.truth.create("orders")
-        here = f"[here]\nbootstrap.servers = {brokers.bootstrap}\n"
-        with Brokers(2) as slow:
-            for broker in slow:
-                broker.fault = Fault(silent=True)
-            gone = "".join(f"[s{b.id}]\nbootstrap.servers = {b.address}\n" for b in slow)
-            file.write_text(gone + here)
-            began = time.monotonic()
-            assert found("bash", "rdmeta list -c all -t or", RDMETA_CLUSTERS=str(file)) == [
-                "orders"
-            ]
-            assert time.monotonic() - began < 5
+        for broker in slow:
+            broker.fault = Fault(silent=True)
+        gone = {f"s{broker.id}": broker.address for broker in slow}
+        env = commands.clusters(tmp_path, **gone, here=brokers.bootstrap)
+        began = time.monotonic()
+        assert found("bash", "rdmeta list -c all -t or", **env) == ["orders"]
+        assert time.monotonic() - began < 5
 
 
 def time_of(line: str) -> float:
@@ -280,12 +273,11 @@ def test_zsh_completes_a_topic_while_a_user_types(
 def test_fish_completes_topics_clusters_and_commands(
     path: str, cluster: rdmeta.EmbeddedCluster, tmp_path: Path
 ) -> None:
-    clusters = tmp_path / "clusters.ini"
-    clusters.write_text("[here]\nbootstrap.servers=h\n[there]\nbootstrap.servers=t\n")
+    clusters = commands.clusters(tmp_path, here="h", there="t")
 
     def completed(line: str) -> list[str]:
         program = f"rdmeta completion fish | source; complete -C '{line}'"
-        env = {"PATH": path, "HOME": str(tmp_path), "RDMETA_CLUSTERS": str(clusters)}
+        env = {"PATH": path, "HOME": str(tmp_path), **clusters}
         done = subprocess.run(
             ["fish", "-c", program], env=commands.surroundings(env), capture_output=True, text=True
         )

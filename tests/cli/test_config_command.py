@@ -256,13 +256,8 @@ def test_a_secured_server_has_its_certificate_dated_and_no_secret_shown(
 
 
 def test_several_clusters_are_checked_side_by_side(brokers: Brokers, tmp_path: Path) -> None:
-    file = tmp_path / "clusters.ini"
-    file.write_text(
-        f"[here]\nbootstrap.servers = {brokers[1].address}\n"
-        "[gone]\nbootstrap.servers = 127.0.0.1:1\n"
-        "[wrong]\nbootstrap.servers = x:1\nno.such = 1\n"
-    )
-    env = {"RDMETA_CLUSTERS": str(file)}
+    places = {"here": brokers[1].address, "gone": "127.0.0.1:1", "wrong": "x:1\nno.such = 1"}
+    env = commands.clusters(tmp_path, **places)
     done = commands.run("config", "--check", "-c", "all", "--json", env=env)
     found = commands.checked_json(done.out)
     assert done.code == 3
@@ -283,9 +278,3 @@ def test_the_time_out_counts_for_each_server(brokers: Brokers) -> None:
     assert done.code == 1
     results = [each["result"] for each in commands.checked_json(done.out)["servers"]]
     assert results == ["ok", "versions"]
-
-
-def test_without_servers_a_check_says_how_to_name_some() -> None:
-    done = commands.run("config", "--check")
-    assert (done.code, done.out) == (2, "")
-    assert "no cluster is named" in done.err

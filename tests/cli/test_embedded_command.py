@@ -123,11 +123,6 @@ def test_a_command_that_a_signal_ends_gives_the_code_of_a_shell() -> None:
     assert done == (128 + 9, "", "")
 
 
-def test_a_command_that_is_not_there_ends_with_2() -> None:
-    done = commands.run("embedded", "--", "/no/such/command")
-    assert done == (2, "", "rdmeta: /no/such/command: No such file or directory\n")
-
-
 def test_signals_reach_the_command() -> None:
     with running("--", sys.executable, "-c", HEARS) as (process, ready):
         assert ready == "ready"

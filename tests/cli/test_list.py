@@ -139,19 +139,6 @@ def test_an_unknown_topic_is_named_and_not_created(cluster: rdmeta.EmbeddedClust
     assert list(cache) == ["clicks", "orders"]
 
 
-def test_a_topic_that_all_topics_lack_is_unknown(cluster: rdmeta.EmbeddedCluster) -> None:
-    done = listed(cluster, "-t", "/clicks/", "-t", "NOPE")
-    assert (done.code, done.err) == (1, "rdmeta: topic NOPE is unknown\n")
-
-
-def test_what_matches_nothing_ends_with_1(cluster: rdmeta.EmbeddedCluster) -> None:
-    done = listed(cluster, "-t", "/^x/", "--broker", "9")
-    assert (done.code, done.err) == (
-        1,
-        "rdmeta: no topic matches /^x/\nrdmeta: broker 9 is unknown\n",
-    )
-
-
 def test_a_saved_state_is_shown_without_a_cluster(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path
 ) -> None:
@@ -173,23 +160,10 @@ def test_a_saved_state_is_shown_without_a_cluster(
     assert (both.code, both.out) == (2, "")
 
 
-def test_a_file_without_a_state_ends_with_2(tmp_path: Path) -> None:
-    (tmp_path / "empty").write_bytes(b"")
-    (tmp_path / "other").write_bytes(b"x" * 5000)
-    for name in ("empty", "other", "missing"):
-        done = commands.run("list", "--image", str(tmp_path / name))
-        assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-        assert str(tmp_path / name) in done.err
-
-
 def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path
 ) -> None:
-    file = tmp_path / "clusters.ini"
-    file.write_text(
-        f"[here]\nbootstrap.servers = {cluster.bootstrap}\n[gone]\nbootstrap.servers=127.0.0.1:1\n"
-    )
-    env = {"RDMETA_CLUSTERS": str(file)}
+    env = commands.clusters(tmp_path, here=cluster.bootstrap, gone="127.0.0.1:1")
     done = commands.run("list", "-c", "all", env=env)
     brokers, partitions = sections(done.out)
     assert {each["cluster"] for each in brokers + partitions} == {"here"}
@@ -326,22 +300,6 @@ def test_of_many_denied_topics_some_are_named(brokers: Brokers) -> None:
     deny(brokers, *names)
     done = commands.run("list", "-b", brokers.bootstrap, "--at-min-isr")
     assert done.err.endswith(": t0, t1, t2, t3, t4 and 3 more topics\n")
-
-
-def test_a_cluster_without_configurations_gives_no_usable_answer(
-    cluster: rdmeta.EmbeddedCluster,
-) -> None:
-    done = listed(cluster, "--under-min-isr", "--timeout", "3")
-    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
-    assert "DescribeConfigs" in done.err
-
-
-def test_a_saved_state_has_no_min_isr(tmp_path: Path) -> None:
-    done = commands.run("list", "--under-min-isr", "--image", str(tmp_path / "any"))
-    assert (done.code, done.err) == (
-        2,
-        "rdmeta: --image has no min.insync.replicas: ask the cluster\n",
-    )
 
 
 def test_operations_are_shown_by_name(brokers: Brokers) -> None:

@@ -105,14 +105,11 @@ def test_what_is_not_proven_is_said_and_can_be_left_out() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["list", *STATIC, "-b", "a:1"], "--log reads files and asks no cluster"),
         (["list", *STATIC, "--image", "x"], "--log reads files and asks no cluster"),
         (["list", *STATIC, "--operations"], "--log has no operations: ask the cluster"),
-        (["list", "--at", "3"], "--at and --proven need --log PATH"),
         (["list", "--log", "nix"], "nix: there is no such file or directory"),
         (["list", *STATIC, "--at", "9999"], "offset 9999 is not in the log"),
         (["image", "diff", "a", "b", *STATIC], "image diff reads its files alone: leave out --log"),
-        (["image", "verify", "a", *STATIC], "image verify reads its files alone"),
         (["image", "save", "a", *STATIC, "-b", "a:1"], "leave out -b and -c"),
     ],
 )

@@ -59,10 +59,6 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
 
-def _empty(path: Path) -> None:
-    path.write_bytes(b"")
-
-
 def _foreign(path: Path) -> None:
     pq.write_table(pq.ParquetFile(path).read().replace_schema_metadata(None), path)
 
@@ -71,22 +67,6 @@ def _pages(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4:600] = b"\xff" * 596
     path.write_bytes(content)
-
-
-def _other_name(path: Path) -> None:
-    path.rename(path.with_name("rows.parquet"))
-
-
-def _later_format(path: Path) -> None:
-    _rewrite(path, format="2")
-
-
-def _wrong_name(path: Path) -> None:
-    path.rename(str(path).replace("000003.parquet", "000004.parquet"))
-
-
-def _missing(path: Path) -> None:
-    path.unlink()
 
 
 def _folder(path: Path) -> None:
@@ -104,18 +84,30 @@ def _contradicted(path: Path) -> None:
 FIRST = "the recording's first file, with the whole state, is missing; put it back"
 
 # Each damages the first of two files of cluster one. The number is that of the files set aside.
-DAMAGES: list[tuple[Callable[[Path], None], int, str]] = [
-    (_cut, 2, "not a whole Parquet file: "),
-    (_empty, 2, "not a whole Parquet file: "),
-    (_foreign, 2, "its metadata does not say that rdmeta wrote it"),
-    (_pages, 2, "not a whole Parquet file: "),
-    (_other_name, 2, "not a history file: the name is not changes-"),
-    (_later_format, 2, "its format is 2, this version of rdmeta reads format 1"),
-    (_wrong_name, 2, "its metadata says that it is changes-one."),
-    (_missing, 1, FIRST),
-    (_folder, 2, "a folder, not a file"),
-    (_contradicted, 3, "contradicts "),
-]
+DAMAGES: dict[str, tuple[Callable[[Path], object], int, str]] = {
+    "cut": (_cut, 2, "not a whole Parquet file: "),
+    "empty": (lambda path: path.write_bytes(b""), 2, "not a whole Parquet file: "),
+    "foreign": (_foreign, 2, "its metadata does not say that rdmeta wrote it"),
+    "pages": (_pages, 2, "not a whole Parquet file: "),
+    "other name": (
+        lambda path: path.rename(path.with_name("rows.parquet")),
+        2,
+        "not a history file: the name is not changes-",
+    ),
+    "later format": (
+        lambda path: _rewrite(path, format="2"),
+        2,
+        "its format is 2, this version of rdmeta reads format 1",
+    ),
+    "wrong name": (
+        lambda path: path.rename(str(path).replace("3.parquet", "4.parquet")),
+        2,
+        "its metadata says that it is changes-one.",
+    ),
+    "missing": (Path.unlink, 1, FIRST),
+    "folder": (_folder, 2, "a folder, not a file"),
+    "contradicted": (_contradicted, 3, "contradicts "),
+}
 
 
 @pytest.fixture
@@ -128,11 +120,9 @@ def silver_of(out: Path, cluster: str) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("damage", "count", "reason"), DAMAGES, ids=lambda each: getattr(each, "__name__", "")
-)
+@pytest.mark.parametrize(("damage", "count", "reason"), DAMAGES.values(), ids=DAMAGES)
 def test_a_bad_file_is_named_fails_a_strict_run_and_all_else_is_made(
-    damage: Callable[[Path], None],
+    damage: Callable[[Path], object],
     count: int,
     reason: str,
     source: Path,
@@ -196,27 +186,9 @@ def test_one_file_twice_is_counted_and_no_fault(source: Path, first: Path, tmp_p
     assert (found["read"], found["skipped"], found["faults"]) == (4, 1, [])
 
 
-def _layout(out: Path) -> None:
-    text = (out / "layout.json").read_text()
-    (out / "layout.json").write_text(text.replace('"layout": 1', '"layout": 7'))
-
-
-def _silver(out: Path) -> None:
-    text = (out / "layout.json").read_text()
-    (out / "layout.json").write_text(text.replace('"silver": 1', '"silver": 3'))
-
-
-def _manifest(out: Path) -> None:
-    text = (out / "manifest.json").read_text()
-    (out / "manifest.json").write_text(text.replace('"manifest":2', '"manifest":9'))
-
-
-def _no_layout(out: Path) -> None:
-    (out / "layout.json").unlink()
-
-
-def _damaged(out: Path) -> None:
-    (out / "layout.json").write_text("{")
+def _replaced(name: str, old: str, new: str) -> Callable[[Path], object]:
+    """Returns what replaces a part of a file of an output folder."""
+    return lambda out: (out / name).write_text((out / name).read_text().replace(old, new))
 
 
 def _older(out: Path) -> None:
@@ -225,18 +197,30 @@ def _older(out: Path) -> None:
     (out / "partition_interval/x.parquet").write_bytes(b"")
 
 
-def _locked(out: Path) -> None:
-    (out / "lock").write_text('{"host": "elsewhere", "pid": 7, "processes": "x"}')
-
-
-REFUSED: list[tuple[Callable[[Path], None], str]] = [
-    (_layout, "it has layout 7 with silver v1, and this version of rdmeta makes layout 1"),
-    (_silver, "it has layout 1 with silver v3, and this version of rdmeta makes layout 1"),
-    (_manifest, "its version is 9, and this version of rdmeta reads 2"),
-    (_no_layout, "but no layout.json: restore it, or name a new folder"),
-    (_damaged, "it is damaged: "),
+LOCKED = '{"host": "elsewhere", "pid": 7, "processes": "x"}'
+REFUSED: list[tuple[Callable[[Path], object], str]] = [
+    (
+        _replaced("layout.json", '"layout": 1', '"layout": 7'),
+        "it has layout 7 with silver v1, and this version of rdmeta makes layout 1",
+    ),
+    (
+        _replaced("layout.json", '"silver": 1', '"silver": 3'),
+        "it has layout 1 with silver v3, and this version of rdmeta makes layout 1",
+    ),
+    (
+        _replaced("manifest.json", '"manifest":2', '"manifest":9'),
+        "its version is 9, and this version of rdmeta reads 2",
+    ),
+    (
+        lambda out: (out / "layout.json").unlink(),
+        "but no layout.json: restore it, or name a new folder",
+    ),
+    (lambda out: (out / "layout.json").write_text("{"), "it is damaged: "),
     (_older, "of layout 0, which `python -m rdmeta.spark` made"),
-    (_locked, "process 7 on elsewhere works on it; if that process has ended, remove "),
+    (
+        lambda out: (out / "lock").write_text(LOCKED),
+        "process 7 on elsewhere works on it; if that process has ended, remove ",
+    ),
 ]
 
 
@@ -246,8 +230,8 @@ def test_an_output_folder_of_another_version_or_run_is_refused_and_left_as_it_is
 ) -> None:
     made = tmp_path / "made"
     run("all", source, made)
-    for change, said in REFUSED:
-        out = tmp_path / change.__name__
+    for number, (change, said) in enumerate(REFUSED):
+        out = tmp_path / f"out-{number}"
         shutil.copytree(made, out)
         change(out)
         before = tree(out)

@@ -97,10 +97,9 @@ def test_another_process_reads_what_the_feeder_keeps_true(
 def test_json_says_what_the_first_state_has(
     cluster: rdmeta.EmbeddedCluster, path: Path, tmp_path: Path
 ) -> None:
-    file = tmp_path / "clusters.ini"
-    file.write_text(f"[prod]\nbootstrap.servers = {cluster.bootstrap}\n")
+    env = commands.clusters(tmp_path, prod=cluster.bootstrap)
     more = ("publish", str(path), "-c", "prod", "--for", "0.1", "--json")
-    done = commands.run(*more, env={"RDMETA_CLUSTERS": str(file)})
+    done = commands.run(*more, env=env)
     assert (done.code, done.err) == (0, "")
     found = commands.checked_json(done.out)
     assert (found["cluster"], found["path"]) == ("prod", str(path))

@@ -138,13 +138,6 @@ def test_list_shows_the_quorums_leader_and_not_metadatas_controller(brokers: Bro
     assert found["controller"] == 1
 
 
-def test_a_cluster_with_zookeeper_is_named(brokers: Brokers) -> None:
-    del brokers[1].ranges[DESCRIBE_QUORUM]
-    done = shown(brokers)
-    assert (done.code, done.out, done.err.count("\n")) == (3, "", 1)
-    assert "it seems to run with ZooKeeper, or on Kafka before 3.3" in done.err
-
-
 def test_a_server_that_is_no_broker_is_not_called_zookeepers(brokers: Brokers) -> None:
     brokers[1].ranges = {52: (0, 2), 55: (0, 2), 18: (0, 3)}
     done = shown(brokers, "--timeout", "2")
@@ -162,14 +155,9 @@ def test_a_server_that_is_not_there_is_one_line() -> None:
 def test_several_clusters_are_told_apart_and_one_that_fails_is_a_line(
     brokers: Brokers, tmp_path: Path
 ) -> None:
-    file = tmp_path / "clusters.ini"
     with Brokers(1) as other:
         del other[1].ranges[DESCRIBE_QUORUM]
-        file.write_text(
-            f"[here]\nbootstrap.servers = {brokers.bootstrap}\n"
-            f"[old]\nbootstrap.servers = {other.bootstrap}\n"
-        )
-        env = {"RDMETA_CLUSTERS": str(file)}
+        env = commands.clusters(tmp_path, here=brokers.bootstrap, old=other.bootstrap)
         done = commands.run("quorum", "-c", "all", "--csv", env=env)
         found = commands.checked_json(commands.run("quorum", "-c", "all", "--json", env=env).out)
         alone = commands.run("quorum", "-c", "old", "--json", env=env)
@@ -251,16 +239,12 @@ def test_watch_goes_on_after_a_failure_and_tells_it_once(brokers: Brokers) -> No
 def test_watch_gives_up_a_cluster_that_never_answers_and_follows_the_others(
     brokers: Brokers, tmp_path: Path
 ) -> None:
-    file = tmp_path / "clusters.ini"
-    file.write_text(
-        f"[here]\nbootstrap.servers = {brokers.bootstrap}\n"
-        "[gone]\nbootstrap.servers = 127.0.0.1:1\n"
-        "[wrong]\nbootstrap.servers = x:1\nno.such = 1\n"
-    )
+    places = {"here": brokers.bootstrap, "gone": "127.0.0.1:1", "wrong": "x:1\nno.such = 1"}
+    env = commands.clusters(tmp_path, **places)
     words = ("quorum", "-c", "all", "--watch", "--every", "0.1", "--for", "0.8", "--csv")
-    done = commands.run(*words, "--timeout", "0.3", env={"RDMETA_CLUSTERS": str(file)})
+    done = commands.run(*words, "--timeout", "0.3", env=env)
     assert done.code == 3
     assert [line.split(": ")[1] for line in done.err.splitlines()] == ["wrong", "gone"]
     assert {line.split(",")[1] for line in done.out.splitlines()} == {"cluster", "here"}
     alone = ("quorum", "-c", "gone", "--watch", "--timeout", "0.3")
-    assert commands.run(*alone, env={"RDMETA_CLUSTERS": str(file)}).code == 3
+    assert commands.run(*alone, env=env).code == 3

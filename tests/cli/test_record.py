@@ -92,13 +92,6 @@ def kinds(directory: Path, topic: str | None = None) -> list[str]:
     return [each.kind for each in history.changes(directory) if topic in (None, each.topic)]
 
 
-def clusters_file(tmp_path: Path, **bootstraps: str) -> dict[str, str]:
-    """Returns the environment with a clusters file of these names and servers."""
-    file = tmp_path / "clusters.ini"
-    file.write_text("".join(f"[{n}]\nbootstrap.servers={b}\n" for n, b in bootstraps.items()))
-    return {"RDMETA_CLUSTERS": str(file)}
-
-
 def test_changes_of_a_cluster_are_recorded_until_the_time_is_over(
     cluster: rdmeta.EmbeddedCluster, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +253,7 @@ def test_clusters_are_recorded_side_by_side_in_one_directory(
 ) -> None:
     with rdmeta.EmbeddedCluster(brokers=1) as other:
         other.create_topic("other")
-        env = clusters_file(tmp_path, here=cluster.bootstrap, there=other.bootstrap)
+        env = commands.clusters(tmp_path, here=cluster.bootstrap, there=other.bootstrap)
         more = ("--for", "0.1", "--json", "--timeout", "5")
         done = commands.run("record", "-c", "all", "-o", str(directory), *more, env=env)
     assert (done.code, other_lines(done.err)) == (0, "")
@@ -276,7 +269,7 @@ def test_a_cluster_that_fails_is_a_line_and_is_asked_further(
 ) -> None:
     with rdmeta.EmbeddedCluster(brokers=1) as other:
         other.broker(1).down()
-        env = clusters_file(tmp_path, here=cluster.bootstrap, late=other.bootstrap)
+        env = commands.clusters(tmp_path, here=cluster.bootstrap, late=other.bootstrap)
         soon = ("-X", "reconnect.backoff.max.ms=100")
         more = ("--every", "0.1", "--timeout", "1", "--json", "-q", *soon)
 
@@ -295,7 +288,7 @@ def test_a_cluster_that_fails_is_a_line_and_is_asked_further(
 def test_one_cluster_of_two_that_never_answers_makes_the_exit_code_3(
     cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
 ) -> None:
-    env = clusters_file(tmp_path, here=cluster.bootstrap, gone="127.0.0.1:1")
+    env = commands.clusters(tmp_path, here=cluster.bootstrap, gone="127.0.0.1:1")
     more = ("--for", "0.2", "--timeout", "0.5")
     done = commands.run("record", "-c", "here,gone", "-o", str(directory), *more, env=env)
     assert (done.code, len(history.recordings(directory))) == (3, 1)
@@ -388,7 +381,7 @@ def test_a_failure_at_the_end_counts_and_the_other_clusters_are_ended_too(
 
     closed = set[history.Recorder]()
     monkeypatch.setattr(history.Recorder, "close", fail)
-    env = clusters_file(tmp_path, one=cluster.bootstrap, two=cluster.bootstrap)
+    env = commands.clusters(tmp_path, one=cluster.bootstrap, two=cluster.bootstrap)
     given = ("record", "-c", "all", "-o", str(directory), "--for", "0.1", "-q")
     done = commands.run(*given, env=env)
     assert (done.code, done.err) == (NO_ANSWER, "rdmeta: one: no\nrdmeta: two: no\n")
@@ -512,7 +505,7 @@ def test_a_cluster_without_a_name_needs_one(
     assert (done.code, done.out) == (3, "")
     assert "rdmeta: the brokers do not name their cluster" in done.err
     assert done.err.count("name their cluster") == 1
-    env = clusters_file(tmp_path, prod=cluster.bootstrap)
+    env = commands.clusters(tmp_path, prod=cluster.bootstrap)
     done = commands.run("record", "-c", "prod", "-o", str(directory), "--for", "0.1", env=env)
     assert done.code == 0
     assert [each.cluster_id for each in history.recordings(directory)] == ["prod"]
@@ -650,7 +643,7 @@ def test_a_question_for_the_min_isr_that_stays_unanswered_delays_nothing(
 def test_footers_have_the_name_of_the_cluster(
     cluster: rdmeta.EmbeddedCluster, directory: Path, tmp_path: Path
 ) -> None:
-    env = clusters_file(tmp_path, prod=cluster.bootstrap)
+    env = commands.clusters(tmp_path, prod=cluster.bootstrap)
     done = commands.run("record", "-c", "prod", "-o", str(directory), "--for", "0.1", env=env)
     assert done.code == 0
     assert {each.name for each in footers(directory)} == {"prod"}

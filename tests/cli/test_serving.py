@@ -60,7 +60,6 @@ def test_a_command_that_keeps_running_serves_its_metrics(
 
 def test_each_cluster_has_its_series(brokers: Brokers, tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    file = tmp_path / "clusters.ini"
 
     def scrape(running: Running) -> None:
         scraped(port, 'rdmeta_up{cluster="another"} 1.0')
@@ -68,19 +67,15 @@ def test_each_cluster_has_its_series(brokers: Brokers, tmp_path: Path) -> None:
         running.interrupt()
 
     with Brokers(1, "another") as others:
-        places = {"one": brokers.bootstrap, "two": others.bootstrap}
-        file.write_text("".join(f"[{n}]\nbootstrap.servers={at}\n" for n, at in places.items()))
-        words = ("watch", "-c", "all", "--metrics", str(port))
-        commands.run(*words, env={"RDMETA_CLUSTERS": str(file)}, meanwhile=scrape)
+        env = commands.clusters(tmp_path, one=brokers.bootstrap, two=others.bootstrap)
+        commands.run("watch", "-c", "all", "--metrics", str(port), env=env, meanwhile=scrape)
 
 
 def test_a_recorder_serves_its_metrics_while_a_cluster_does_not_answer(
     brokers: Brokers, tmp_path: Path
 ) -> None:
     (port, closed) = free_ports(2)
-    file = tmp_path / "clusters.ini"
-    places = {"gone": f"127.0.0.1:{closed}", "one": brokers.bootstrap}
-    file.write_text("".join(f"[{n}]\nbootstrap.servers={at}\n" for n, at in places.items()))
+    env = commands.clusters(tmp_path, gone=f"127.0.0.1:{closed}", one=brokers.bootstrap)
 
     def scrape(running: Running) -> None:
         text = scraped(port, 'rdmeta_up{cluster="cluster"} 1.0')
@@ -88,7 +83,6 @@ def test_a_recorder_serves_its_metrics_while_a_cluster_does_not_answer(
         running.interrupt()
 
     words = ("record", "-c", "all", "-o", str(tmp_path / "history"), "--metrics", str(port))
-    env = {"RDMETA_CLUSTERS": str(file)}
     commands.run(*words, "--timeout", "600", env=env, meanwhile=scrape)
 
 

@@ -13,7 +13,6 @@ from click.testing import CliRunner
 import rdmeta
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.shared_options import Where, new_file, seconds_option
-from rdmeta.errors import ConfigError
 
 
 @pytest.fixture(autouse=True)
@@ -30,11 +29,6 @@ def where(
     clusters: str | None = None,
 ) -> Where:
     return Where(bootstrap, None if file is None else str(file), settings, clusters, 1, Messages())
-
-
-def test_without_any_source_the_error_names_three() -> None:
-    with pytest.raises(BadInputError, match="-b HOST:PORT, or -c NAME, or set RDMETA_BOOTSTRAP"):
-        where().targets()
 
 
 def test_each_source_wins_over_the_ones_before(
@@ -159,11 +153,6 @@ def test_a_section_without_servers_fails_alone(
     assert done.code == 3
     assert missing.startswith("rdmeta: a: bootstrap.servers is missing: expected host:port")
     assert closed.startswith("rdmeta: b: 127.0.0.1:1: cannot connect")
-
-
-def test_a_file_of_properties_that_is_wrong_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read .*missing"):
-        where(file=tmp_path / "missing").targets()
 
 
 @pytest.mark.parametrize("words", [["list", "--parquet"], ["image", "save"], ["publish"]])

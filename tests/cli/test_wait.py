@@ -351,9 +351,7 @@ def test_a_topic_that_may_not_be_described_ends_the_wait_with_3(
 def test_a_cluster_is_named_in_lines_and_in_json(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path, now: Looks
 ) -> None:
-    file = tmp_path / "clusters.ini"
-    file.write_text(f"[here]\nbootstrap.servers={cluster.bootstrap}\n[b]\nbootstrap.servers=b\n")
-    env = {"RDMETA_CLUSTERS": str(file)}
+    env = commands.clusters(tmp_path, here=cluster.bootstrap, b="b")
     words = ["wait", "-t", "NOPE", "--timeout", "20", "--json"]
 
     def pass_time(running: Running) -> None:

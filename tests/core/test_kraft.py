@@ -189,6 +189,7 @@ class Maker:
         }
         elr = {"eligibleLeaderReplicas": self.ids() or None, "lastKnownElr": self.ids() or None}
         dirs = {"directories": [uuid_text(pick.randint(0, 9)) for _ in range(3)]}
+        log_dirs = [uuid_text(pick.randint(0, 9)) for _ in range(pick.randint(0, 2))]
         endpoint = {"name": "P", "host": "h", "port": 9092, "securityProtocol": 0}
         some = {k: v for k, v in (lists | elr | dirs).items() if v and pick.random() < 0.3}
         leader = {"leader": pick.randint(-1, 5)} if pick.random() < 0.5 else {}
@@ -206,20 +207,22 @@ class Maker:
                 "incarnationId": uuid_text(pick.randint(1, 9)), "brokerEpoch": broker["epoch"],
                 "endPoints": [endpoint] * pick.randint(0, 2), "features": [], "rack": None,
                 "fenced": pick.random() < 0.5, "inControlledShutdown": False,
+                "logDirs": log_dirs, "cordonedLogDirs": pick.choice((None, log_dirs)),
             }),
             ("FENCE_BROKER_RECORD", 0, broker),
             ("UNFENCE_BROKER_RECORD", 0, broker),
             ("BROKER_REGISTRATION_CHANGE_RECORD", 3, {
                 "brokerId": broker["id"], "brokerEpoch": broker["epoch"],
-                "fenced": pick.choice((1, -1)), "inControlledShutdown": pick.choice((1, -1)),
-                "cordonedLogDirs": [],
+                "fenced": pick.randint(-1, 1), "inControlledShutdown": pick.randint(-1, 1),
+                "logDirs": pick.choice(([], log_dirs)),
+                "cordonedLogDirs": pick.choice((None, [], log_dirs)),
             }),
             ("UNREGISTER_BROKER_RECORD", 0, {
                 "brokerId": broker["id"], "brokerEpoch": broker["epoch"],
             }),
             ("CONFIG_RECORD", 0, {
-                "resourceType": 2, "resourceName": name, "name": pick.choice("ab"),
-                "value": pick.choice(("1", "2", None)),
+                "resourceType": pick.choice((2, 4)), "resourceName": name,
+                "name": pick.choice("ab"), "value": pick.choice(("1", "2", None)),
             }),
             ("CLEAR_ELR_RECORD", 0, {"topicName": pick.choice(("", name))}),
             ("FEATURE_LEVEL_RECORD", 0, {

@@ -203,11 +203,6 @@ def test_a_snapshot_that_begins_a_log_is_compared_with_another_copy(
     )  # fmt: skip
 
 
-def test_no_log_and_two_clusters_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(KraftError, match="no metadata log is here"):
-        check([tmp_path])
-
-
 def test_a_difference_shows_no_secret(tmp_path: Path) -> None:
     secrets = Secrets()
     for name, secret in SECRETS.items():

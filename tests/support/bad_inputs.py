@@ -1,7 +1,7 @@
 """Bad inputs of the command, with the line that each prints: tests/cli/bad_inputs.txt.
 
 tests/cli/test_bad_inputs.py runs each one; tools/cli_docs.py shows them in commands.md.
-A block has the command line, the line on stderr, and the exit code. {server} stands for a cluster,
+Below an exit code are command lines, each with its line on stderr. {server} stands for a cluster,
 {secured} for one with SASL; nothing listens at {closed}, {silent} does not answer. {dir} is a
 directory with FILES, {log} one with the metadata logs of three controllers.
 """
@@ -28,8 +28,6 @@ SHOWN = {
     "log": "copies",
 }
 
-_BLOCK = re.compile(r"\$ (?P<line>.+)\n(?P<text>.+)\n\[(?P<code>\d+)\]")
-
 
 class Bad(NamedTuple):
     """A command line, also with variables before it; the line that it prints; its exit code."""
@@ -48,12 +46,13 @@ class Bad(NamedTuple):
 
 
 def bad_inputs() -> list[Bad]:
-    """Returns what the file lists; raises ValueError for a block that has another form."""
+    """Returns what the file lists; raises ValueError for a line that is none of these."""
     text = Path(__file__).parents[1].joinpath("cli/bad_inputs.txt").read_text(encoding="utf-8")
-    found = []
-    for block in text.strip().split("\n\n"):
-        match = _BLOCK.fullmatch(block)
-        if match is None:
-            raise ValueError(f"not a command, a line and an exit code: {block}")
-        found.append(Bad(match["line"], match["text"], int(match["code"])))
+    found, code = [], 0
+    lines = iter(text.splitlines())
+    for each in lines:
+        if each.startswith("$ "):
+            found.append(Bad(each.removeprefix("$ "), next(lines), code))
+        else:
+            code = int(each.strip("[]"))
     return found

@@ -43,6 +43,13 @@ def surroundings(given: Mapping[str, str | None] = {}) -> dict[str, str]:
     return {k: v for k, v in merged.items() if v is not None}
 
 
+def clusters(folder: Path, **bootstraps: str) -> dict[str, str]:
+    """Writes a clusters file of these names and servers; returns the environment that has it."""
+    file = folder / "clusters.ini"
+    file.write_text("".join(f"[{n}]\nbootstrap.servers={b}\n" for n, b in bootstraps.items()))
+    return {"RDMETA_CLUSTERS": str(file)}
+
+
 def command(*arguments: str, program: str = PROGRAM) -> list[str]:
     """Returns the words that start the command."""
     return [sys.executable, "-c", program, *arguments]

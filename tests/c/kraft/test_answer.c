@@ -62,9 +62,7 @@ static const char *answer(rw_t *w, const char *listener) {
         return seen.text;
 }
 
-/* Makes brokers 1 to 3, the third one with another listener and fenced. */
-static void cluster(rw_t *w) {
-        rw_init(w);
+REPLAY_TEST(test_a_state_is_what_a_broker_would_answer) {
         rw_broker(w, 1, 11, 0);
         rw_broker(w, 2, 12, 0);
         kw_add(&w->log, 0, 1, "iulcsshh.sshh.csbb", 3, 'C', INT64_C(13), 2,
@@ -76,32 +74,21 @@ static void cluster(rw_t *w) {
         rw_partition(w, 'a', 3, "1", -1);
         rw_topic(w, "__consumer_offsets", 'b');
         rw_commit(w);
-}
-
-TEST(test_a_state_is_what_a_broker_would_answer) {
-        rw_t w;
-
-        cluster(&w);
-        CHECK_SAME(answer(&w, NULL),
+        CHECK_SAME(answer(w, NULL),
                    "1=h:9091 2=h:9092 | c c1; __consumer_offsets#b~; t#a "
                    "0:1@0 r1,2,3 i1,2,3 o3 1:3@0 r3,1 i3,1 o3 "
                    "2:-1@0 r4 i4 o4 e5 3:-1@0 r1 i1 e5");
-        kw_add(&w.log, 8, 0, "il", 3, INT64_C(13));
-        kw_add(&w.log, 7, 0, "il", 1, INT64_C(11));
-        rw_commit(&w);
-        CHECK_SAME(answer(&w, "X"),
+        kw_add(&w->log, 8, 0, "il", 3, INT64_C(13));
+        kw_add(&w->log, 7, 0, "il", 1, INT64_C(11));
+        rw_commit(w);
+        CHECK_SAME(answer(w, "X"),
                    "3=hx:1=r | c c3; __consumer_offsets#b~; t#a "
                    "0:-1@0 r1,2,3 i1,2,3 o1 e72 1:3@0 r3,1 i3,1 o1 "
                    "2:-1@0 r4 i4 o4 e5 3:-1@0 r1 i1 o1 e5");
-        rw_free(&w);
 }
 
-TEST(test_an_empty_state_answers_nothing) {
-        rw_t w;
-
-        rw_init(&w);
-        CHECK_SAME(answer(&w, NULL), "| c c-1");
-        rw_free(&w);
+REPLAY_TEST(test_an_empty_state_answers_nothing) {
+        CHECK_SAME(answer(w, NULL), "| c c-1");
 }
 
 TEST_MAIN()

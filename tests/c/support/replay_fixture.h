@@ -1,14 +1,13 @@
 /*
  * replay_fixture: a replay, the log that it reads, and both as text.
  *
- *     rw_t w;
- *     rw_init(&w);
- *     rw_topic(&w, "orders", 'a');
- *     rw_partition(&w, 'a', 0, "1,2,3", 1);
- *     rw_commit(&w);                            one batch, replayed
- *     CHECK_SAME(rw_row(&w, 'a', 0), "1@0 e0 r1,2,3 i1,2,3");
- *     CHECK_SAME(w.changes, "v2 topic_added orders; ...");
- *     rw_free(&w);
+ *     REPLAY_TEST(test_a_topic_is_added) {      of a new rw_t *w
+ *             rw_topic(w, "orders", 'a');
+ *             rw_partition(w, 'a', 0, "1,2,3", 1);
+ *             rw_commit(w);                     one batch, replayed
+ *             CHECK_SAME(rw_row(w, 'a', 0), "1@0 e0 r1,2,3 i1,2,3");
+ *             CHECK_SAME(w->changes, "v2 topic_added orders; ...");
+ *     }
  */
 #pragma once
 
@@ -22,6 +21,8 @@
                         fprintf(stderr, "%s\n%s\n", got_, wanted);           \
                 CHECK(!strcmp(got_, wanted));                                \
         } while (0)
+
+#define REPLAY_TEST(name) TEST_BETWEEN(name, rw_t, rw_init(&w), rw_free(&w))
 
 enum { RW_TEXT = 1 << 16 };
 
@@ -251,7 +252,7 @@ static TEST_UNUSED const char *rw_broker_text(rw_t *w, int id) {
         return w->text;
 }
 
-/* Returns all facts: their data as JSON, one after the other. */
+/* Returns all facts: their data as JSON, one after the other, with ' for ". */
 static TEST_UNUSED const char *rw_facts(rw_t *w) {
         const rdmeta_str_t none = {NULL, 0};
         rdmeta_kraft_fact_t f;
@@ -271,6 +272,7 @@ static TEST_UNUSED const char *rw_facts(rw_t *w) {
                 len += n;
                 w->text[len] = '\0';
         }
+        kw_unquote(w->text);
         return w->text;
 }
 
