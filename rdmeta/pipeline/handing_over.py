@@ -3,14 +3,15 @@
 The last answer before the log's end may be older than that, and must undo nothing. So the log's
 last state holds until the recording tells of a change. It holds no longer than the longest time
 between two answers of that day, as there was an answer by then. No log is carried over a midnight:
-from there nothing is known until the recording takes over.
+from there nothing is known until the recording takes over. A change that the log told, and that
+the recording saw only after the log's end, is told once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -84,3 +85,47 @@ def _taken_over_at(recording: Stretch, log_end: int, read: Read) -> int:
         if len(times):
             return min(end, int(times[0].as_py()))
     return end
+
+
+_THING = ("kind", "topic", "topic_id", "partition", "broker")
+
+
+class LateSights:
+    """The changes that logs of a day told as they ended, to find their late sights by."""
+
+    def __init__(self, stretches: Sequence[Stretch]) -> None:
+        self._gap = max((e.longest_gap_us or 0 for e in stretches if not e.is_of_log), default=0)
+        self._told: dict[int, tuple[int, dict[tuple[Any, ...], Any]]] = {}
+
+    def without(self, stretch: Stretch, rows: pa.Table) -> pa.Table:
+        """Returns rows of `change` without those that a log, taken before, told already."""
+        if stretch.is_of_log:
+            since = stretch.seen_to_us - self._gap
+            told = self._told.setdefault(stretch.counts_to_us or 0, (stretch.seen_to_us, {}))[1]
+            late = rows.filter(pc.greater(pc.cast(rows["observed_at"], pa.int64()), since))
+            told.update((_thing(row), _value(row)) for row in late.to_pylist())
+            return rows
+        end, told = self._told.get(stretch.counts_from_us or 0, (0, {}))
+        if not told:
+            return rows
+        times = pc.cast(rows["observed_at"], pa.int64())
+        looked = pc.subtract(times, pc.fill_null(rows["unseen_us"], stretch.longest_gap_us or 0))
+        is_late = pc.less(looked, end)
+        late = iter(rows.filter(is_late).to_pylist())
+        kept = [not each or _is_news(next(late), told) for each in is_late.to_pylist()]
+        return rows.filter(pa.array(kept, pa.bool_()))
+
+
+def _is_news(row: Mapping[str, Any], told: Mapping[tuple[Any, ...], Any]) -> bool:
+    return told.get(_thing(row)) != _value(row)
+
+
+def _thing(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    key = (row["detail"] or "").partition("=")[0] if row["kind"] == "config_changed" else None
+    return (*(row[name] for name in _THING), key)
+
+
+def _value(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Returns what a row says; addresses are left out, as recorders know other ones."""
+    about = row["detail"] if row["kind"] == "config_changed" else None
+    return about, sorted(row["new_isr"] or ()), row["new_replicas"]

@@ -23,7 +23,7 @@ from rdmeta.pipeline import elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Span, Stretch, begin_of, day_at, digest_of
 from rdmeta.pipeline.epoch_chains import State, Thing
 from rdmeta.pipeline.errors import BadFileError, PipelineError
-from rdmeta.pipeline.handing_over import handed_over
+from rdmeta.pipeline.handing_over import LateSights, handed_over
 from rdmeta.pipeline.layout import state_file, stored_name, table_file
 from rdmeta.pipeline.min_isrs_beside import MinIsrRows, min_isrs_beside
 from rdmeta.pipeline.reading import batches, of_time
@@ -341,6 +341,7 @@ class _DayMaker:
             wanted.add("partition_interval")
         self._stretches = handed_over(day.stretches, day.before, self._rows_from)
         self._first_parts = _of_origins(self._stretches)
+        self._late_sights = LateSights(self._stretches)
         self._tables: tuple[FoldTable, ...] = tuple(t for t in OF_FOLD if t in wanted)
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
@@ -448,7 +449,7 @@ class _DayMaker:
                 if is_whole:
                     self._elections.append(rows.cast(elections.SCHEMA))
             elif is_counted:
-                yield table, rows
+                yield table, self._late_sights.without(stretch, rows) if table == "change" else rows
 
     def _note_past(self, stretch: Stretch, past: Mapping[Thing, State]) -> None:
         if len(self._day.stretches) > 1:

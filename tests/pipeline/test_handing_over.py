@@ -16,8 +16,12 @@ from rdmeta.generate.logs import uuid_text
 from rdmeta.history import Recorder
 
 
-def polled(directory: Path, epochs: Mapping[float, int]) -> None:
-    """Writes what a recorder saw that polled at these hours, with the leader epochs."""
+def polled(
+    directory: Path,
+    epochs: Mapping[float, int],
+    others: Mapping[float, tuple[tuple[int, ...], int]] | None = None,
+) -> None:
+    """Writes what a recorder saw that polled at these hours: leader epochs, ISRs and min ISRs."""
     clock = FakeClock()
     cache = FakeCache(clock, "c")
     cache.add_broker(1)
@@ -27,6 +31,11 @@ def polled(directory: Path, epochs: Mapping[float, int]) -> None:
             clock.now = FIRST + timedelta(hours=hour)
             if epoch != cache.topic("orders").partitions[0].leader_epoch:
                 cache.set_leader("orders", 0, 1 + epoch % 2, epoch=epoch)
+            if others is not None:
+                isr, min_isr = others[hour]
+                if isr != cache.topic("orders").partitions[0].isr:
+                    cache.set_isr("orders", 0, isr)
+                recorder.configs({"orders": min_isr})
             recorder.observe()
 
 
@@ -89,6 +98,30 @@ def test_a_recording_that_ends_without_news_leaves_it_to_the_next_one(tmp_path: 
     polled(source / "one", {6.5: 6, 7.5: 7, 8.25: 7})
     polled(source / "other", {6.75: 6, 7.75: 7, 8.75: 8})
     assert epochs_of(source, 8) == [(8, 8.75, 8)]
+
+
+def test_a_change_that_the_log_told_and_the_recording_saw_late_is_told_once(tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    days = LogOfDays(1)
+    config = {"resourceType": 2, "resourceName": "orders", "name": "min.insync.replicas"}
+    days.log.append(("CONFIG_RECORD", 0, {**config, "value": "2"}))
+    about = {"partitionId": 0, "topicId": uuid_text(7)}
+    days.log.append(("PARTITION_CHANGE_RECORD", 0, {**about, "isr": [1]}))
+    for node in (1, 2):  # so that all is proven
+        days.write(source / f"n{node}", node)
+    others = {10.5: ((1, 2), 1), 11.5: ((1,), 2), 11.75: ((1, 2), 2)}
+    polled(source / "polled", {10.5: 10, 11.5: 11, 11.75: 11}, others)
+    eleven = FIRST + timedelta(hours=11)
+    found = [
+        (row["kind"], row["source"], row["detail"], row["new_isr"])
+        for row in rows(source, "change")
+        if row["kind"] in ("config_changed", "isr_changed") and row["observed_at"] >= eleven
+    ]
+    assert found == [
+        ("config_changed", "log", "min.insync.replicas=2", None),
+        ("isr_changed", "log", None, [1]),
+        ("isr_changed", "poll", None, [1, 2]),
+    ]
 
 
 def test_a_recording_that_begins_where_the_log_ends_counts_at_once(tmp_path: Path) -> None:

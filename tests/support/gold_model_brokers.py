@@ -295,7 +295,8 @@ def config_change(silver: Silver) -> list[Row]:
             by = row["began_by"]
             if last is not None and is_next:
                 is_other = last["ended_by"] in (*_REMOVALS, "topic_error")
-                if not is_other and (by == "config_changed" or last["value"] != row["value"]):
+                is_set = by == "config_changed" and last["ended_by"] != "gap"
+                if not is_other and (is_set or last["value"] != row["value"]):
                     found.append(_change(thing, row["began_at"], last["value"], row["value"]))
             elif by == "config_changed" and row["offset"] is not None:
                 found.append(_change(thing, row["began_at"], None, row["value"]))

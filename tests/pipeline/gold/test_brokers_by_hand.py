@@ -296,6 +296,15 @@ def test_only_a_value_that_follows_another_one_is_a_change_of_a_recording() -> N
     ) == [(at(3), "1", "2", None)]
 
 
+def test_a_value_that_another_origin_tells_once_more_is_no_change() -> None:
+    assert (
+        configs(
+            (at(1), at(3), "2", "baseline", "gap"), (at(3), at(5), "2", "config_changed", "open")
+        )
+        == []
+    )
+
+
 def test_the_value_of_a_topic_that_was_created_again_is_no_change() -> None:
     assert (
         configs(

@@ -14,7 +14,8 @@ followed AS (
         )
 )
 
--- A value that follows another one. Equal ones are secrets, which silver shows as `***`.
+-- A value that follows another one. Equal ones are secrets, which silver shows as `***`, or, where
+-- one origin ended and another tells, one change seen again.
 SELECT
     cluster_id,
     began_at AS observed_at,
@@ -28,7 +29,7 @@ FROM followed
 WHERE
     is_next
     AND before_ended_by NOT IN ('topic_removed', 'topic_recreated', 'topic_absent', 'topic_error')
-    AND (value <> value_before OR began_by = 'config_changed')
+    AND (value <> value_before OR (began_by = 'config_changed' AND before_ended_by <> 'gap'))
 UNION ALL
 -- Only a metadata log (it has offsets) tells that a value was set where there was none.
 SELECT
