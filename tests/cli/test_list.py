@@ -107,10 +107,7 @@ def test_ids_are_a_column_of_partitions(cluster: rdmeta.EmbeddedCluster) -> None
 
 
 def test_a_list_in_a_pipe_imports_no_large_library(cluster: rdmeta.EmbeddedCluster) -> None:
-    program = "import atexit, sys\n"
-    program += "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
-    words = ("list", "-b", cluster.bootstrap)
-    loaded = set(commands.run_process(*words, program=program + commands.PROGRAM).err.split())
+    loaded = commands.modules_of("list", "-b", cluster.bootstrap)
     assert "rdmeta.net.fetch" in loaded
     assert not loaded & {"rich", "pyarrow", "pyspark", "pandas", "asyncio", "ssl", "logging"}
 

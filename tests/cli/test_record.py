@@ -6,7 +6,6 @@ import random
 import re
 import resource
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -67,12 +66,6 @@ def words(cluster: rdmeta.EmbeddedCluster, directory: Path, *more: str) -> tuple
     return ("record", "-b", cluster.bootstrap, "-o", str(directory), *more)
 
 
-def first_line(process: subprocess.Popen[str]) -> str:
-    """Returns the first line that a command prints."""
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n")
-
-
 def other_lines(err: str) -> str:
     """Returns what a command said, without the line that the brokers of a test cause.
 
@@ -130,22 +123,18 @@ def test_files_are_lines_of_output(cluster: rdmeta.EmbeddedCluster, directory: P
 @pytest.mark.proof
 def test_sigterm_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
     with commands.started(*words(cluster, directory, "-q", "--every", "0.1")) as process:
-        first_line(process)
+        process.next_line()
         cluster.create_topic("clicks")
         until_seen(cluster)
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (-signal.SIGTERM, "")
+        assert process.ended(signal.SIGTERM)[::2] == (-signal.SIGTERM, "")
     assert kinds(directory)[-1] == "observed_to"
     assert "topic_added" in kinds(directory, "clicks")
 
 
 def test_ctrl_c_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
     with commands.started(*words(cluster, directory, "-q", "--every", "0.1")) as process:
-        first_line(process)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "")
+        process.next_line()
+        assert process.ended(signal.SIGINT)[::2] == (130, "")
     assert kinds(directory)[-1] == "observed_to"
 
 
@@ -159,7 +148,7 @@ def test_a_recorder_that_is_killed_leaves_whole_files(
     fast = ("--every", "0.005", "--flush-every", "0.005")
     for number in range(4):
         with commands.started(*words(cluster, directory, *fast)) as process:
-            first_line(process)
+            process.next_line()
             cluster.create_topic(f"clicks-{number}")
             seen = len(history.files(directory))
             until(lambda: len(history.files(directory)) > seen, "another file")  # noqa: B023
@@ -182,10 +171,9 @@ def test_rows_that_no_file_can_take_wait_for_one(
 ) -> None:
     """A limit on the size of files stands for a full disk."""
     with commands.started(*words(cluster, directory, *FAST)) as process:
-        first_line(process)
+        process.next_line()
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
-        assert process.stderr is not None
         cluster.create_topic("clicks")
         said = filter(other_lines, iter(process.stderr.readline, ""))
         assert next(said) == (
@@ -197,8 +185,7 @@ def test_rows_that_no_file_can_take_wait_for_one(
         until_seen(cluster)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         assert "rdmeta: recording goes on\n" in said
-        process.terminate()
-        process.communicate(timeout=30)
+        process.ended(signal.SIGTERM)
     assert len(history.recordings(directory)) == 1
     found = [kind for kind in kinds(directory, "clicks") if kind in ("topic_added", "topic_absent")]
     assert (found[0], found[-1]) == ("topic_added", "topic_absent")
@@ -210,8 +197,7 @@ def test_rows_of_a_full_disk_wait_for_space(
 ) -> None:
     with small_disk(tmp_path / "disk") as directory:
         with commands.started(*words(cluster, directory, *FAST)) as process:
-            first_line(process)
-            assert process.stderr is not None
+            process.next_line()
             said = filter(other_lines, iter(process.stderr.readline, ""))
             with filled(directory):
                 cluster.create_topic("clicks")
@@ -222,8 +208,7 @@ def test_rows_of_a_full_disk_wait_for_space(
                 assert not history.look(directory).quarantined
                 until_seen(cluster)
             assert "rdmeta: recording goes on\n" in said
-            process.terminate()
-            process.communicate(timeout=30)
+            process.ended(signal.SIGTERM)
         assert len(history.recordings(directory)) == 1
         assert "topic_added" in kinds(directory, "clicks")
         with filled(directory):
@@ -239,12 +224,12 @@ def test_rows_that_are_lost_at_the_end_are_told(
 ) -> None:
     slow = ("--every", "0.1", "--for", "1")
     with commands.started(*words(cluster, directory, *slow)) as process:
-        first_line(process)
+        process.next_line()
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
-        _, err = process.communicate(timeout=30)
+        done = process.ended()
     said = f"rdmeta: {directory}: a file cannot be written: File too large; its rows are lost\n"
-    assert (process.returncode, other_lines(err)) == (2, said)
+    assert (done.code, other_lines(done.err)) == (2, said)
     assert len(list(directory.rglob("*.parquet"))) == 1
 
 
@@ -523,9 +508,8 @@ def test_a_directory_that_cannot_be_written_ends_with_2(
 
 def test_nothing_is_imported_early() -> None:
     """Its help is there without pyarrow, too."""
-    program = "import sys, rdmeta.cli.record; print(*sys.modules)"
-    done = commands.run_process(program=program)
-    assert not {"pyarrow", "rich", "asyncio", "ssl"} & set(done.out.split())
+    loaded = commands.modules_of("record", "--help")
+    assert not {"pyarrow", "rich", "asyncio", "ssl"} & loaded
 
 
 @pytest.fixture
