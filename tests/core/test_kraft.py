@@ -158,6 +158,9 @@ def test_a_real_snapshot_is_the_models(path: Path) -> None:
     assert {mark[3] for *_, mark in replay.topics()} <= {True}
 
 
+QUOTA_OF = [{"entityType": t, "entityName": None} for t in ("user", "client-id")]
+
+
 class SkippingModel(Model):
     """It leaves out a record that contradicts the state, and counts it."""
 
@@ -229,6 +232,10 @@ class Maker:
             ("CONFIG_RECORD", 0, {
                 "resourceType": pick.choice((2, 4)), "resourceName": name,
                 "name": pick.choice("ab"), "value": pick.choice(("1", "2", None)),
+            }),
+            ("CLIENT_QUOTA_RECORD", 0, {
+                "entity": pick.sample(QUOTA_OF, pick.randint(1, 2)), "key": "rate",
+                "value": float(pick.randint(1, 9)), "remove": pick.random() < 0.3,
             }),
             ("CLEAR_ELR_RECORD", 0, {"topicName": pick.choice(("", name))}),
             ("FEATURE_LEVEL_RECORD", 0, {
