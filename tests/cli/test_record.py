@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 import commands
 import pyarrow.parquet as pq
 import pytest
-from broker import DESCRIBE_CONFIGS, Brokers, Fault
+from broker import DESCRIBE_CONFIGS, Brokers
 from clocks import Clock
 from in_process import Running
 from small_disk import filled, small_disk
@@ -557,20 +556,13 @@ def test_min_isr_is_recorded_of_all_topics_and_of_new_ones(
     assert {each.min_isr for each in footers(directory)} == {None, "known"}
 
 
-def deny(brokers: Brokers, *topics: str) -> None:
-    """Denies the configuration of topics, whose metadata the user may read."""
-    fault = Fault(topic_errors=dict.fromkeys(topics, 29))
-    for broker in brokers:
-        broker.answers[DESCRIBE_CONFIGS] = partial(broker._describe_configs, fault=fault)
-
-
 @pytest.mark.parametrize(
     ("denied", "answer", "known"), [(("secret",), "known", 1), (("orders", "secret"), "denied", 0)]
 )
 def test_a_min_isr_that_is_denied_is_unknown_and_said_once(
     brokers: Brokers, directory: Path, denied: tuple[str, ...], answer: str, known: int
 ) -> None:
-    deny(brokers, *denied, "secret-2")
+    brokers.deny_configs(*denied, "secret-2")
     words = ("record", "-b", brokers.bootstrap, "-o", str(directory), *FAST)
 
     def create(running: Running) -> None:
