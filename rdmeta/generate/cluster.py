@@ -66,6 +66,7 @@ class ClusterTruth:
     """What is true of a cluster. A log tells all of it; an answer, what has no note here.
 
     `fenced` and `leaving` brokers, the controller, and reassignments are in logs only.
+    `static_min_isr`, of topics without their own, is in no log: brokers have it in their files.
     """
 
     brokers: dict[int, Broker] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class ClusterTruth:
     leaving: set[int] = field(default_factory=set)
     topics: dict[str, TopicState] = field(default_factory=dict)
     controller: int = CONTROLLERS[0]
+    static_min_isr: int | None = None
 
     def apply(self, change: TimedChange) -> None:
         getattr(self, change.name)(*change.arguments)
@@ -109,6 +111,14 @@ class ClusterTruth:
 
     def set_min_isr(self, name: str, value: int | None) -> None:
         self.topics[name].min_isr = value
+
+    def set_static_min_isr(self, value: int | None) -> None:
+        self.static_min_isr = value
+
+    def min_isrs(self) -> dict[str, int | None]:
+        """Returns what brokers answer for each topic."""
+        static = self.static_min_isr
+        return {n: static if t.min_isr is None else t.min_isr for n, t in self.topics.items()}
 
     def set_leader(self, name: str, partition: int, leader: int | None) -> None:
         """Elects a leader, or ends the leader's term without another; the epoch rises by one."""
@@ -282,7 +292,7 @@ class GeneratedCluster:
         if each is None or not self.can_lead(broker) or broker in self._down:
             return
         if each.leader is not None and broker in each.replicas and broker not in each.isr:
-            self.put("set_isr", name, number, ordered(each, {*each.isr, broker}))
+            self.put("set_isr", name, number, ordered(each.replicas, {*each.isr, broker}))
         self._plan_check()
 
     def lag(self, broker: int, name: str, number: int) -> None:
@@ -347,36 +357,25 @@ class GeneratedCluster:
         self.put("set_replicas", name, number, (*target, *removing))
         self.put("set_moving", name, number, adding, removing)
 
-    def finish(self, name: str, number: int) -> None:
-        """Ends a reassignment as soon as new replicas are in sync; old ones go."""
+    def end_move(self, name: str, number: int, is_cancelled: bool = False) -> None:
+        """Ends a reassignment as soon as new replicas are in sync: the old ones go.
+
+        One that is cancelled ends as soon as an old replica is in sync: the new ones go.
+        """
         each = self._part(name, number)
         if each is None or not (each.adding or each.removing):
             return
-        target = tuple(b for b in each.replicas if b not in each.removing)
-        if each.leader is None or not all(self.can_lead(b) for b in target):
-            self.after(_RETRY_S, self.finish, name, number)
-        else:
-            self._settle(name, number, each, target)
-
-    def cancel(self, name: str, number: int) -> None:
-        """Cancels a reassignment: the replicas that were to be added go."""
-        each = self._part(name, number)
-        if each is None or not (each.adding or each.removing):
+        gone = each.adding if is_cancelled else each.removing
+        replicas = tuple(b for b in each.replicas if b not in gone)
+        up = [self.can_lead(b) for b in replicas if not is_cancelled or b in each.isr]
+        if not (any(up) if is_cancelled else each.leader is not None and all(up)):
+            self.after(_RETRY_S, self.end_move, name, number, is_cancelled)
             return
-        old = tuple(b for b in each.replicas if b not in each.adding)
-        if any(self.can_lead(b) and b in each.isr for b in old):
-            self._settle(name, number, each, old)
-        else:
-            self.after(_RETRY_S, self.cancel, name, number)
-
-    def _settle(self, name: str, number: int, each: PartitionState, replicas: Ids) -> None:
-        joined = {*each.isr, *each.adding}
-        isr = tuple(b for b in replicas if b in joined)
-        leader = each.leader
+        isr = ordered(replicas, {*each.isr, *each.adding})
         self.put("set_replicas", name, number, replicas)
         self.put("set_moving", name, number, (), ())
         self.put("set_isr", name, number, isr)
-        if leader not in replicas:
+        if each.leader not in replicas:
             self.put("set_leader", name, number, next(b for b in isr if self.can_lead(b)))
         self._plan_check()
 
@@ -386,7 +385,6 @@ class GeneratedCluster:
         return topic.partitions[number] if topic else None
 
 
-def ordered(partition: PartitionState, isr: Iterable[int]) -> Ids:
+def ordered(replicas: Ids, isr: Iterable[int]) -> Ids:
     """Returns an ISR in the order of the replicas."""
-    there = set(isr)
-    return tuple(b for b in partition.replicas if b in there)
+    return tuple(b for b in replicas if b in isr)

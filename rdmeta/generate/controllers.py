@@ -120,8 +120,19 @@ class ControllerLog:
             yield _min_isr(first, rest[0])
 
     def _partition(self, topic: str, topic_id: str, number: int, each: PartitionState) -> Given:
-        epoch = self._partition_epochs.setdefault((topic, number), 0)
-        return _partition(topic_id, number, each, epoch)
+        about = {
+            "partitionId": number,
+            "topicId": topic_id,
+            "replicas": each.replicas,
+            "isr": each.isr,
+            "removingReplicas": each.removing,
+            "addingReplicas": each.adding,
+            "leader": -1 if each.leader is None else each.leader,
+            "leaderRecoveryState": int(each.is_recovering),
+            "leaderEpoch": each.leader_epoch,
+            "partitionEpoch": self._partition_epochs.setdefault((topic, number), 0),
+        }
+        return "PARTITION_RECORD", 0, about
 
     def _snapshot(self) -> None:
         """Keeps the state behind the last batch."""
@@ -153,22 +164,6 @@ def _part(name: str, values: tuple[Any, ...]) -> dict[str, Any]:
     return {_FIELDS[name]: -1 if values[0] is None else values[0]}
 
 
-def _partition(topic_id: str, number: int, each: PartitionState, epoch: int) -> Given:
-    about = {
-        "partitionId": number,
-        "topicId": topic_id,
-        "replicas": each.replicas,
-        "isr": each.isr,
-        "removingReplicas": each.removing,
-        "addingReplicas": each.adding,
-        "leader": -1 if each.leader is None else each.leader,
-        "leaderRecoveryState": int(each.is_recovering),
-        "leaderEpoch": each.leader_epoch,
-        "partitionEpoch": epoch,
-    }
-    return "PARTITION_RECORD", 0, about
-
-
 def _registered(broker: Broker, epoch: int, is_fenced: bool) -> Given:
     where = {"name": "PLAINTEXT", "host": broker.host, "port": broker.port, "securityProtocol": 0}
     about = {
@@ -185,9 +180,7 @@ def _registered(broker: Broker, epoch: int, is_fenced: bool) -> Given:
 
 def _broker_change(broker: int, epoch: int, **values: int) -> Given:
     about = {"brokerId": broker, "brokerEpoch": epoch, **values}
-    if "inControlledShutdown" in values:
-        return "BROKER_REGISTRATION_CHANGE_RECORD", 1, about
-    return "BROKER_REGISTRATION_CHANGE_RECORD", 0, about
+    return "BROKER_REGISTRATION_CHANGE_RECORD", int("inControlledShutdown" in values), about
 
 
 def _min_isr(topic: str, value: int | None) -> Given:

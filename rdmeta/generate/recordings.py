@@ -46,15 +46,14 @@ def record(
         while change is not None and change.at <= at:
             state.apply(change)
             change, has_news = next(changes), True
+        now = begin + timedelta(microseconds=at + watch.skew)
         if has_news:
             body = encode_metadata_response(answer(cluster.cluster_id, state))
             cache.apply(body, 12, ALL)
-            known = {name: topic.min_isr for name, topic in state.topics.items()}
+            known = state.min_isrs()
             if new := {name: value for name, value in known.items() if told.get(name) != value}:
-                now = begin + timedelta(microseconds=at + watch.skew)
                 recorder.configs(new)
             told = known
-        now = begin + timedelta(microseconds=at + watch.skew)
         recorder.observe()
     if watch.killed is None:
         recorder.close()

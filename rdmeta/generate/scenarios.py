@@ -162,9 +162,8 @@ class ScenarioPlan:
                 is_last = place == len(parts) - 1
                 start = cluster.now + place * 2 * MINUTE_US
                 end = start + round(cluster.random.uniform(3, 9) * MINUTE_US)
-                ends = cluster.cancel if is_last else cluster.finish
                 cluster.at(start, cluster.move, name, number, target)
-                cluster.at(end, ends, name, number)
+                cluster.at(end, cluster.end_move, name, number, is_last)
                 kind = "reassignment_cancelled" if is_last else "reassignment"
                 there = sorted({*each.replicas, *target})
                 cluster.events.append(Event(start, end, kind, there, [name]))
@@ -181,8 +180,7 @@ class ScenarioPlan:
                 start = cluster.now + place * 20 * SECOND_US
                 target = self._replicas(place, len(each.replicas))
                 cluster.at(start, cluster.move, name, number, target)
-                done = start + 3 * MINUTE_US
-                cluster.at(done, cluster.finish, name, number)
+                cluster.at(start + 3 * MINUTE_US, cluster.end_move, name, number)
             end = cluster.now + len(parts) * 20 * SECOND_US + 5 * MINUTE_US
             cluster.at(end, cluster.prefer, 0.0)
             topics = sorted({name for name, *_ in parts})

@@ -23,6 +23,7 @@ from rdmeta.pipeline import elections, lock
 from rdmeta.pipeline.days import DAY_US, Day, File, Span, Stretch, begin_of, day_at, digest_of
 from rdmeta.pipeline.epoch_chains import State, Thing
 from rdmeta.pipeline.errors import BadFileError, PipelineError
+from rdmeta.pipeline.handing_over import handed_over
 from rdmeta.pipeline.layout import state_file, stored_name, table_file
 from rdmeta.pipeline.min_isrs_beside import MinIsrRows, min_isrs_beside
 from rdmeta.pipeline.reading import batches, of_time
@@ -338,19 +339,21 @@ class _DayMaker:
         wanted = {*tables}
         if "leader_change" in wanted:  # it needs what intervals tell of the past
             wanted.add("partition_interval")
-        self._first_parts = _of_origins(day.stretches)
+        self._stretches = handed_over(day.stretches, day.before, self._rows_from)
+        self._first_parts = _of_origins(self._stretches)
         self._tables: tuple[FoldTable, ...] = tuple(t for t in OF_FOLD if t in wanted)
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
         """Yields the day's rows, each with its table; `observation` is always among these."""
-        stretches = self._day.stretches
+        stretches = self._stretches
         for stretch in stretches if self._tables else ():
-            counts = (stretch.counts_from_us, stretch.counts_to_us)
-            seen = (stretch.seen_from_us, stretch.seen_to_us)
-            if counts[0] is not None and counts[1] is not None:
-                yield from self._fold(stretch, counts[0], is_whole=counts == seen)
-            if counts != seen and stretch in self._first_parts:
-                yield from self._fold(stretch, seen[0], is_whole=True, is_counted=False)
+            begin, end = stretch.counts_from_us, stretch.counts_to_us
+            is_whole = begin == stretch.seen_from_us and (end or 0) >= stretch.seen_to_us
+            if begin is not None:
+                yield from self._fold(stretch, begin, is_whole=is_whole)
+            if not is_whole and stretch in self._first_parts:
+                seen_from = stretch.seen_from_us
+                yield from self._fold(stretch, seen_from, is_whole=True, is_counted=False)
         yield "observation", _observations(self._maker.cluster_id, stretches)
         if self._elections:
             spans: dict[str, list[Span]] = {each.origin: [] for each in stretches}
@@ -393,7 +396,7 @@ class _DayMaker:
         maker = self._maker
         state = maker.state_at(stretch, self._begin)
         end = stretch.counts_to_us if is_counted else None
-        if end == stretch.seen_to_us:
+        if end is not None and end >= stretch.seen_to_us:
             end = None
         fold = maker.fold(stretch, state, begin, self._tables, end)
         after = self._begin + DAY_US if stretch.goes_on else None
@@ -402,7 +405,7 @@ class _DayMaker:
         baseline = elections.Baseline(self._begin)
         beside = None
         if stretch.is_of_log and is_counted:
-            beside = min_isrs_beside(stretch, self._day.stretches, self._all_rows)
+            beside = min_isrs_beside(stretch, self._stretches, self._all_rows)
         files = stretch.origin, stretch.files
         for batch in maker.added(fold, *files, self._begin, after, beside):
             if tells_past and not baseline.is_over:
@@ -412,10 +415,15 @@ class _DayMaker:
                 yield from self._take(fold, stretch, is_whole, is_counted)
                 taken = rows
         with _blaming(stretch):
-            fold.end(stretch.seen_to_us, _OF_END.get(stretch.ended_by, "gap"))
+            seen_to = max(stretch.seen_to_us, stretch.counts_to_us or 0)
+            fold.end(seen_to, _OF_END.get(stretch.ended_by, "gap"))
         yield from self._take(fold, stretch, is_whole, is_counted)
         if is_counted or stretch.counts_from_us is None:
             maker.count(fold.stats(), rows)
+
+    def _rows_from(self, stretch: Stretch, begin: int) -> Iterator[pa.RecordBatch]:
+        after = begin - begin % DAY_US + DAY_US if stretch.goes_on else None
+        return self._maker.added(None, stretch.origin, stretch.files, begin, after)
 
     def _all_rows(self, stretch: Stretch) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a stretch, and those of its origin before that."""
@@ -472,7 +480,7 @@ def _as_partial(rows: pa.Table) -> pa.Table:
     return rows.set_column(store, rows.schema.field(store), value)
 
 
-def _observations(cluster_id: str, stretches: tuple[Stretch, ...]) -> pa.Table:
+def _observations(cluster_id: str, stretches: Iterable[Stretch]) -> pa.Table:
     """Returns a row for each origin of a day, also for one that does not count."""
     rows = [
         {

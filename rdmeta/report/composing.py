@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from rdmeta._version import __version__
 from rdmeta.pipeline.days import DAY_US, begin_of, is_day
@@ -17,14 +17,12 @@ from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import GOLD_VERSION
 from rdmeta.pipeline.storage import Storage, using
 from rdmeta.pipeline.store import Store, contacted
-from rdmeta.report.facts import QUERIES_COMPARED, Facts
+from rdmeta.report.facts import QUERIES, QUERIES_COMPARED, Facts
 from rdmeta.report.gold_files import HOUR_US, ChangedError, GoldFiles, Span
 from rdmeta.report.rendering import html_page, markdown_page
 from rdmeta.report.section_parts import BIN_HOURS, MOST_BINS
 from rdmeta.report.sections import sections
 from rdmeta.report.wording import time_text
-
-_READS = 2
 
 
 @dataclass(frozen=True)
@@ -74,49 +72,51 @@ def make(
     and for a span without rows; ValueError for what is no day; and OSError.
     """
     chosen = None if clusters is None else sorted({*clusters})
+    asked = _Asked(since, until, chosen, compare)
     for name, day in (("since", since), ("until", until), ("compare", compare)):
         if isinstance(day, str) and not is_day(day):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
     with using(Storage.parse(storage)):
         store = contacted(out, timeout)
-        for left in reversed(range(_READS)):
-            try:
-                gold = GoldFiles(store, chosen)
-                found = _found(gold, store, since, until, chosen, compare)
-            except ChangedError:
-                continue
-            if left and gold.is_changed:
-                continue
-            return Report(json.dumps(found, separators=(",", ":")))
-    raise PipelineError(f"{store.where}: a run changes it; try again when that has ended")
+        try:
+            gold = GoldFiles(store, chosen)
+            found = _found(gold, store, asked)
+            is_changed = gold.is_changed
+        except ChangedError:
+            is_changed = True
+        if is_changed:
+            found = _found(GoldFiles(store, chosen, is_last=True), store, asked)
+    return Report(json.dumps(found, separators=(",", ":")))
 
 
-def _found(
-    gold: GoldFiles,
-    store: Store,
-    since: str | None,
-    until: str | None,
-    chosen: Sequence[str] | None,
-    compare: str | bool | None,
-) -> dict[str, Any]:
+class _Asked(NamedTuple):
+    """What the caller wants to see, as `make` takes it."""
+
+    since: str | None
+    until: str | None
+    clusters: Sequence[str] | None
+    compare: str | bool | None
+
+
+def _found(gold: GoldFiles, store: Store, asked: _Asked) -> dict[str, Any]:
     """Returns the model of a report; raises as `make`, and ChangedError."""
-    span = _span(gold, since, until)
-    earlier = None
-    if compare:
-        begin = begin_of(compare) if isinstance(compare, str) else span.before.begin
-        earlier = Span(begin, begin + span.end - span.begin)
-    hours = _bin_hours(span)
+    span = _span(gold, asked.since, asked.until)
+    spans, hours = [span], _bin_hours(span)
+    if asked.compare:
+        length = span.end - span.begin
+        day = asked.compare
+        begin = begin_of(day) if isinstance(day, str) else span.begin - length
+        spans.append(Span(begin, begin + length))
     with query.connected(os.cpu_count() or 1) as connection:
         for measure in MEASURES:
-            rows = gold.rows(measure, [span] if earlier is None else [span, earlier])
-            connection.register(measure, rows)
-        before = None
-        if earlier is not None:
-            before = Facts(connection, gold.names, earlier, hours, QUERIES_COMPARED)
-        facts = Facts(connection, gold.names, span, hours)
-    for each, asked in ((before, earlier), (facts, span)):
-        if each is not None and asked is not None and not each.answers["coverage"]:
-            first, last = asked.days
+            connection.register(measure, gold.rows(measure, spans))
+        facts, *before = (
+            Facts(connection, gold.names, each, hours, queries)
+            for each, queries in zip(spans, (QUERIES, QUERIES_COMPARED), strict=False)
+        )
+    for each in (*before, facts):
+        if not each.answers["coverage"]:
+            first, last = each.span.days
             raise PipelineError(
                 f"{store.where}: gold has no rows of {first} to {last}; {gold.clusters_and_days}"
             )
@@ -125,14 +125,14 @@ def _found(
         "command": "report",
         "rdmeta": __version__,
         "gold": GOLD_VERSION,
-        "call": _call(store.where, since, until, chosen, compare),
+        "call": _call(store.where, asked),
         "since": time_text(span.begin),
         "until": time_text(span.end),
         "days": span.days,
-        "days_before": None if earlier is None else earlier.days,
+        "days_before": before[0].span.days if before else None,
         "clusters": len(gold.names),
         "is_run_at_work": gold.is_at_work,
-        "sections": sections(facts, before),
+        "sections": sections(facts, *before),
     }
 
 
@@ -163,18 +163,8 @@ def _bin_hours(span: Span) -> int:
     )
 
 
-def _call(
-    where: str,
-    since: str | None,
-    until: str | None,
-    chosen: Sequence[str] | None,
-    compare: str | bool | None,
-) -> str:
-    words = ["rdmeta report", where]
-    words += [f"--since {since}"] if since else []
-    words += [f"--until {until}"] if until else []
-    words += [f"--clusters {','.join(chosen)}"] if chosen else []
-    words += (
-        [f"--compare {compare}" if isinstance(compare, str) else "--compare"] if compare else []
-    )
-    return " ".join(words)
+def _call(where: str, asked: _Asked) -> str:
+    named = asked._replace(compare=None) if asked.compare is True else asked
+    options = {**named._asdict(), "clusters": ",".join(asked.clusters or ())}
+    words = [f"--{name} {value}" for name, value in options.items() if value]
+    return " ".join(["rdmeta report", where, *words, *["--compare"] * (asked.compare is True)])

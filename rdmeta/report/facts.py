@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from rdmeta.report.gold_files import HOUR_US, Span
 from rdmeta.report.wording import KINDS
@@ -18,14 +19,15 @@ Row = dict[str, Any]
 # Incidents of these kinds are shown; the others are no outages, and are counted.
 SHOWN_KINDS = tuple(KINDS)[:5]
 GRAVEST = SHOWN_KINDS[:3]
-# A name for each file of sql/ but prelude and around.
+# A name for each file of sql/ but prelude.
 QUERIES_COMPARED: Sequence[str] = (
-    *("coverage", "risk_bins", "elections", "incident_counts", "balance", "skew", "recoveries"),
+    *("coverage", "fleet", "day_bins", "incident_kinds", "balance", "skew", "recoveries"),
+    "slowest",
 )
 QUERIES: Sequence[str] = (
     *QUERIES_COMPARED,
-    *("hole_reasons", "quality", "incident_bins", "gravest", "topics", "topic_bins", "brokers"),
-    *("slowest", "reassignments", "topic_changes", "configs", "controllers"),
+    *("quality", "incident_bins", "gravest", "topics", "topic_bins", "brokers"),
+    *("reassignments", "topic_changes", "configs", "controllers"),
 )
 
 
@@ -42,57 +44,42 @@ class Facts:
         names: Mapping[str, str],
         span: Span,
         hours: int,
-        queries: Sequence[str] = QUERIES,
+        queries: Sequence[str],
     ) -> None:
-        self._connection, self.span, self.hours = connection, span, hours
+        self.span, self.hours = span, hours
         uses = Counter(names.values())
         self.names = {c: f"{n} ({c})" if uses[n] > 1 else n for c, n in names.items()}
-        self.answers: dict[str, list[Row]] = {}
-        self._set(since=span.begin, until=span.end)
+        pairs = {"cluster_id": [*self.names], "name": [*self.names.values()]}
+        connection.register("cluster", pa.table(pairs))
+        for name, us in (("since", span.begin), ("until", span.end)):
+            connection.execute(
+                f"SET VARIABLE {name} = TIMESTAMPTZ '1970-01-01 00:00:00+00'"
+                f" + to_microseconds({us}::BIGINT)"
+            )
         connection.execute(f"SET VARIABLE bin_us = {hours * HOUR_US}::BIGINT")
         kinds = ", ".join(f"'{each}'" for each in SHOWN_KINDS)
         connection.execute(f"SET VARIABLE kinds = [{kinds}]")
         connection.execute(_text("prelude"))
-        for name in queries:
-            self.answers[name] = self._rows(_text(name))
-        for row in self.answers.get("gravest", ()):
-            row.update(self._around(row))
+        self.answers: dict[str, list[Row]] = {
+            name: connection.sql(_text(name)).to_arrow_table().to_pylist() for name in queries
+        }
 
-    @property
-    def bins(self) -> int:
-        """The number of cells of a strip."""
-        return -(-(self.span.end - self.span.begin) // (self.hours * HOUR_US))
+    def bins(self, hours: int) -> int:
+        """Returns the number of cells of a strip."""
+        return -(-(self.span.end - self.span.begin) // (hours * HOUR_US))
 
-    @cached_property
-    def observed(self) -> dict[str, dict[int, int]]:
-        """The observed microseconds of each cluster, by bin."""
-        found: dict[str, dict[int, int]] = {each: {} for each in self.names}
+    def seen(self, hours: int) -> dict[str, Counter[int]]:
+        """Returns the observed microseconds of each cluster, by cells of so many hours."""
+        found: dict[str, Counter[int]] = defaultdict(Counter)
         for row in self.answers["coverage"]:
-            found[row["cluster_id"]][row["bin"]] = row["observed"]
+            found[row["cluster_id"]][row["bin"] * self.hours // hours] += row["observed"]
         return found
 
-    def by_cluster(self, name: str) -> dict[str, Row]:
-        """Returns the rows of a query that has one for each cluster."""
-        return {row["cluster_id"]: row for row in self.answers[name]}
-
-    def _around(self, row: Row) -> Row:
-        self._set(began=row["began_us"], ended=row["ended_us"])
-        self._connection.execute("SET VARIABLE cluster = $1", [row["cluster_id"]])
-        self._connection.execute("SET VARIABLE kind = $1", [row["kind"]])
-        broker = "NULL" if row["broker"] is None else row["broker"]
-        self._connection.execute(f"SET VARIABLE broker = {broker}::INTEGER")
-        (found,) = self._rows(_text("around"))
-        return found
-
-    def _set(self, **moments: int) -> None:
-        for name, us in moments.items():
-            self._connection.execute(
-                f"SET VARIABLE {name} = TIMESTAMPTZ '1970-01-01 00:00:00+00'"
-                f" + to_microseconds({us}::BIGINT)"
-            )
-
-    def _rows(self, query: str) -> list[Row]:
-        found: list[Row] = self._connection.sql(query).to_arrow_table().to_pylist()
+    def bins_of(self, name: str) -> dict[str, dict[int, Row]]:
+        """Returns the rows of a query by cluster and bin."""
+        found: dict[str, dict[int, Row]] = defaultdict(dict)
+        for row in self.answers[name]:
+            found[row["cluster_id"]][row["bin"]] = row
         return found
 
 

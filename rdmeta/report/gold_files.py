@@ -24,12 +24,7 @@ from rdmeta.pipeline.manifest import read_manifest
 from rdmeta.pipeline.store import Store
 
 # The column with the end of a row, where it may lie in a later month than its begin.
-_ENDS = {
-    "incident": "ended_at",
-    "recovery": "ended_at",
-    "reassignment": "ended_at",
-    "controller": "ended_at",
-}
+_ENDS = dict.fromkeys(("incident", "recovery", "reassignment", "controller"), "ended_at")
 # Columns that no query of a report asks for, of the measures with many rows.
 _UNREAD = {
     "coverage_hour": {"origins"},
@@ -43,7 +38,6 @@ _UNREAD = {
 }
 _MANY = 65_536
 _ANY_GOLD = re.compile(r"gold/v\d+/")
-
 
 HOUR_US = DAY_US // 24
 
@@ -59,11 +53,6 @@ class Span(NamedTuple):
     end: int
 
     @property
-    def before(self) -> Span:
-        """The span of equal length before this one."""
-        return Span(2 * self.begin - self.end, self.begin)
-
-    @property
     def days(self) -> tuple[str, str]:
         """The first and the last day."""
         return day_at(self.begin), day_at(self.end - 1)
@@ -72,11 +61,15 @@ class Span(NamedTuple):
 class GoldFiles:
     """The files of gold in `out`, as its manifest has them.
 
+    While a run is at work, the last read takes a file also if it is not that of the manifest.
     `names` are the clusters by id, with what people call them. Raises PipelineError if there is no
     gold, or that of another version, and for a cluster that is not there.
     """
 
-    def __init__(self, out: Store, clusters: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, out: Store, clusters: Iterable[str] | None = None, *, is_last: bool = False
+    ) -> None:
+        self._is_last = is_last
         read_layout(out)
         self._text = out.read(MANIFEST)
         manifest = read_manifest(out)
@@ -86,10 +79,15 @@ class GoldFiles:
         self.months = {c: sorted(found) for c, found in manifest.months.items() if found}
         if not self.months:
             raise PipelineError(f"{out.where}: {self._why_none()}")
+        self._days = {c: sorted(manifest.days.get(c, ())) for c in self.months}
         self.names = {each: manifest.names.get(each, each) for each in sorted(self.months)}
-        self.observed = {c: sorted(manifest.days.get(c, ())) for c in self.months}
+        if unknown := set(clusters or ()) - {*self.names, *self.names.values()}:
+            raise PipelineError(
+                f"there is no cluster {sorted(unknown)[0]!r} in {out.where};"
+                f" {self.clusters_and_days}"
+            )
         if clusters is not None:
-            self._choose(set(clusters))
+            self.names = {c: n for c, n in self.names.items() if {c, n} & {*clusters}}
 
     @property
     def is_changed(self) -> bool:
@@ -104,25 +102,20 @@ class GoldFiles:
     @property
     def clusters_and_days(self) -> str:
         """The clusters with their first and last days, for errors."""
-        shown = [
-            f"{name} ({days[0]} to {days[-1]})" if days else name
-            for (cluster, name), days in zip(
-                self.names.items(), self.observed.values(), strict=True
-            )
-        ]
+        pairs = [(name, self._days[cluster]) for cluster, name in self.names.items()]
+        shown = [f"{name} ({days[0]} to {days[-1]})" if days else name for name, days in pairs]
         rest = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
         return f"it has {', '.join(shown[:20])}{rest}"
 
     def last_week(self) -> Span:
         """Returns the last seven days of coverage_hour."""
-        latest = max(months[-1] for months in self.months.values())
-        for month in sorted({m for found in self.months.values() for m in found}, reverse=True):
+        months = sorted({month for cluster in self.names for month in self.months[cluster]})
+        end = begin_of(f"{months[-1]}-01")
+        for month in reversed(months):
             found = [pc.max(part["hour"]) for part in self._parts("coverage_hour", {month})]
-            ends = [each.cast(pa.int64()).as_py() for each in found if each.is_valid]
-            if ends:
+            if ends := [each.cast(pa.int64()).as_py() for each in found if each.is_valid]:
                 end = max(ends) // DAY_US * DAY_US + DAY_US
-                return Span(end - 7 * DAY_US, end)
-        end = begin_of(f"{latest}-01")
+                break
         return Span(end - 7 * DAY_US, end)
 
     def rows(self, measure: str, spans: Sequence[Span]) -> pa.Table:
@@ -132,18 +125,13 @@ class GoldFiles:
         """
         wanted = {
             month
-            for found in self.months.values()
-            for month in found
-            if any(self._is_of(measure, month, span) for span in spans)
+            for cluster in self.names
+            for month in self.months[cluster]
+            if any(_is_of(measure, month, *span.days) for span in spans)
         }
         first, last = min(s.begin for s in spans), max(s.end for s in spans)
         parts = [_cut(measure, part, first, last) for part in self._parts(measure, wanted)]
         return pa.concat_tables([_schema(measure).empty_table(), *parts])
-
-    def _is_of(self, measure: str, month: str, span: Span) -> bool:
-        """Returns whether a month may have rows of a span; long rows are in that of their begin."""
-        first, last = (day[:7] for day in span.days)
-        return month <= last and (month >= first or measure in _ENDS)
 
     def _parts(self, measure: str, months: Iterable[str]) -> Iterator[pa.Table]:
         for cluster in self.names:
@@ -154,32 +142,22 @@ class GoldFiles:
         known = self._files.get(name)
         content = self._out.read(name) if known is not None else None
         if known is None or content is None or hashlib.sha256(content).hexdigest() != known.sha256:
-            if self.is_at_work:
+            if not self.is_at_work:
+                what = "it is missing" if content is None else "it is damaged"
+                raise PipelineError(f"{self._out.shown(name)}: {what}; run rdmeta pipeline check")
+            if not self._is_last:
                 raise ChangedError
-            what = "it is missing" if content is None else "it is damaged"
-            raise PipelineError(f"{self._out.shown(name)}: {what}; run rdmeta pipeline check")
+            known = None
         schema = _schema(measure)
-        if not known.rows:
+        if content is None or (known is not None and not known.rows):
             return schema.empty_table()
         try:
             # To hand few rows to threads takes longer than to read them.
             file = pq.ParquetFile(pa.BufferReader(content))
-            return file.read(schema.names, use_threads=known.rows > _MANY).cast(schema)
+            return file.read(schema.names, use_threads=file.metadata.num_rows > _MANY).cast(schema)
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             what = f"{self._out.shown(name)}: it is no file of {GOLD}: {error}"
             raise PipelineError(f"{what}; run rdmeta pipeline gold") from error
-
-    def _choose(self, chosen: set[str]) -> None:
-        unknown = chosen - set(self.names) - set(self.names.values())
-        if unknown:
-            raise PipelineError(
-                f"there is no cluster {sorted(unknown)[0]!r} in {self._out.where};"
-                f" {self.clusters_and_days}"
-            )
-        kept = {c for c, name in self.names.items() if c in chosen or name in chosen}
-        self.names = {c: name for c, name in self.names.items() if c in kept}
-        self.months = {c: found for c, found in self.months.items() if c in kept}
-        self.observed = {c: found for c, found in self.observed.items() if c in kept}
 
     def _why_none(self) -> str:
         if self._text is None:
@@ -189,6 +167,11 @@ class GoldFiles:
         return f"{has}; run rdmeta pipeline gold {self._out.where}"
 
 
+def _is_of(measure: str, month: str, first: str, last: str) -> bool:
+    """Returns whether a month may have rows of days; long rows are in that of their begin."""
+    return month <= last[:7] and (month >= first[:7] or measure in _ENDS)
+
+
 def _schema(measure: str) -> pa.Schema:
     """Returns the columns of a measure that are read."""
     unread = _UNREAD.get(measure, set())
@@ -196,22 +179,12 @@ def _schema(measure: str) -> pa.Schema:
 
 
 def _cut(measure: str, rows: pa.Table, first: int, last: int) -> pa.Table:
-    """Returns the rows that reach into the time from `first` to before `last`.
+    """Returns the rows that reach into the time from `first` to before `last`, or have no end.
 
     Topics and controllers have a row for each month, and their queries look at whole months.
     """
     if measure in ("topic_life", "controller"):
         return rows
-    begin = rows[MEASURES[measure].time]
-    is_wanted = pc.less(begin, _scalar(last))
-    if measure == "reassignment":
-        ended = pc.coalesce(rows["ended_at"], begin)
-        running = pc.equal(rows["outcome"], "running")
-        later = pc.or_(pc.greater_equal(ended, _scalar(first)), running)
-    else:
-        later = pc.greater_equal(rows[_ENDS.get(measure, MEASURES[measure].time)], _scalar(first))
-    return rows.filter(pc.and_(is_wanted, later))
-
-
-def _scalar(us: int) -> pa.Scalar:
-    return pa.scalar(moment(us), pa.timestamp("us", tz="UTC"))
+    begin = pc.field(MEASURES[measure].time)
+    end = pc.field(_ENDS.get(measure, MEASURES[measure].time))
+    return rows.filter((begin < moment(last)) & ((end >= moment(first)) | end.is_null()))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -17,7 +18,7 @@ from rdmeta.report.wording import clock, shown
 MOST_CHARACTERS = 60_000
 """What a comment of a pull request takes, with some room left."""
 
-_FEWER = (40, 20, 10, 5, 2, 1, 0)
+_FEWER = (40, 30, 20, 15, 10, 7, 5, 3, 2, 1, 0)
 # Signs of Markdown; those of lists and headings, which only count where a line begins; and links.
 _MARKS = re.compile(r"([\\`*_\[\]<>|~&@$])|^(?=[-+=#])|(?<=\d)(?=[.)] )|(?=://)")
 _BLOCKS = dict(zip("-012345678", "░·▁▂▃▄▅▆▇█", strict=True))
@@ -41,18 +42,15 @@ def markdown_page(model: Mapping[str, Any]) -> str:
 
 def _plain(value: object) -> object:
     """Returns a value with escapes for what does not print."""
-    if isinstance(value, Markup):
-        return value
-    return escaped(value) if isinstance(value, str) else value
+    is_plain = isinstance(value, str) and not isinstance(value, Markup)
+    return escaped(str(value)) if is_plain else value
 
 
 def _marked(value: object) -> Markup:
     """Returns a text that Markdown shows as it is: names may have its signs."""
+    if isinstance(value, Markup):
+        return value
     return Markup(_MARKS.sub(lambda found: f"\\{found[0]}", escaped(str(value))))
-
-
-def _marked_value(value: object) -> object:
-    return value if isinstance(value, Markup) else _marked(value)
 
 
 @cache
@@ -62,9 +60,9 @@ def _environment(form: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        finalize=_plain if form == "html" else _marked_value,
+        finalize=_plain if form == "html" else _marked,
     )
-    found.filters.update(shown=shown, clock=clock, bar=_bar, cell=_cell)
+    found.filters.update(shown=shown, clock=clock, bar=_bar, cell=_cell, runs=_runs)
     return found
 
 
@@ -76,6 +74,12 @@ def _bar(heights: str) -> Markup:
 def _cell(value: object) -> str:
     """Returns the number of a cell of a strip."""
     return "not seen" if value is None else shown(value, "number")
+
+
+def _runs(cells: Sequence[object]) -> str:
+    """Returns the numbers of cells as Markdown has them, those that are repeated once."""
+    runs = [(text, sum(1 for _ in same)) for text, same in groupby(map(_cell, cells))]
+    return ", ".join(f"{count}×{text}" if count > 1 else text for text, count in runs)
 
 
 def _file(name: str) -> str:

@@ -2,73 +2,27 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
-from rdmeta.report.facts import GRAVEST, SHOWN_KINDS, Facts
-from rdmeta.report.gold_files import HOUR_US
-from rdmeta.report.section_parts import (
-    Part,
-    Row,
-    by_texts,
-    cells_of,
-    columns,
-    picked,
-    strip,
-    table,
-)
+from rdmeta.pipeline.days import day_at
+from rdmeta.report.facts import GRAVEST, SHOWN_KINDS, Facts, Row
+from rdmeta.report.section_parts import Part, cells_of, columns, strip, table
 from rdmeta.report.wording import (
     KINDS,
     LETTERS,
     clock,
     counted,
     duration,
+    ended,
     listed,
     number,
     rounded_minutes,
-    rounded_seconds,
     shown,
     time_text,
     was,
 )
 
 _DAY_HOURS = 24
-
-
-def sections(facts: Facts, before: Facts | None) -> list[Row]:
-    """Returns the sections; some compare with the facts of an earlier span."""
-    return [
-        _section("fleet", "Fleet", _fleet_sentence, _fleet, facts, before),
-        _section("incidents", "Incidents", _incident_sentence, _incidents, facts),
-        _section("topics", "Topics", _topic_sentence, _topics, facts),
-        _section("brokers", "Brokers", _broker_sentence, _brokers, facts),
-        _section("balance", "Balance", _balance_sentence, _balance, facts, before),
-        _section("recovery", "Recovery", _recovery_sentence, _recovery, facts, before),
-        _section("changes", "Changes", _change_sentence, _changes, facts),
-        _section("not_seen", "Not seen", _unseen_sentence, _unseen, facts),
-    ]
-
-
-def _section(
-    name: str,
-    title: str,
-    sentence: Callable[[Facts], str],
-    parts: Callable[[Facts, Facts | None], list[Part]],
-    facts: Facts,
-    before: Facts | None = None,
-) -> Row:
-    found: Row = {"name": name, "title": title, "sentence": sentence(facts)}
-    if before is not None:
-        found["sentence_before"] = sentence(before)
-    return {**found, "parts": parts(facts, before)}
-
-
-def _begins(facts: Facts, hours: int) -> Row:
-    """Returns when the cells of a strip begin."""
-    step = hours * HOUR_US
-    moments = range(facts.span.begin, facts.span.end, step)
-    return {"hours": hours, "begins": [time_text(each) for each in moments]}
 
 
 # ---- the fleet ----------------------------------------------------------------------------------
@@ -82,99 +36,56 @@ _FLEET = columns(
 )
 
 
-def fleet_rows(facts: Facts) -> list[Row]:
-    """Returns a row for each cluster, worst first; those that were hardly observed come last."""
-    risks = {row["cluster_id"]: row for row in facts.answers["risk_bins"] if row["bin"] < 0}
-    elections, slowest = facts.by_cluster("elections"), facts.by_cluster("recoveries")
-    counts = Counter[str]()
-    for row in facts.answers["incident_counts"]:
-        counts[row["cluster_id"]] += row["incidents"] * (row["kind"] in GRAVEST)
-    skews = {r["cluster_id"]: r["skew"] for r in facts.answers["skew"] if r["bin"] < 0}
-    length = facts.span.end - facts.span.begin
-    rows = []
-    for cluster, name in facts.names.items():
-        observed = sum(facts.observed[cluster].values())
-        us = risks.get(cluster, dict.fromkeys(GRAVEST, 0 if observed else None))
-        nothing = 0 if observed else None
-        values: Row = {
-            "cluster_id": cluster,
-            "observed": observed / length,
-            **{kind: us[kind] for kind in GRAVEST},
-            "incidents": counts[cluster] if observed else None,
-            "slowest_seconds": slowest.get(cluster, {}).get("slowest"),
-            "elections": nothing,
-            "unclean": None,
-            "skew": skews.get(cluster),
-            **elections.get(cluster, {}),
-        }
-        row = {**picked(facts, _FLEET, values), "cluster_id": cluster}
-        worst = [-(us[kind] or 0) for kind in GRAVEST]
-        rows.append(((2 * observed < length, *worst, name, cluster), row))
-    rows.sort(key=lambda each: each[0])
-    for place, (key, row) in enumerate(rows, 1):
-        row["rank"] = None if key[0] else place
-    return [row for _, row in rows]
-
-
 def _fleet(facts: Facts, before: Facts | None) -> list[Part]:
-    rows = fleet_rows(facts)
-    earlier = by_texts(_FLEET, fleet_rows(before)) if before is not None else None
+    rows, hours = facts.answers["fleet"], max(_DAY_HOURS, facts.hours)
+    earlier = before.answers["fleet"] if before else None
     title = "Partition-minutes at risk, by cluster"
-    return [table(title, _FLEET, rows, before=earlier), _fleet_days(facts, rows)]
+    found = table(facts, title, _FLEET, rows, before=earlier)
+    for shown_row, row in zip(found["rows"], rows, strict=False):
+        shown_row["cluster_id"] = row["cluster_id"]
+    days = strip(
+        facts,
+        "The largest of the three by day, with a letter for the gravest",
+        "partition-minutes",
+        _lettered(facts, "day_bins", hours),
+        hours=hours,
+        before=_lettered(before, "day_bins", hours) if before else None,
+    )
+    return [found, days]
 
 
-def _fleet_days(facts: Facts, rows: Sequence[Row]) -> Part:
-    """Returns a strip of days for each cluster, with a letter for the gravest kind of a day."""
-    hours = max(_DAY_HOURS, facts.hours)
-    cut = hours // facts.hours
-    sums: dict[Any, Counter[int]] = defaultdict(Counter)
-    for row in facts.answers["risk_bins"]:
-        for kind in GRAVEST if row["bin"] >= 0 else ():
-            sums[row["cluster_id"], kind][row["bin"] // cut] += row[kind] or 0
-    days = -(-facts.bins // cut)
-    strips = []
-    for row in rows:
-        cluster = row["cluster_id"]
-        seen = Counter[int]()
-        for each, us in facts.observed[cluster].items():
-            seen[each // cut] += us
-        of = {kind: sums[cluster, kind] for kind in GRAVEST}
-        most = {each: max(of[kind][each] for kind in GRAVEST) for each in range(days)}
-        letters = "".join(
-            next((LETTERS[kind] for kind in GRAVEST if of[kind][each]), " ") for each in range(days)
-        )
-        cells = cells_of(most, seen, days)
-        strips.append({"label": [row["cluster"]], "cells": cells, "letters": letters})
-    title = "The largest of the three by day, with a letter for the gravest"
-    return {**strip(title, "partition-minutes", strips), **_begins(facts, hours)}
-
-
-def _longest(facts: Facts, kind: str) -> tuple[int, float]:
-    """Returns how many clusters had incidents of a kind, and the seconds of the longest one."""
-    rows = [row for row in facts.answers["incident_counts"] if row["kind"] == kind]
-    return len(rows), max((row["longest"] for row in rows), default=0) / 1e6
+def _lettered(facts: Facts, name: str, hours: int) -> list[Row]:
+    """Returns the bars of each cluster, the worst first, with a letter for the kind of a cell."""
+    found, seen, bins, strips = facts.bins_of(name), facts.seen(hours), facts.bins(hours), []
+    for row in facts.answers["fleet"]:
+        mine = found[row["cluster_id"]]
+        us = {each: cell["us"] for each, cell in mine.items()}
+        kinds = [mine[each]["kind"] if each in mine else "" for each in range(bins)]
+        cells = cells_of(us, seen[row["cluster_id"]], bins)
+        letters = "".join(LETTERS.get(kind, " ") for kind in kinds)
+        strips.append({"label": [row["name"]], "cells": cells, "letters": letters})
+    return strips
 
 
 def _fleet_sentence(facts: Facts) -> str:
-    every = len(facts.names)
-    rows = fleet_rows(facts)
-    unseen = sum(row["observed"] == 0 for row in rows)
+    every, rows = len(facts.names), facts.answers["fleet"]
+    if not any(row["observed"] for row in rows):
+        return f"None of {counted(every, 'cluster')} was observed."
+    kinds = {row["kind"]: row for row in facts.answers["incident_kinds"]}
     texts = []
     for kind, words in (
         ("leaderless", "without a leader"),
         ("under_min_isr", "under their min ISR"),
         ("under_replicated", "that missed a replica"),
     ):
-        count, seconds = _longest(facts, kind)
-        verb = "had partitions"
-        if count:
+        if kind in kinds:
             texts.append(
-                f"{count} of {counted(every, 'cluster')} {verb} {words};"
-                f" the longest time was {duration(seconds)}."
+                f"{kinds[kind]['clusters']} of {counted(every, 'cluster')} had partitions {words};"
+                f" the longest time was {duration(kinds[kind]['longest_seconds'])}."
             )
         elif kind != "under_min_isr":
-            texts.append(f"No cluster {verb} {words}.")
-        if count and kind == "under_min_isr":
+            texts.append(f"No cluster had partitions {words}.")
+        if kind == "under_min_isr" and kind in kinds:
             break
     unranked = sum(row["rank"] is None for row in rows)
     if unranked:
@@ -182,8 +93,6 @@ def _fleet_sentence(facts: Facts) -> str:
             f"{counted(unranked, 'cluster')} {was(unranked)} observed for less than half of the"
             f" time, and {'is' if unranked == 1 else 'are'} not ranked."
         )
-    if unseen == every:
-        return f"None of {counted(every, 'cluster')} was observed."
     return " ".join(texts)
 
 
@@ -196,65 +105,37 @@ _KIND_COUNTS = columns(
 )
 
 
-def _incidents(facts: Facts, before: Facts | None) -> list[Part]:
-    found = []
-    for kind, words in KINDS.items():
-        rows = [row for row in facts.answers["incident_counts"] if row["kind"] == kind]
-        if rows:
-            found.append(
-                {
-                    "kind": words,
-                    "letter": LETTERS[kind],
-                    "clusters": len(rows),
-                    "incidents": sum(row["incidents"] for row in rows),
-                    "minutes": rounded_minutes(sum(row["us"] for row in rows)),
-                    "longest_seconds": rounded_seconds(max(row["longest"] for row in rows)),
-                    "censored": sum(row["censored"] for row in rows),
-                }
-            )
+def _incidents(facts: Facts) -> list[Part]:
+    hours, title = facts.hours, "Time with an incident, with a letter for its gravest kind"
+    strips = [row for row in _lettered(facts, "incident_bins", hours) if row["letters"].strip()]
+    found = {row["kind"]: row for row in facts.answers["incident_kinds"]}
     gravest = [_incident(facts, row) for row in facts.answers["gravest"]]
-    every = sum(
-        row["incidents"] for row in facts.answers["incident_counts"] if row["kind"] in SHOWN_KINDS
-    )
-    more = every - len(gravest)
-    listing = {"kind": "list", "title": "The gravest incidents", "rows": gravest, "more": more}
-    return [_incident_strip(facts), listing, table("All incidents by kind", _KIND_COUNTS, found)]
-
-
-def _incident_strip(facts: Facts) -> Part:
-    """Returns a strip for each cluster with incidents: the gravest kind of a cell, and its time."""
-    times: dict[str, dict[int, dict[str, int]]] = defaultdict(lambda: defaultdict(dict))
-    for row in facts.answers["incident_bins"]:
-        if row["us"]:
-            times[row["cluster_id"]][row["bin"]][row["kind"]] = row["us"]
-    strips = []
-    for row in fleet_rows(facts):
-        mine = times.get(row["cluster_id"])
-        if mine is None:
-            continue
-        gravest = {
-            each: next((kind, of[kind]) for kind in SHOWN_KINDS if kind in of)
-            for each, of in mine.items()
-        }
-        seen = facts.observed[row["cluster_id"]]
-        cells = cells_of({each: us for each, (_, us) in gravest.items()}, seen, facts.bins)
-        letters = "".join(
-            LETTERS[gravest[each][0]] if each in gravest else " " for each in range(facts.bins)
-        )
-        strips.append({"label": [row["cluster"]], "cells": cells, "letters": letters})
-    full = facts.hours * 60
-    title = "Time with an incident, with a letter for its gravest kind"
-    return {**strip(title, "minutes", strips, full=full), **_begins(facts, facts.hours)}
+    more = sum(row["incidents"] for row in found.values() if row["kind"] in SHOWN_KINDS)
+    more -= len(gravest)
+    kinds = [
+        {**found[kind], "kind": words, "letter": LETTERS[kind]}
+        for kind, words in KINDS.items()
+        if kind in found
+    ]
+    return [
+        strip(facts, title, "minutes", strips, full=hours * 60),
+        {"kind": "list", "title": "The gravest incidents", "rows": gravest, "more": more},
+        table(facts, "All incidents by kind", _KIND_COUNTS, kinds),
+    ]
 
 
 def _incident(facts: Facts, row: Row) -> Row:
     """Returns an incident with what gold tells of its time, in words."""
-    seconds = rounded_seconds(row["ended_us"] - row["began_us"])
+    seconds = round((row["ended_us"] - row["began_us"]) / 1e6, 3)
     name, began = facts.names[row["cluster_id"]], time_text(row["began_us"])
     count, topics = row["partitions"], row["topics"]
-    named = ", ".join(row["named"] or [])
-    rest = topics - len(row["named"] or [])
-    named += f" and {rest} more" if named and rest > 0 else ""
+    risky, span = row["risky"] or [], facts.span
+    named = ", ".join(risky[:3])
+    # Gold names topics by hour. As many as those of the incident are those of the incident.
+    if len(risky) == topics and span.begin <= row["began_us"] and row["ended_us"] <= span.end:
+        named += f" and {topics - 3} more" if topics > 3 else ""
+    elif risky:
+        named = f"at risk like this in these hours: {named}{' and more' if risky[3:] else ''}"
     words = (
         f"{name}: from {clock(began)} on, {counted(count, 'partition')} of"
         f" {counted(topics, 'topic')}{f' ({named})' if named else ''} {was(count)}"
@@ -266,55 +147,57 @@ def _incident(facts: Facts, row: Row) -> Row:
         words += f" Broker {row['broker']} was out of the ISR for longest."
     if row["censored"]:
         words += " Its begin or its end was not seen."
+    same = ("kind", "most", "partitions", "topics", "broker", "censored")
     return {
         "cluster": name,
-        "kind": row["kind"],
+        **{each: row[each] for each in same},
         "began_at": began,
         "ended_at": time_text(row["ended_us"]),
         "seconds": seconds,
         "minutes": rounded_minutes(row["us"]),
-        "most": row["most"],
-        "partitions": count,
-        "topics": topics,
-        "topics_named": row["named"] or [],
-        "broker": row["broker"],
-        "censored": row["censored"],
+        "topics_named": risky[:3],
         "text": words,
-        "also": _also(row),
+        "also": _also(facts, row),
     }
 
 
-def _also(row: Row) -> list[str]:
-    """Returns what else gold tells of an incident's time; none of it is called a cause."""
-    found = []
+def _also(facts: Facts, row: Row) -> list[str]:
+    """Returns what else gold tells of an incident's time, and of its whole days, in sentences.
+
+    None of it is called a cause.
+    """
+    moments = [
+        f"{counted(row[name], noun)} {words}"
+        for name, noun, words in (
+            ("reassignments", "reassignment", "of partitions"),
+            ("controllers", "term", "of a controller that began"),
+            ("configs", "configuration", "that was seen to change"),
+        )
+        if row[name]
+    ]
     kinds = [words for kind, words in KINDS.items() if kind in (row["kinds"] or ())]
     if kinds:
-        found.append(f"partitions were also {listed(kinds)}")
-    if (row["away"] or 0) >= 1000:
-        back = counted(row["restarts"], "time") if row["restarts"] else ""
-        found.append(
-            f"broker {row['broker']} was away for {duration(row['away'] / 1e6)} on"
-            f" {'these days' if row['ended_us'] - row['began_us'] > 864e8 else 'that day'}"
-            f"{f', and came back {back}' if back else ''}"
-        )
-    for name, noun, words in (
-        ("unclean", "unclean election", "on these days"),
-        ("controllers", "term", "of a controller began"),
-        ("reassignments", "reassignment", "of partitions"),
-        ("configs", "configuration", "changed"),
-    ):
-        if row[name]:
-            found.append(f"{counted(row[name], noun)} {words}")
-    return found
+        moments.insert(0, f"incidents of partitions {listed(kinds)}")
+    days, broker = [], row["of_broker"] or {}
+    if (broker["away"] or 0) >= 1000:
+        days.append(f"broker {row['broker']} away for {duration(broker['away'] / 1e6)}")
+    if broker["restarts"]:
+        days.append(f"{counted(broker['restarts'], 'return')} of broker {row['broker']}")
+    if row["unclean"]:
+        days.append(f"{counted(row['unclean'], 'unclean election')} in the cluster")
+    begin = max(row["began_us"], facts.span.begin)
+    first = day_at(begin)
+    last = day_at(max(begin, min(row["ended_us"], facts.span.end) - 1))
+    whole = f"On that whole day, {first}," if first == last else f"On the days {first} to {last}"
+    found = [("In this time", moments), (whole, days)]
+    return [f"{when} gold also has {listed(texts)}." for when, texts in found if texts]
 
 
 def _incident_sentence(facts: Facts) -> str:
-    counts = Counter[str]()
-    for row in facts.answers["incident_counts"]:
-        counts[row["kind"]] += row["incidents"]
-    found = [f"{counts[each]} {KINDS[each]}" for each in GRAVEST if counts[each]]
+    counts = {row["kind"]: row["incidents"] for row in facts.answers["incident_kinds"]}
+    found = [f"{counts[each]} {KINDS[each]}" for each in GRAVEST if each in counts]
     if not found:
-        return "There was no incident: every partition had a leader and all of its replicas."
+        return "No partition was seen without a leader or without one of its replicas."
     first = facts.answers["gravest"][0]
     return (
         f"There were incidents of partitions: {listed(found)}. The gravest one was in"
@@ -332,34 +215,28 @@ _TOPICS = columns(
 )
 
 
-def _topics(facts: Facts, before: Facts | None) -> list[Part]:
-    parts = []
+def _topics(facts: Facts) -> list[Part]:
+    parts, seen, bins = [], facts.seen(facts.hours), facts.bins(facts.hours)
     for kind in GRAVEST:
         rows = [row for row in facts.answers["topic_bins"] if row["kind"] == kind]
-        cells: dict[int, dict[int, int | None]] = defaultdict(dict)
+        strips = []
         for row in rows:
-            cells[row["place"]][row["bin"]] = row["us"]
-        strips = [
-            {
-                "label": [facts.names[row["cluster_id"]], row["topic"]],
-                "total": rounded_minutes(row["total"]),
-                "cells": cells_of(cells[place], facts.observed[row["cluster_id"]], facts.bins),
-            }
-            for place, row in {row["place"]: row for row in rows}.items()
-        ]
+            us = {each["bin"]: each["us"] for each in row["bins"]}
+            label = [facts.names[row["cluster_id"]], row["topic"]]
+            cells = cells_of(us, seen[row["cluster_id"]], bins)
+            strips.append({"label": label, "total": rounded_minutes(row["total"]), "cells": cells})
         if strips:
-            title = f"Topics {KINDS[kind]}, worst first"
-            part = strip(title, "partition-minutes", strips, every=rows[0]["every"])
-            parts.append({**part, **_begins(facts, facts.hours)})
-    rows = [picked(facts, _TOPICS, row) for row in facts.answers["topics"]]
-    every = _every(facts, "topics")
-    return [*parts, table("Partition-minutes by topic and kind", _TOPICS, rows, every=every)]
+            title, every = f"Topics {KINDS[kind]}, worst first", rows[0]["every"]
+            parts.append(strip(facts, title, "partition-minutes", strips, every=every))
+    found = facts.answers["topics"]
+    title = "Partition-minutes by topic and kind"
+    return [*parts, table(facts, title, _TOPICS, found, every=_every(facts, "topics"))]
 
 
 def _topic_sentence(facts: Facts) -> str:
     found = facts.answers["topics"]
     if not found:
-        return "No topic was at risk."
+        return "No topic was seen at risk."
     texts = [
         f"{counted(found[0]['every'], 'topic')} {was(found[0]['every'])} at risk of some kind."
     ]
@@ -382,14 +259,11 @@ _BROKERS = columns(
     " preferred_seconds:seconds:slowest return of preferred leaders;"
     " preferred_open:count:returns without all"
 )
-_TROUBLES = ("away", "unclean_restarts", "restarts", "flaps", "lost", "preferred_open")
 
 
-def _brokers(facts: Facts, before: Facts | None) -> list[Part]:
-    found = [row for row in facts.answers["brokers"] if any(row[each] for each in _TROUBLES)]
-    found.sort(key=lambda row: [-(row[each] or 0) for each in _TROUBLES])
-    rows = [picked(facts, _BROKERS, row) for row in found]
-    return [table("Brokers to which something happened", _BROKERS, rows)]
+def _brokers(facts: Facts) -> list[Part]:
+    rows = [row for row in facts.answers["brokers"] if row["is_shown"]]
+    return [table(facts, "Brokers to which something happened", _BROKERS, rows)]
 
 
 def _broker_sentence(facts: Facts) -> str:
@@ -426,56 +300,34 @@ _BALANCE = columns(
 )
 
 
-def balance_rows(facts: Facts, kind: str) -> list[Row]:
-    """Returns a row for each broker, or rack; the clusters with the most skew come first."""
-    skews = {r["cluster_id"]: r["skew"] for r in facts.answers["skew"] if r["bin"] < 0}
-    found: dict[Any, Row] = {}
-    for row in facts.answers["balance"]:
-        if row["kind"] != kind:
-            continue
-        cluster, who = row["cluster_id"], row[kind]
-        key = (-(skews.get(cluster) or 0), cluster, who is None, who)
-        target = found.setdefault(key, dict.fromkeys(each.name for each in _BALANCE))
-        target |= {"cluster": facts.names[cluster], "who": "none" if who is None else str(who)}
-        for name in ("leaders", "replicas", "skew"):
-            target[f"{name}_{row['edge']}"] = row[name]
-    return [found[key] for key in sorted(found)]
-
-
 def _balance(facts: Facts, before: Facts | None) -> list[Part]:
     parts = []
     for kind, shown_columns in (("broker", _BALANCE), ("rack", _RACKS)):
-        earlier = None
-        if before is not None:
-            earlier = by_texts(shown_columns, balance_rows(before, kind))
+        rows, earlier = (
+            [row for row in each.answers["balance"] if row["kind"] == kind] if each else None
+            for each in (facts, before)
+        )
         title = (
             f"Leaders and replicas by {kind} on the first and the last day, averaged over the day"
         )
-        names = [each.name for each in shown_columns]
-        rows = [{name: row[name] for name in names} for row in balance_rows(facts, kind)]
-        parts.append(table(title, shown_columns, rows, before=earlier))
-    return [*parts, _skew_strip(facts)]
-
-
-def _skew_strip(facts: Facts) -> Part:
-    skews: dict[str, dict[int, float]] = defaultdict(dict)
-    for row in facts.answers["skew"]:
-        skews[row["cluster_id"]][row["bin"]] = row["skew"]
-    worst = sorted(skews, key=lambda cluster: (-skews[cluster][-1], cluster))
-    strips = [
-        {
-            "label": [facts.names[cluster]],
-            "total": skews[cluster][-1],
-            "cells": [skews[cluster].get(each) for each in range(facts.bins)],
-        }
-        for cluster in worst
-    ]
+        parts.append(table(facts, title, shown_columns, rows or (), before=earlier))
     title = "How far the broker with the most leaders is above the mean"
-    return {**strip(title, "times the mean", strips), **_begins(facts, facts.hours)}
+    skews, earlier = _skews(facts), _skews(before) if before else None
+    return [*parts, strip(facts, title, "times the mean", skews, before=earlier)]
+
+
+def _skews(facts: Facts) -> list[Row]:
+    """Returns the bars of each cluster, that with the most skew first."""
+    strips = []
+    for cluster, mine in facts.bins_of("skew").items():
+        cells = [mine.get(each, {}).get("skew") for each in range(facts.bins(facts.hours))]
+        total = next(iter(mine.values()))["total"]
+        strips.append({"label": [facts.names[cluster]], "total": total, "cells": cells})
+    return strips
 
 
 def _balance_sentence(facts: Facts) -> str:
-    found = [row for row in facts.answers["skew"] if row["bin"] < 0]
+    found = [row for row in facts.answers["fleet"] if row["skew"] is not None]
     if not found:
         return "It is not known which broker led what."
     worst = max(found, key=lambda row: (row["skew"], row["cluster_id"]))
@@ -501,34 +353,30 @@ _SLOWEST = columns(
 )
 
 
-def recovery_rows(facts: Facts) -> list[Row]:
-    """Returns the counts of all clusters, and those of each, the slowest first."""
-    found = []
-    for row in facts.answers["recoveries"]:
-        cluster = row["cluster_id"]
-        if cluster is None and len(facts.names) == 1:
-            continue
-        values = picked(
-            facts, _RECOVERY, row, **{"cluster": "all clusters"} if cluster is None else {}
-        )
-        found.append(((cluster is not None, -(row["slowest"] or 0), cluster), values))
-    return [values for _, values in sorted(found, key=lambda each: each[0])]
-
-
 def _recovery(facts: Facts, before: Facts | None) -> list[Part]:
-    earlier = by_texts(_RECOVERY, recovery_rows(before)) if before is not None else None
-    slowest = [picked(facts, _SLOWEST, row) for row in facts.answers["slowest"]]
-    every = facts.answers["recoveries"][0]["episodes"]
-    return [
-        table("Recoveries by length", _RECOVERY, recovery_rows(facts), before=earlier),
-        table("The slowest recoveries", _SLOWEST, slowest, every=every),
+    earlier = {row["cluster_id"]: row for row in before.answers["recoveries"]} if before else {}
+    rows = [
+        row
+        for row in facts.answers["recoveries"]
+        for old in [earlier.get(row["cluster_id"], {})]
+        if (row["cluster_id"] or len(facts.names) > 1) and (row["episodes"] or old.get("episodes"))
     ]
+    kept = [earlier[row["cluster_id"]] for row in rows] if before else None
+    lengths = table(facts, "Recoveries by length", _RECOVERY, rows, before=kept)
+    slowest = [_slowest(each, word) for each, word in ((facts, ""), (before, " before")) if each]
+    return [lengths, *slowest]
+
+
+def _slowest(facts: Facts, word: str) -> Part:
+    rows = [{**row, "ended_by": ended(row["ended_by"])} for row in facts.answers["slowest"]]
+    every = facts.answers["recoveries"][0]["episodes"] or 0
+    return table(facts, f"The slowest recoveries{word}", _SLOWEST, rows, every=every)
 
 
 def _recovery_sentence(facts: Facts) -> str:
     row = facts.answers["recoveries"][0]
     if not row["episodes"]:
-        return "No partition had to recover."
+        return "No recovery was seen."
     text = f"Partitions recovered a missing replica {counted(row['episodes'], 'time')}"
     if row["median"] is not None:
         text += (
@@ -565,29 +413,26 @@ _CHANGES = (
 )
 
 
-def _changes(facts: Facts, before: Facts | None) -> list[Part]:
+def _changes(facts: Facts) -> list[Part]:
     return [
-        table(
-            title,
-            shown_columns,
-            [_change(facts, row, name) for row in facts.answers[name]],
-            every=_every(facts, name),
-        )
+        table(facts, title, shown_columns, [_change(row) for row in found], every=found[0]["every"])
         for name, title, _, shown_columns in _CHANGES
-        if facts.answers[name]
+        if (found := facts.answers[name])
     ]
 
 
-def _change(facts: Facts, row: Row, name: str) -> Row:
-    shown_columns = next(each[3] for each in _CHANGES if each[0] == name)
-    values: Row = {}
-    if name == "configs":
+def _change(row: Row) -> Row:
+    """Returns a change with words for what is not shown as gold has it."""
+    found = dict(row)
+    if "outcome" in row:
+        found["outcome"] = ended(row["outcome"])
+    elif "key" in row:
         kind = row["resource_type"]
-        values["of"] = f"{kind} {row['resource']}" if row["resource"] else f"all {kind}s"
-        values |= {n: "not set" for n in ("old_value", "new_value") if row[n] is None}
-    if name == "controllers":
-        values["broker"] = "none" if row["broker"] is None else f"node {row['broker']}"
-    return picked(facts, shown_columns, row, **values)
+        found["of"] = f"{kind} {row['resource']}" if row["resource"] else f"all {kind}s"
+        found |= {name: "not set" for name in ("old_value", "new_value") if row[name] is None}
+    else:
+        found["broker"] = "none" if row["broker"] is None else f"node {row['broker']}"
+    return found
 
 
 def _every(facts: Facts, name: str) -> int:
@@ -602,7 +447,7 @@ def _change_sentence(facts: Facts) -> str:
         first, space, rest = noun.partition(" ")
         if count:
             found.append(f"{counted(count, first)}{space}{rest}")
-    return f"There {was(2)} {listed(found)}." if found else "Nothing was changed."
+    return f"There {was(2)} {listed(found)}." if found else "No change was seen."
 
 
 # ---- what was not seen --------------------------------------------------------------------------
@@ -615,40 +460,57 @@ _UNSEEN = columns(
 )
 
 
-def _unseen(facts: Facts, before: Facts | None) -> list[Part]:
-    holes = Counter[str]()
-    for row in facts.answers["coverage"]:
-        holes[row["cluster_id"]] += row["hole"]
-    reasons: dict[str, list[str]] = defaultdict(list)
-    for row in facts.answers["hole_reasons"]:
-        reasons[row["cluster_id"]].append(f"{row['reason']} {duration(row['us'] / 1e6)}")
-    quality = facts.by_cluster("quality")
-    length, rows, strips = facts.span.end - facts.span.begin, [], []
-    for cluster, name in facts.names.items():
-        seen = facts.observed[cluster]
-        about = {"files_aside": 0, "clocks_back": 0, **quality.get(cluster, {})}
-        about |= {"cluster_id": cluster, "hole_minutes": holes[cluster]}
-        about |= {"observed": sum(seen.values()) / length, "reasons": ", ".join(reasons[cluster])}
-        rows.append(
-            picked(facts, _UNSEEN, about, **{} if reasons[cluster] else {"reasons": "none"})
-        )
-        strips.append({"label": [name], "cells": cells_of(seen, seen, facts.bins)})
-    order = sorted(range(len(rows)), key=lambda each: (rows[each]["observed"], each))
-    full = facts.hours * 60
-    seen_strip = strip("Time that was observed", "minutes", [strips[n] for n in order], full=full)
+def _unseen(facts: Facts) -> list[Part]:
+    hours, found = facts.hours, facts.answers["quality"]
+    seen, rows, strips = facts.seen(hours), [], []
+    for row in found:
+        reasons = [f"{each['reason']} {duration(each['us'] / 1e6)}" for each in row["reasons"]]
+        rows.append({**row, "reasons": ", ".join(reasons) or "none"})
+        mine = seen[row["cluster_id"]]
+        cells = cells_of(mine, mine, facts.bins(hours))
+        strips.append({"label": [facts.names[row["cluster_id"]]], "cells": cells})
     return [
-        table("What is missing, by cluster", _UNSEEN, [rows[n] for n in order]),
-        {**seen_strip, **_begins(facts, facts.hours)},
+        table(facts, "What is missing, by cluster", _UNSEEN, rows),
+        strip(facts, "Time that was observed", "minutes", strips, full=hours * 60),
     ]
 
 
 def _unseen_sentence(facts: Facts) -> str:
-    length = (facts.span.end - facts.span.begin) * len(facts.names)
-    seen = sum(row["observed"] for row in facts.answers["coverage"])
-    holes = sum(row["hole"] for row in facts.answers["coverage"])
-    aside = sum(row["files_aside"] for row in facts.answers["quality"])
-    text = f"{shown(round(seen / length, 4), 'share')} of the time of"
+    rows = facts.answers["quality"]
+    seen = sum(row["observed"] for row in rows) / len(rows)
+    holes, aside = (sum(row[name] for row in rows) for name in ("hole_minutes", "files_aside"))
+    text = f"{shown(round(seen, 4), 'share')} of the time of"
     text += f" {counted(len(facts.names), 'cluster')} was observed"
     text += f"; {duration(holes / 1e6)} lie in holes between recordings" if holes else ""
     text += f"; {counted(aside, 'file')} {was(aside)} set aside" if aside else ""
     return f"{text}."
+
+
+# ---- all of them --------------------------------------------------------------------------------
+
+_COMPARED = ("Fleet", "Balance", "Recovery")
+_SECTIONS: tuple[tuple[str, Callable[[Facts], str], Callable[..., list[Part]]], ...] = (
+    ("Fleet", _fleet_sentence, _fleet),
+    ("Incidents", _incident_sentence, _incidents),
+    ("Topics", _topic_sentence, _topics),
+    ("Brokers", _broker_sentence, _brokers),
+    ("Balance", _balance_sentence, _balance),
+    ("Recovery", _recovery_sentence, _recovery),
+    ("Changes", _change_sentence, _changes),
+    ("Not seen", _unseen_sentence, _unseen),
+)
+
+
+def sections(facts: Facts, before: Facts | None = None) -> list[Row]:
+    """Returns the sections; some compare with the facts of an earlier span."""
+    found = []
+    for title, sentence, parts in _SECTIONS:
+        name = title.lower().replace(" ", "_")
+        section: Row = {"name": name, "title": title, "sentence": sentence(facts)}
+        if title in _COMPARED:
+            section |= {"sentence_before": sentence(before)} if before else {}
+            section["parts"] = parts(facts, before)
+        else:
+            section["parts"] = parts(facts)
+        found.append(section)
+    return found

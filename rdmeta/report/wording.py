@@ -20,18 +20,21 @@ KINDS = {
 """The kinds of risk, gravest first."""
 
 LETTERS = dict(zip(KINDS, "LMUSAPRK", strict=True))
-UNKNOWN = "not known"
-_UNITS = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
+# The ends that are not plain words as gold has them.
+_ENDS = {
+    "isr_changed": "ISR changed",
+    "topic_absent": "left out by brokers",
+    "topic_error": "no longer described",
+    "open": "not over when last seen",
+    "midnight": "not over when last seen",
+    "gap": "not over before a hole",
+}
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def rounded_minutes(us: int | None) -> float | None:
     """Returns microseconds as minutes with two digits; what is not 0 stays above 0."""
     return None if us is None else max(round(us / 6e7, 2), 0.01 if us > 0 else 0.0)
-
-
-def rounded_seconds(us: int) -> float:
-    """Returns microseconds as seconds, with three digits."""
-    return round(us / 1e6, 3)
 
 
 def time_text(us: int) -> str:
@@ -44,7 +47,7 @@ def duration(seconds: float) -> str:
     """Returns a length of time in its two largest units, such as 4 min 10 s."""
     if 0 < seconds < 10:
         return f"{number(round(seconds, 3))} s"
-    left, parts = round(seconds) * 1000, list[str]()
+    left, parts = round(seconds), list[str]()
     for unit, name in _UNITS:
         if left >= unit or (name == "s" and not parts):
             parts.append(f"{left // unit} {name}")
@@ -63,7 +66,7 @@ def number(value: float) -> str:
 def shown(value: object, kind: str) -> str:
     """Returns a value of a column of that kind as the page has it."""
     if value is None:
-        return "-" if kind == "rank" else UNKNOWN
+        return "-" if kind == "rank" else "not known"
     if isinstance(value, (list, tuple)):
         return ", ".join(map(str, value)) or "none"
     if isinstance(value, bool):
@@ -77,6 +80,11 @@ def shown(value: object, kind: str) -> str:
     return number(value) if isinstance(value, float) else str(value)
 
 
+def ended(by: str) -> str:
+    """Returns what ended a recovery or a topic, by gold's word: a kind of change, or no end."""
+    return _ENDS.get(by, by.replace("_", " "))
+
+
 def clock(time: str) -> str:
     """Returns a time of RFC 3339 to the second."""
     return f"{parse_moment(time):%Y-%m-%d %H:%M:%S}"
@@ -84,9 +92,7 @@ def clock(time: str) -> str:
 
 def counted(count: int, noun: str) -> str:
     """Returns a count with its noun: 1 cluster, 3 clusters."""
-    if count == 1:
-        return f"1 {noun}"
-    return f"{count} {noun[:-1]}ies" if noun.endswith(("ry",)) else f"{count} {noun}s"
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def was(count: int) -> str:

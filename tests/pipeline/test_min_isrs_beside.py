@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
 from itertools import count
@@ -9,13 +10,17 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from fake_cache import FakeCache, FakeClock
 from kraft_days import FIRST, LogOfDays
 
 from rdmeta import pipeline
 from rdmeta.generate.logs import Given, uuid_text
-from rdmeta.history import Recorder
+from rdmeta.history import CHANGE_SCHEMA, Recorder
+from rdmeta.pipeline.days import Stretch, begin_of, days_of
+from rdmeta.pipeline.inputs import Input, InputRecording
+from rdmeta.pipeline.min_isrs_beside import min_isrs_beside
 
 MIN_ISR = "min.insync.replicas"
 
@@ -93,3 +98,27 @@ def test_what_the_log_knows_is_not_taken_from_recordings(tmp_path: Path) -> None
     alone = rows(tmp_path / "alone", tmp_path / "out1", "change")
     assert [row for row in changes if row["source"] == "log"] == alone
     assert [row["detail"] for row in changes if row["source"] == "poll"] == [f"{MIN_ISR}=1"]
+
+
+def test_of_recordings_that_come_over_midnight_the_one_that_began_first_counts() -> None:
+    """One goes on over midnight, and another one, whose id is lower, begins there."""
+    midnight = begin_of("2026-11-23")
+    spans = {"log": (-20, 20), "b": (-5, 10), "a": (0, 10)}
+    recordings = []
+    for name, hours in spans.items():
+        begin, end = (midnight + hour * 3_600_000_000 for hour in hours)
+        file = Input("p", name, 1, 1, name, from_us=begin, to_us=end, until=1)
+        about = ("c", name, (file,), begin, end, None, None)
+        recordings.append(InputRecording(*about, is_of_log=name == "log"))
+    log, *beside = days_of(recordings, 1)[-1].stretches
+
+    def read(stretch: Stretch) -> Iterator[pa.RecordBatch]:
+        about = {"kind": "config_changed", "topic": stretch.origin, "detail": f"{MIN_ISR}=1"}
+        row = {"version": 1, "observed_at": stretch.seen_from_us, **about}
+        yield pa.RecordBatch.from_pylist([row], schema=CHANGE_SCHEMA)
+
+    found = min_isrs_beside(log, beside, read)
+    assert found is not None
+    log_rows = pa.RecordBatch.from_pydict({"version": [1], "observed_at": [midnight + 10**12]})
+    (part,) = (part for part, is_own in found.between(log_rows) if not is_own)
+    assert part["topic"].to_pylist() == ["b", "b"]  # its value, and that it is not known any more

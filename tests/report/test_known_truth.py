@@ -69,7 +69,9 @@ def test_the_page_of_a_real_log_has_its_moments(tmp_path: Path) -> None:
     first = sections[1]["parts"][1]["rows"][0]
     assert (first["kind"], first["topics_named"]) == ("leaderless", ["risky"])
     assert (first["began_at"], first["seconds"]) == ("2026-11-26T06:09:30.507Z", 10.34)
-    assert "1 unclean election on these days" in first["also"]
+    (whole_day,) = (text for text in first["also"] if text.startswith("On that whole day, "))
+    assert whole_day.startswith("On that whole day, 2026-11-26, gold also has broker 1 away for ")
+    assert whole_day.endswith(" and 1 unclean election in the cluster.")
     words = {section["name"]: section["sentence"] for section in sections}
     assert words["fleet"].startswith("1 of 1 cluster had partitions without a leader;")
     assert words["brokers"].endswith("3 returns, 2 of them unclean.")

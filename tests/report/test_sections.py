@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,9 +16,11 @@ from report_walk import GRAVEST, KINDS, SHOWN, Walk
 from written_gold import BEGIN, Rows, random_gold, write_gold
 
 from rdmeta import report
+from rdmeta.report.wording import duration
 
 pytestmark = pytest.mark.slow
 SEEDS = int(os.environ.get("RDMETA_SEEDS", "4"))
+COUNTED = re.compile(r"(\d+) (reassignment|term|configuration|return|unclean election)")
 NAMES = {"one": "shop <b>", "two": "two"}
 
 
@@ -45,6 +48,11 @@ def walk(gold: Rows) -> Walk:
     return Walk(gold, NAMES, BEGIN + day, BEGIN + 4 * day, 1)
 
 
+@pytest.fixture(scope="module")
+def before(gold: Rows) -> Walk:
+    return Walk(gold, NAMES, BEGIN, BEGIN + timedelta(days=3), 1)
+
+
 def part(model: Any, title: str) -> Any:
     parts = [p for section in model["sections"] for p in section["parts"] if p["title"] == title]
     return parts[0] if parts else {"rows": [], "more": 0}
@@ -65,14 +73,31 @@ def assert_rows(found: Any, wanted: Sequence[dict[str, Any]], *, ordered: bool =
             assert value == (pytest.approx(known, abs=0.011) if is_number else known), name
 
 
-def test_the_fleet_is_ranked_by_what_was_worst(model: Any, walk: Walk, gold: Rows) -> None:
+def assert_before(found: Any, earlier: Sequence[dict[str, Any]], *keys: str) -> None:
+    """Asserts that each row of an earlier span is beside the one with the same texts."""
+    same = {tuple(row[key] for key in keys): row for row in earlier}
+    assert same.keys() <= {tuple(row[key] for key in keys) for row in found["rows"]}
+    for row in found["rows"]:
+        wanted = same.get(tuple(row[key] for key in keys), dict.fromkeys(row["before"]))
+        assert_rows({"rows": [row["before"]], "more": 0}, [{n: wanted[n] for n in row["before"]}])
+
+
+def assert_cells(found: Any, wanted: Sequence[float | None], digit: float = 0.011) -> None:
+    assert found["cells"] == [c if c is None else pytest.approx(c, abs=digit) for c in wanted]
+
+
+def test_the_fleet_is_ranked_by_what_was_worst(model: Any, walk: Walk, before: Walk) -> None:
     found = part(model, "Partition-minutes at risk, by cluster")
     assert_rows(found, walk.fleet(), ordered=True)
-    before = Walk(gold, NAMES, BEGIN, BEGIN + timedelta(days=3), 1)
-    for row, earlier in ((row, each) for row in found["rows"] for each in before.fleet()):
-        if row["cluster"] == earlier["cluster"]:
-            for name, value in row["before"].items():
-                assert value == pytest.approx(earlier[name], abs=0.011), name
+    assert_before(found, before.fleet(), "cluster")
+    strips = part(model, "The largest of the three by day, with a letter for the gravest")
+    assert [row["label"] for row in strips["rows"]] == [[r["cluster"]] for r in found["rows"]]
+    for days, key in ((walk.fleet_days(), None), (before.fleet_days(), "before")):
+        for row in strips["rows"]:
+            cells, letters = days[row["label"][0]]
+            shown = row[key] if key else row
+            assert shown["letters"] == letters
+            assert_cells(shown, cells)
 
 
 def test_incidents_are_counted_cut_into_cells_and_ordered(model: Any, walk: Walk) -> None:
@@ -80,13 +105,21 @@ def test_incidents_are_counted_cut_into_cells_and_ordered(model: Any, walk: Walk
     found = part(model, "The gravest incidents")
     every = sum(row["kind"] in SHOWN for row in walk.reaching("incident"))
     assert found["more"] == every - len(found["rows"])
-    assert_rows({**found, "more": 0}, walk.gravest())
+    gravest = walk.gravest()
+    for row, known in zip(found["rows"], gravest, strict=True):
+        also, text = known.pop("also"), " ".join(row["also"])
+        away = duration(also.pop("away") * 60)
+        assert ("away for" in text) == (away != "0 s")
+        assert f"away for {away}" in text or away == "0 s"
+        assert {words for words, _ in KINDS.values() if words in text} == also.pop("kinds")
+        assert {noun: int(n) for n, noun in COUNTED.findall(text)} == also
+    assert_rows({**found, "more": 0}, gravest)
     strips = part(model, "Time with an incident, with a letter for its gravest kind")
-    rows = {row["label"][0]: (row["cells"], row["letters"]) for row in strips["rows"]}
     wanted = walk.incident_strips()
-    assert {name: row[1] for name, row in rows.items()} == {n: w[1] for n, w in wanted.items()}
-    for name, (cells, _) in wanted.items():
-        assert rows[name][0] == [c if c is None else pytest.approx(c, abs=0.011) for c in cells]
+    letters = {row["label"][0]: row["letters"] for row in strips["rows"]}
+    assert letters == {name: found[1] for name, found in wanted.items()}
+    for row in strips["rows"]:
+        assert_cells(row, wanted[row["label"][0]][0])
 
 
 def test_topics_have_strips_for_three_kinds_and_sums_of_all(model: Any, walk: Walk) -> None:
@@ -98,26 +131,31 @@ def test_topics_have_strips_for_three_kinds_and_sums_of_all(model: Any, walk: Wa
         for row, (label, total, cells) in zip(found["rows"], wanted, strict=True):
             assert row["label"] == label
             assert row["total"] == pytest.approx(total, abs=0.011)
-            assert row["cells"] == [c if c is None else pytest.approx(c, abs=0.011) for c in cells]
+            assert_cells(row, cells)
 
 
-def test_brokers_and_balance_and_recoveries(model: Any, walk: Walk) -> None:
+def test_brokers_and_balance_and_recoveries(model: Any, walk: Walk, before: Walk) -> None:
     assert_rows(part(model, "Brokers to which something happened"), walk.brokers())
     for kind in ("broker", "rack"):
         title = (
             f"Leaders and replicas by {kind} on the first and the last day, averaged over the day"
         )
         assert_rows(part(model, title), walk.balance(kind))
+        assert_before(part(model, title), before.balance(kind), "cluster", "who")
     strips = part(model, "How far the broker with the most leaders is above the mean")
     for row in strips["rows"]:
         cluster = next(c for c, name in NAMES.items() if [name] == row["label"])
-        for each, cell in enumerate(row["cells"]):
-            wanted = walk.skew(cluster, (each,))
-            assert cell == (None if wanted is None else pytest.approx(wanted, abs=2e-4))
-    assert_rows(part(model, "Recoveries by length"), walk.recoveries())
-    slowest = part(model, "The slowest recoveries")
-    assert slowest["more"] == max(0, len(walk.reaching("recovery")) - 10)
-    assert_rows({**slowest, "more": 0}, walk.slowest())
+        for each, shown in ((walk, row), (before, row["before"])):
+            bins = range(each.bins)
+            assert_cells(shown, [each.skew(cluster, (number,)) for number in bins], 2e-4)
+            assert shown["total"] == pytest.approx(each.skew(cluster, bins), abs=2e-4)
+    found = part(model, "Recoveries by length")
+    assert_rows(found, walk.recoveries())
+    assert_before(found, before.recoveries(), "cluster")
+    for each, word in ((walk, ""), (before, " before")):
+        slowest = part(model, f"The slowest recoveries{word}")
+        assert slowest["more"] == max(0, len(each.reaching("recovery")) - 10)
+        assert_rows({**slowest, "more": 0}, each.slowest())
 
 
 def test_changes_are_counted_and_what_was_not_seen_is_named(model: Any, walk: Walk) -> None:

@@ -27,7 +27,10 @@ DAY_US = 86_400_000_000
 TOPICS = ("orders", "payments", "clicks")
 KINDS = ("topic_removed", "topic_absent", "topic_error")
 # Changes that no answer tells; a recorder asks for the min ISR.
-OF_LOGS = ("set_controller", "set_min_isr", "set_moving", "set_recovering", "shut_down")
+OF_LOGS = (
+    *("set_controller", "set_min_isr", "set_moving", "set_recovering", "set_static_min_isr"),
+    "shut_down",
+)
 RACKS = ("east", "west", None)
 State = dict[tuple[Any, ...], tuple[Any, ...]]
 

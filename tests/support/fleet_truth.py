@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,8 +61,9 @@ _WHY = {
 class World(NamedTuple):
     """All that is true at a moment; `led` are the elections that it brought.
 
-    Of a moment that `is_lost` a snapshot tells the state. `polled` are min ISRs that recordings
-    beside a log tell, and `configs` the rows that both gave.
+    Of a moment that `is_lost` a snapshot tells the state. `static` is the min ISR of topics without
+    their own, which no log tells. `polled` are min ISRs that recordings beside a log tell, and
+    `configs` the rows that both gave.
     """
 
     at: int
@@ -74,12 +75,16 @@ class World(NamedTuple):
     led: tuple[Row, ...] = ()
     term: tuple[int, int] = (0, 0)
     is_lost: bool = False
+    static: int | None = None
     polled: dict[str, int | None] | None = None
     configs: dict[str, int | None] | None = None
 
 
 class Told(NamedTuple):
-    """What one recording tells of a day: what was true at each of its looks, and what counts."""
+    """What one recording tells of a day: what was true at each of its looks, and what counts.
+
+    `gap` is the longest time between two looks. A log's last state may hold beyond `seen_to`.
+    """
 
     origin: str
     is_log: bool
@@ -89,6 +94,8 @@ class Told(NamedTuple):
     ended_by: str
     looks: list[tuple[int, World]]
     counts: list[tuple[int, int]]
+    seen_to: int
+    gap: int = 0
 
 
 def worlds(changes: list[TimedChange], begin: int) -> list[World]:
@@ -100,6 +107,7 @@ def worlds(changes: list[TimedChange], begin: int) -> list[World]:
     parts: dict[tuple[str, int], Row] = {}
     topics: dict[str, tuple[str, int | None]] = {}
     term = (101, 1)
+    static: int | None = None
     for at, moment in groupby(changes, key=lambda change: change.at):
         led: list[Row] = []
         unclean: set[tuple[str, int]] = set()
@@ -128,6 +136,8 @@ def worlds(changes: list[TimedChange], begin: int) -> list[World]:
                 parts = {each: row for each, row in parts.items() if each[0] != values[0]}
             elif name == "set_min_isr":
                 topics[values[0]] = (topics[values[0]][0], values[1])
+            elif name == "set_static_min_isr":
+                static = values[0]
             elif name == "set_recovering":
                 unclean |= {key} if values[2] else set()
             elif name == "set_leader":
@@ -140,7 +150,7 @@ def worlds(changes: list[TimedChange], begin: int) -> list[World]:
             else:
                 parts[key] = {**parts[key], name.removeprefix("set_"): values[2]}
         state = (frozenset(fenced), frozenset(leaving), dict(parts), dict(topics), tuple(led))
-        found.append(World(begin + at, dict(brokers), *state, term))
+        found.append(World(begin + at, dict(brokers), *state, term, static=static))
     return found
 
 
@@ -153,6 +163,14 @@ def _new(topic_id: str, leader: int | None, ids: tuple[int, ...]) -> Row:
 # ---- what sources tell --------------------------------------------------------------------------
 
 
+def _own(told: Told, world: World) -> dict[str, int | None]:
+    """Returns the min ISR of each topic, as a source tells it by itself."""
+    static = None if told.is_log else world.static
+    return {
+        name: static if min_isr is None else min_isr for name, (_, min_isr) in world.topics.items()
+    }
+
+
 def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key, tuple[Any, ...]]:
     """Returns what a source tells of a moment; `racks` are those that it knows."""
     found: dict[Key, tuple[Any, ...]] = {}
@@ -162,8 +180,9 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
             flags = (each.id in world.fenced, each.id in world.leaving)
             about = each.host, each.port, each.rack
             found["broker", each.id] = (*about, *(flags if told.is_log else (None, None)))
+    own = _own(told, world)
     for (topic, number), row in world.partitions.items():
-        min_isr = world.topics[topic][1]
+        min_isr = own[topic]
         if min_isr is None and world.polled is not None:
             min_isr = world.polled.get(topic)
         there = {racks.get(broker) for broker in row["replicas"]}
@@ -179,7 +198,6 @@ def _states(told: Told, world: World, racks: dict[int, str | None]) -> dict[Key,
     for topic, (topic_id, _) in world.topics.items():
         count = sum(each == topic for each, _ in world.partitions)
         found["topic", topic] = (topic_id, count)
-    own = {name: min_isr for name, (_, min_isr) in world.topics.items()}
     for topic, value in (own if world.configs is None else world.configs).items():
         if value is not None:
             found["config", "topic", topic, "min.insync.replicas"] = (str(value),)
@@ -282,7 +300,10 @@ def _of_span(
             inside.insert(0, (begin, before))
         by = ended_by if until == end else "midnight"
         mark = first if begin == span else "midnight"
-        yield Told(name(begin), is_log, begin, until, mark, by, inside, [(begin, until)])
+        pairs = [(a, b) for (a, _), (b, _) in pairwise(looks) if b > begin and a < until]
+        gap = max((b - a for a, b in pairs), default=0)
+        counts = [(begin, until)]
+        yield Told(name(begin), is_log, begin, until, mark, by, inside, counts, until, gap)
 
 
 def told_by_log(cluster: GeneratedCluster, begin: int) -> list[Told]:
@@ -391,6 +412,45 @@ def _counted(logs: list[Told], recorders: list[Told]) -> list[Told]:
     return [*logs, *found]
 
 
+def _handed_over(every: list[Told]) -> list[Told]:
+    """Returns what counts, as the last state of a log that ends holds until a recorder has news.
+
+    It holds no longer than the longest time between two looks of the day, and over no midnight.
+    """
+    ends = {told.end: told.end for told in every if told.is_log}
+    begins: dict[int, int] = {}
+    parts = [(*part, told) for told in every for part in told.counts]
+    for low, high, told in sorted(parts, key=lambda part: part[0]):
+        is_behind = not told.is_log and (told.begin < low or told.first == "midnight")
+        if low in ends and is_behind:
+            news = [at for at in _news(told) if at >= low]
+            begins[low] = at = min([high, max(low, ends[low] + told.gap), *news])
+            ends[at] = ends[low]  # it ends there without news, and another one goes on
+    found = []
+    for told in every:
+        if told.is_log:
+            end = told.end
+            while end % DAY_US and begins.get(end, end) > end:
+                end = begins[end]
+            found.append(told._replace(end=end, counts=[(told.begin, end)]))
+        else:
+            spans = [(begins.get(low, low), high) for low, high in told.counts]
+            kept = [span for span in spans if span[0] < span[1] or span in told.counts]
+            found.append(told._replace(counts=kept))
+    return found
+
+
+def _news(told: Told) -> Iterator[int]:
+    """Yields when a recorder saw something else than at the look before."""
+    racks: dict[int, str | None] = {}
+    last = None
+    for at, world in told.looks:
+        states = _states(told, world, racks)
+        if states != last and (last is not None or told.first != "midnight"):
+            yield at
+        last = states
+
+
 def _beside(told: Told, recorders: list[Told]) -> Told:
     """Returns what a log tells with the min ISRs that the recording that began first was told."""
     if not told.is_log:
@@ -404,8 +464,7 @@ def _beside(told: Told, recorders: list[Told]) -> Told:
     configs: dict[str, int | None] = {}
     for at in sorted(times):
         one = next((each for each in there if each.begin <= at < each.end), None)
-        topics = _at(told, at).topics, _at(one, at).topics if one is not None else {}
-        own, polled = ({name: each[1] for name, each in found.items()} for found in topics)
+        own, polled = _own(told, _at(told, at)), {} if one is None else _own(one, _at(one, at))
         for values, before in zip((own, polled), last, strict=True):
             for name in {*values, *before}:
                 is_new = values.get(name) != before.get(name)
@@ -519,7 +578,7 @@ def _observed(told: Told) -> Iterator[Row]:
     row = {"origin": told.origin, "ended_by": told.ended_by, "partial": False}
     counts: list[tuple[int | None, int | None]] = [*told.counts]
     for low, high in counts or [(None, None)]:
-        seen = {"seen_from": told.begin, "seen_to": told.end}
+        seen = {"seen_from": told.begin, "seen_to": told.seen_to}
         yield {**row, **seen, "counts_from": low, "counts_to": high}
 
 
@@ -531,7 +590,7 @@ def truth(
     until = first + days * DAY_US
     logs = told_by_log(cluster, first) if has_logs else []
     recorders = [] if directory is None else [*_recorders(cluster, first, until, directory)]
-    every = _counted(logs, recorders)
+    every = _handed_over(_counted(logs, recorders))
     rows: dict[str, list[Row]] = defaultdict(list)
     for told in every:
         rows["observation"] += _observed(told)
@@ -549,7 +608,7 @@ def truth(
     kept = {at for told in logs for at, world in told.looks if at == world.at and not world.is_lost}
     begun = {world.term: world.at for world in reversed(terms)}
     elected = {term for term, at in begun.items() if at in kept}
-    for told in logs:
+    for told in (each for each in every if each.is_log):
         for (broker, epoch), began_at, ended_at, why, end in _terms(told, elected):
             span = _span(told, began_at, ended_at, why, end)
             rows["controller"].append({"broker": broker, "epoch": epoch, **span})

@@ -118,6 +118,26 @@ class Walk:
         places = range(1, len(rows) + 1)
         return [{"rank": None if r[0] else at, **r[2]} for at, r in zip(places, rows, strict=True)]
 
+    def fleet_days(self) -> dict[str, tuple[list[float | None], str]]:
+        """Returns the largest of the three kinds on each day, and a letter for the gravest."""
+        found = {}
+        for cluster, name in self.names.items():
+            cells: list[float | None] = []
+            letters = ""
+            for first in range(0, self.bins, 24):
+                day = range(first, first + 24)
+                rows = [
+                    row
+                    for row in self.inside("risk_hour", cluster_id=cluster)
+                    if self.bin(row["hour"]) in day
+                ]
+                sums = {kind: total(row[kind] for row in rows) or 0 for kind in GRAVEST}
+                seen = sum(self.seen(cluster)[first : first + 24])
+                cells.append(minutes(max(sums.values())) if seen else None)
+                letters += next((KINDS[kind][1] for kind in GRAVEST if sums[kind] > 1e-8), " ")
+            found[name] = cells, letters
+        return found
+
     def skew(self, cluster: str, bins: Iterable[int]) -> Any:
         rows = [
             row
@@ -154,8 +174,45 @@ class Walk:
                 "ended_at": stamp(row["ended_at"]),
                 "minutes": minutes(row["minutes"]),
             }
+            | {"also": self.also(row)}
             for row in found[:10]
         ]
+
+    def also(self, incident: Row) -> dict[str, Any]:
+        """Returns how much of what else there is in the time of an incident, and on its days."""
+        begin, end = max(incident["began_at"], self.since), min(incident["ended_at"], self.until)
+        cluster = {"cluster_id": incident["cluster_id"]}
+        day = begin.replace(hour=0, minute=0, second=0, microsecond=0)
+
+        def days(name: str, **values: Any) -> list[Row]:
+            rows = self.inside(name, "day", **cluster, **values)
+            return [row for row in rows if day <= row["day"] < end]
+
+        def within(name: str, time: str) -> list[Row]:
+            rows = self.inside(name, time, **cluster)
+            return [row for row in rows if begin <= row[time] <= end]
+
+        mine = days("broker_day", broker=incident["broker"])
+        moves = [row for row in self.gold["reassignment"] if cluster.items() <= row.items()]
+        counts = {
+            "reassignment": sum(
+                row["began_at"] < end
+                and ((row["ended_at"] or row["began_at"]) >= begin or row["outcome"] == "running")
+                for row in moves
+            ),
+            "term": sum(row["broker"] is not None for row in within("controller", "began_at")),
+            "configuration": len(within("config_change", "observed_at")),
+            "return": total(row["restarts"] for row in mine),
+            "unclean election": total(row["unclean"] for row in days("churn_day", kind="cluster")),
+        }
+        kinds = {
+            row["kind"]
+            for row in self.reaching("incident", **cluster)
+            if row["began_at"] < end and row["ended_at"] > begin
+        }
+        others = {KINDS[kind][0] for kind in kinds & {*SHOWN} - {incident["kind"]}}
+        found = {noun: count for noun, count in counts.items() if count}
+        return {**found, "kinds": others, "away": total(row["away"] for row in mine) or 0}
 
     def incident_strips(self) -> dict[str, tuple[list[float | None], str]]:
         """Returns the cells and the letters of each cluster with incidents."""
@@ -275,12 +332,13 @@ class Walk:
 
     def slowest(self) -> list[Row]:
         found = sorted(self.reaching("recovery"), key=lambda row: -row["seconds"])[:10]
-        same = ("topic", "partition", "seconds", "brokers", "ended_by")
+        same = ("topic", "partition", "seconds", "brokers")
         return [
             {
                 **{name: row[name] for name in same},
                 "cluster": self.names[row["cluster_id"]],
                 "began_at": stamp(row["began_at"]),
+                "ended_by": "ISR changed",
                 "censored": row["censored"] or row["begin_unseen"],
             }
             for row in found

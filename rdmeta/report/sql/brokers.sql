@@ -1,34 +1,34 @@
 -- What happened to each broker.
 WITH days AS (
     SELECT
-        cluster_id,
-        broker,
-        CAST(sum(us(away)) AS BIGINT) AS away,
-        CAST(sum(us(fenced)) AS BIGINT) AS fenced,
-        CAST(sum(restarts) AS BIGINT) AS restarts,
-        CAST(sum(unclean_restarts) AS BIGINT) AS unclean_restarts,
+        cluster_id, broker, us_total(away) AS away, us_total(fenced) AS fenced,
+        total(restarts) AS restarts, total(unclean_restarts) AS unclean_restarts,
         max(list_max(preferred_seconds)) AS preferred_seconds,
-        CAST(sum(preferred_open) AS BIGINT) AS preferred_open
+        total(preferred_open) AS preferred_open
     FROM broker_day
     WHERE inside(day)
     GROUP BY ALL
 ),
 flaps AS (
-    SELECT cluster_id, broker, CAST(sum(times) AS BIGINT) AS flaps
+    SELECT cluster_id, broker, total(times) AS flaps
     FROM isr_flap_day
     WHERE inside(day)
     GROUP BY ALL
 ),
 churn AS (
-    SELECT cluster_id, broker, CAST(sum(lost) AS BIGINT) AS lost
+    SELECT cluster_id, broker, total(lost) AS lost
     FROM churn_day
     WHERE kind = 'broker' AND inside(day)
     GROUP BY ALL
 )
 SELECT
     cluster_id, broker, away, fenced, restarts, unclean_restarts, coalesce(flaps, 0) AS flaps,
-    coalesce(lost, 0) AS lost, preferred_seconds, preferred_open
+    coalesce(lost, 0) AS lost, preferred_seconds, preferred_open,
+    greatest(away, unclean_restarts, restarts, flaps, lost, preferred_open) > 0 AS is_shown
 FROM days
 FULL JOIN flaps USING (cluster_id, broker)
 FULL JOIN churn USING (cluster_id, broker)
-ORDER BY cluster_id, broker
+ORDER BY
+    coalesce(away, 0) DESC, coalesce(unclean_restarts, 0) DESC, coalesce(restarts, 0) DESC,
+    coalesce(flaps, 0) DESC, coalesce(lost, 0) DESC, coalesce(preferred_open, 0) DESC,
+    cluster_id, broker

@@ -1,10 +1,5 @@
--- The time that was observed, and that in holes, by cluster and bin.
-SELECT
-    cluster_id,
-    bin_of(hour) AS bin,
-    CAST(sum(us(observed)) AS BIGINT) AS observed,
-    CAST(sum(us(hole)) AS BIGINT) AS hole
+-- The time that was observed, by cluster and bin.
+SELECT cluster_id, bin_of(hour) AS bin, us_total(observed) AS observed
 FROM coverage_hour
 WHERE inside(hour)
 GROUP BY ALL
-ORDER BY ALL

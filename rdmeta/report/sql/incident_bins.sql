@@ -1,8 +1,7 @@
--- The time of incidents in each bin, by cluster and kind.
+-- The gravest kind of the incidents in each bin of a cluster, and their time.
 WITH cut AS (
     SELECT
-        cluster_id,
-        kind,
+        cluster_id, kind,
         epoch_us(greatest(began_at, getvariable('since'))) AS began,
         epoch_us(least(ended_at, getvariable('until'))) AS ended,
         unnest(range(
@@ -13,13 +12,14 @@ WITH cut AS (
     WHERE reaches(began_at, ended_at) AND kind IN getvariable('kinds')
 )
 SELECT
-    cluster_id,
-    kind,
-    bin,
-    CAST(sum(
+    cluster_id, kind, bin,
+    total(
         least(ended, epoch_us(getvariable('since')) + (bin + 1) * getvariable('bin_us'))
         - greatest(began, epoch_us(getvariable('since')) + bin * getvariable('bin_us'))
-    ) AS BIGINT) AS us
+    ) AS us
 FROM cut
-GROUP BY ALL
-ORDER BY cluster_id, kind, bin
+GROUP BY cluster_id, kind, bin
+HAVING us > 0
+QUALIFY row_number() OVER (
+    PARTITION BY cluster_id, bin ORDER BY list_position(getvariable('kinds'), kind)
+) = 1

@@ -1,12 +1,6 @@
--- How far the broker with the most leaders is above the mean, by cluster and bin; bin -1 is all.
-SELECT
-    cluster_id,
-    CASE WHEN grouping(bin) = 1 THEN -1 ELSE bin END AS bin,
-    round(sum((max_to_mean - 1) * observed) / sum(observed), 4) AS skew
-FROM (
-    SELECT *, bin_of(hour) AS bin
-    FROM balance_hour
-    WHERE kind = 'cluster' AND max_to_mean IS NOT NULL AND observed > 0 AND inside(hour)
-)
-GROUP BY GROUPING SETS ((cluster_id, bin), (cluster_id))
-ORDER BY ALL
+-- The leader skew by cluster and bin, the worst cluster first.
+SELECT skew.*, whole.skew AS total
+FROM skew
+JOIN skew AS whole ON whole.cluster_id = skew.cluster_id AND whole.bin = -1
+WHERE skew.bin >= 0
+ORDER BY total DESC, skew.cluster_id

@@ -5,28 +5,24 @@ WITH sums AS (
 ),
 worst AS (
     SELECT
-        *,
-        count(*) OVER (PARTITION BY kind) AS every,
+        *, count(*) OVER (PARTITION BY kind) AS every,
         row_number() OVER (PARTITION BY kind ORDER BY total DESC, cluster_id, topic) AS place
     FROM sums
     WHERE total > 0
     QUALIFY place <= 40
 )
-SELECT
-    kind,
-    place,
-    every,
-    worst.cluster_id,
-    worst.topic,
-    total,
-    bin_of(hour) AS bin,
-    CAST(sum(us(CASE kind
-        WHEN 'leaderless' THEN leaderless
-        WHEN 'under_min_isr' THEN under_min_isr
-        ELSE under_replicated
-    END)) AS BIGINT) AS us
-FROM worst
-JOIN risk_hour ON risk_hour.cluster_id = worst.cluster_id AND risk_hour.topic = worst.topic
-WHERE inside(hour)
-GROUP BY ALL
-ORDER BY kind, place, bin
+SELECT kind, cluster_id, topic, total, every, list({'bin': bin, 'us': us}) AS bins
+FROM (
+    SELECT
+        worst.*, bin_of(hour) AS bin, us_total(CASE kind
+            WHEN 'leaderless' THEN leaderless
+            WHEN 'under_min_isr' THEN under_min_isr
+            ELSE under_replicated
+        END) AS us
+    FROM worst
+    JOIN risk_hour USING (cluster_id, topic)
+    WHERE inside(hour)
+    GROUP BY ALL
+)
+GROUP BY kind, place, cluster_id, topic, total, every
+ORDER BY kind, place

@@ -132,6 +132,10 @@ def random_cluster(random: Random) -> GeneratedCluster:
         plan.hole(hole, hole + 2 * HOUR_US)
     if random.random() < 0.5:
         cluster.corrupt.append(random.randrange(end))
+    if random.random() < 0.5:  # the log ends shortly before midnight, and a poll follows behind it
+        at = DAY_US - random.randrange(1, 60) * SECOND_US
+        plan.slow_follower(at, random.choice(plan.brokers), 40)
+        cluster.corrupt.append(at + 1)
     if random.random() < 0.5:
         first = cluster.watches[0]
         cluster.watches[0] = first._replace(killed=random.randrange(12, 44) * HOUR_US)
@@ -144,6 +148,8 @@ def change_topics(cluster: GeneratedCluster, at: int, random: Random) -> None:
     name = f"extra-{at}"
     step = 4 * MINUTE_US
     cluster.at(at, cluster.create, name, [(1, 2), (2, 3)], random.choice((None, 1, 2)))
+    if random.random() < 0.7:  # brokers have it from now on, and no log has it
+        cluster.at(at, cluster.put, "set_static_min_isr", random.choice((1, 2, None)))
     cluster.at(at + step, cluster.put, "grow", name, None, (3, 1))
     cluster.at(at + 2 * step, cluster.put, "set_min_isr", name, random.choice((1, 2, None)))
     if random.random() < 0.7:
