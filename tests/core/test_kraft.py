@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from kraft_cluster import model_of
 from kraft_model import ContradictionError, Model
 from kraft_records import Record, batches
 
@@ -28,59 +29,16 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden/kraft"
 LOGS = sorted(GOLDEN.glob(f"*/n*/__cluster_metadata-0/{0:020d}.log"))
 SNAPSHOTS = sorted(GOLDEN.glob("*/n*/__cluster_metadata-0/*.checkpoint"))
 SESSION = "00000000-0000-4000-8000-000000000000"
-ROW = ("leader", "leader_epoch", "partition_epoch", "recovery", "replicas", "isr", "removing")
-LISTS = ("adding", "elr", "last_elr", "directories")
 
 
 def of_folder(path: Path) -> str:
     return str(path.relative_to(GOLDEN))
 
 
-def listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def shown(replay: KraftReplay) -> dict[str, Any]:
-    """Returns topics, partitions and brokers in the form of the model."""
-    partitions, brokers = {}, {}
-    for name, *_ in replay.topics():
-        for row in replay.partitions(name):
-            partitions[name, row[0]] = dict(zip(ROW + LISTS, map(listed, row[1:-1]), strict=True))
-    for id_, epoch, fenced, down, dirs, cordoned, registration, _ in replay.brokers():
-        data = json.loads(registration)
-        brokers[id_] = {
-            "incarnation": data["incarnationId"], "epoch": epoch, "endpoints": data["endPoints"],
-            "features": data["features"], "rack": data["rack"], "fenced": fenced,
-            "shutting_down": down, "dirs": list(dirs), "cordoned": listed(cordoned),
-        }  # fmt: skip
-    topics = {name: id_ for name, id_, *_ in replay.topics()}
-    return {"topics": topics, "partitions": partitions, "brokers": brokers}
-
-
-def model_shown(model: Model) -> dict[str, Any]:
-    return {
-        "topics": dict(sorted(model.topics.items())),
-        "partitions": {
-            at: row | {"recovery": bool(row["recovery"])}
-            for at, row in sorted(model.partitions.items())
-        },
-        "brokers": model.brokers,
-    }
-
-
-def facts_of(replay: KraftReplay) -> list[str]:
-    found = replay.facts(show_secrets=True)
-    return sorted(json.dumps([name, json.loads(data)], sort_keys=True) for name, data, _ in found)
-
-
-def model_facts(model: Model) -> list[str]:
-    return sorted(json.dumps([key[0], data], sort_keys=True) for key, data in model.facts.items())
-
-
 def check_same(replay: KraftReplay, model: Model) -> None:
-    assert shown(replay) == model_shown(model)
-    assert facts_of(replay) == model_facts(model)
-    assert replay.info()["next"] == model.next
+    found = model_of(replay)
+    for what in ("topics", "partitions", "brokers", "facts", "next"):
+        assert getattr(found, what) == getattr(model, what)
 
 
 @pytest.mark.parametrize("path", LOGS + SNAPSHOTS, ids=of_folder)
