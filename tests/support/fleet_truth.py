@@ -322,7 +322,7 @@ def told_by_log(cluster: GeneratedCluster, begin: int) -> list[Told]:
     def close(by: str) -> None:
         if span:
             end = span[-1][0]
-            first = "baseline" if found else ""
+            first = "baseline" if span[0][1].is_lost else ""
             found.extend(
                 _of_span([*span], end, by, is_log=True, first=first, name=lambda at: f"log-{at}")
             )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +23,7 @@ from gold_tables import gold_in, same
 
 from rdmeta import pipeline
 from rdmeta.generate.cluster import HOUR_US, MINUTE_US, SECOND_US, GeneratedCluster, WatchPlan
-from rdmeta.generate.controllers import write_logs
+from rdmeta.generate.controllers import FOLDER, ControllerLog, write_logs
 from rdmeta.generate.recordings import record
 from rdmeta.generate.scenarios import SCENARIOS, ScenarioPlan, Sizes, clusters
 
@@ -48,15 +50,56 @@ BY_TABLES: dict[str, Callable[[Mapping[str, pa.Table]], list[dict[str, Any]]]] =
 }
 
 
-def written(cluster: GeneratedCluster, days: int, folder: Path) -> None:
+def written(cluster: GeneratedCluster, days: int, folder: Path, anew: Random | None) -> None:
     logging.getLogger("rdmeta.history").addHandler(logging.NullHandler())
     for watch in cluster.watches:
         record(cluster, watch, BEGIN, days * DAY_US, folder / "history")
     write_logs(cluster, BEGIN, folder / "logs")
+    if anew is not None:
+        begin_anew(cluster, folder / "logs", anew)
 
 
-def assert_gold_is_truth(cluster: GeneratedCluster, days: int, folder: Path) -> None:
-    written(cluster, days, folder)
+def begin_anew(cluster: GeneratedCluster, logs: Path, random: Random) -> None:
+    """Leaves the files of one node, which dropped its log, and began anew with a snapshot.
+
+    The cluster's `lost` gets the time of what does not count: all behind the node's own snapshot,
+    or what it lacks, if the epoch in which the other snapshot ends is that of what it had.
+    """
+    made = ControllerLog(cluster, BEGIN)
+    node, *others = sorted((logs / f"cluster={cluster.cluster_id}").glob("node=*"))
+    for other in others:
+        shutil.rmtree(other)
+    moments = sorted({change.at for change in cluster.changes})
+    parts = [
+        [
+            (1000 * (ms - made.begin_ms), byte, epoch)
+            for byte, _, ms, epoch in made.log.ends
+            if low < byte <= high
+        ]
+        for (_, low), (_, high) in pairwise([*made.cuts, (0, len(made.log.data))])
+    ]
+    files = [node / FOLDER / f"{first:020d}.log" for first, _ in made.cuts]
+    ends = [
+        (number, whole[-1][2] == one[2], one)
+        for number, whole in enumerate(parts[:-1])
+        for one, next in pairwise(whole)
+        if one[0] in moments and one[0] < next[0] and all(f.exists() for f in files[number:][:2])
+    ]
+    if not ends:
+        return
+    is_of_epoch = random.choice(sorted({end[1] for end in ends}))
+    number, _, (at, byte, _) = random.choice([end for end in ends if end[1] == is_of_epoch])
+    os.truncate(files[number], byte - made.cuts[number][1])
+    if not is_of_epoch:
+        at = parts[number - 1][-1][0] if number else -1
+    last = parts[number][-1][0]
+    cluster.lost.append((at + 1, min(each for each in moments if each > last)))
+
+
+def assert_gold_is_truth(
+    cluster: GeneratedCluster, days: int, folder: Path, anew: Random | None = None
+) -> None:
+    written(cluster, days, folder, anew)
     for sources in (["logs"], ["history"], ["history", "logs"]):
         out = folder / f"of-{len(sources)}-{sources[0]}"
         plan = pipeline.plan([folder / each for each in sources], out, in_place=True, gold=True)
@@ -98,7 +141,9 @@ def test_gold_of_a_scenario_is_what_was_true(name: str, tmp_path: Path) -> None:
 def test_gold_of_a_random_cluster_is_what_was_true(number: int, tmp_path: Path) -> None:
     seed = int(os.environ.get("RDMETA_SEED", time.time_ns() % 10**9 + number))
     print(f"RDMETA_SEED={seed}")
-    assert_gold_is_truth(random_cluster(Random(seed)), 2, tmp_path)
+    cluster = random_cluster(random := Random(seed))
+    is_damaged = cluster.corrupt or random.random() < 0.3
+    assert_gold_is_truth(cluster, 2, tmp_path, None if is_damaged else random)
 
 
 def random_cluster(random: Random) -> GeneratedCluster:
@@ -130,9 +175,10 @@ def random_cluster(random: Random) -> GeneratedCluster:
     if random.random() < 0.7:
         hole = random.randrange(2, 20) * HOUR_US
         plan.hole(hole, hole + 2 * HOUR_US)
-    if random.random() < 0.5:
+    damage = random.choice(("none", "none", "corrupt", "midnight"))
+    if damage == "corrupt":
         cluster.corrupt.append(random.randrange(end))
-    if random.random() < 0.5:  # the log ends shortly before midnight, and a poll follows behind it
+    if damage == "midnight":  # the log ends shortly before midnight, and a poll follows behind it
         at = DAY_US - random.randrange(1, 60) * SECOND_US
         plan.slow_follower(at, random.choice(plan.brokers), 40)
         cluster.corrupt.append(at + 1)
