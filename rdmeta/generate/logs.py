@@ -80,8 +80,10 @@ _CONTROL_TEXTS = {
 FIXED = {
     "i8": ">b", "i16": ">h", "u16": ">H", "i32": ">i", "i64": ">q", "f64": ">d", "bool": ">?",
 }  # fmt: skip
-_FIELD = re.compile(r"(\w+):")
-_SUFFIX = re.compile(r"(\?)?(?:@(\d+))?(?:#(\d+)=(\S+))?")
+_FIELD = re.compile(
+    r"(\w+):(\w+|\{[^}]*\}|\[(?:[^][]|\[[^]]*\])*\])(\?)?(?:@(\d+))?(?:#(\d+)=(\S+))?"
+)
+_DEFAULTS: dict[str, Any] = {"": None, "null": None, "[]": []}
 
 
 class Field(NamedTuple):
@@ -99,40 +101,17 @@ class Field(NamedTuple):
 
 def _parsed(text: str) -> tuple[Field, ...]:
     """Returns the fields of a schema's text."""
-    found, at = [], 0
-    while match := _FIELD.match(text, at):
-        at = match.end()
-        is_array, inner, type = text[at] == "[", "", ""
-        if text[at] in "[{":
-            end = _closing(text, at)
-            inner, at = text[at + 1 : end], end + 1
-            if ":" not in inner:
-                type, inner = inner, ""
-        else:
-            end = at + re.match(r"\w+", text[at:]).end()  # type: ignore[union-attr]
-            type, at = text[at:end], end
-        suffix = _SUFFIX.match(text, at)
-        assert suffix is not None
-        nullable, since, tag, default = suffix.groups()
-        known: dict[str | None, Any] = {None: None, "null": None, "[]": []}
-        value = known[default] if default in known else int(default)
+    found = []
+    for name, type, nullable, since, tag, default in _FIELD.findall(text):
+        of = type.strip("[{}]") if ":" not in type else ""
+        value = _DEFAULTS[default] if default in _DEFAULTS else int(default)
         found.append(
             Field(
-                match[1], type, is_array, _parsed(inner), bool(nullable), int(since or 0),
-                None if tag is None else int(tag), value,
+                name, of, type[0] == "[", _parsed(type[1:-1]), bool(nullable), int(since or 0),
+                int(tag) if tag else None, value,
             )
         )  # fmt: skip
-        at = suffix.end() + 1
     return tuple(found)
-
-
-def _closing(text: str, at: int) -> int:
-    depth = 0
-    for place in range(at, len(text)):
-        depth += (text[place] in "[{") - (text[place] in "]}")
-        if not depth:
-            return place
-    raise ValueError(text)
 
 
 class Schema(NamedTuple):

@@ -185,6 +185,7 @@ def _cut(measure: str, rows: pa.Table, first: int, last: int) -> pa.Table:
     """
     if measure in ("topic_life", "controller"):
         return rows
-    begin = pc.field(MEASURES[measure].time)
-    end = pc.field(_ENDS.get(measure, MEASURES[measure].time))
-    return rows.filter((begin < moment(last)) & ((end >= moment(first)) | end.is_null()))
+    begin, end = rows[MEASURES[measure].time], rows[_ENDS.get(measure, MEASURES[measure].time)]
+    late = pc.or_kleene(pc.greater_equal(end, moment(first)), pc.is_null(end))
+    # A filter by an expression would start threads for each of many small tables.
+    return rows.filter(pc.and_(pc.less(begin, moment(last)), late))

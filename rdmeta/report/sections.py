@@ -8,6 +8,7 @@ from rdmeta.pipeline.days import day_at
 from rdmeta.report.facts import GRAVEST, SHOWN_KINDS, Facts, Row
 from rdmeta.report.section_parts import Part, cells_of, columns, strip, table
 from rdmeta.report.wording import (
+    HOLES,
     KINDS,
     LETTERS,
     clock,
@@ -72,21 +73,17 @@ def _fleet_sentence(facts: Facts) -> str:
     if not any(row["observed"] for row in rows):
         return f"None of {counted(every, 'cluster')} was observed."
     kinds = {row["kind"]: row for row in facts.answers["incident_kinds"]}
-    texts = []
-    for kind, words in (
-        ("leaderless", "without a leader"),
-        ("under_min_isr", "under their min ISR"),
-        ("under_replicated", "that missed a replica"),
-    ):
+    texts, replicas = [], ("under_replicated", "that missed a replica")
+    if "under_min_isr" in kinds:
+        replicas = ("under_min_isr", "under their min ISR")
+    for kind, words in (("leaderless", "without a leader"), replicas):
+        text = f"No cluster had partitions {words}."
         if kind in kinds:
-            texts.append(
+            text = (
                 f"{kinds[kind]['clusters']} of {counted(every, 'cluster')} had partitions {words};"
                 f" the longest time was {duration(kinds[kind]['longest_seconds'])}."
             )
-        elif kind != "under_min_isr":
-            texts.append(f"No cluster had partitions {words}.")
-        if kind == "under_min_isr" and kind in kinds:
-            break
+        texts.append(text)
     unranked = sum(row["rank"] is None for row in rows)
     if unranked:
         texts.append(
@@ -178,7 +175,7 @@ def _also(facts: Facts, row: Row) -> list[str]:
     kinds = [words for kind, words in KINDS.items() if kind in (row["kinds"] or ())]
     if kinds:
         moments.insert(0, f"incidents of partitions {listed(kinds)}")
-    days, broker = [], row["of_broker"] or {}
+    days, broker = [], row["of_broker"]
     if (broker["away"] or 0) >= 1000:
         days.append(f"broker {row['broker']} away for {duration(broker['away'] / 1e6)}")
     if broker["restarts"]:
@@ -441,13 +438,11 @@ def _every(facts: Facts, name: str) -> int:
 
 
 def _change_sentence(facts: Facts) -> str:
-    found = []
-    for name, _, noun, _ in _CHANGES:
-        count = _every(facts, name)
-        first, space, rest = noun.partition(" ")
-        if count:
-            found.append(f"{counted(count, first)}{space}{rest}")
-    return f"There {was(2)} {listed(found)}." if found else "No change was seen."
+    counts = [(_every(facts, name), *noun.partition(" ")) for name, _, noun, _ in _CHANGES]
+    found = [f"{counted(count, noun)}{space}{rest}" for count, noun, space, rest in counts if count]
+    if not found:
+        return "No change was seen."
+    return f"There {was(max(counts)[0] if len(found) == 1 else 2)} {listed(found)}."
 
 
 # ---- what was not seen --------------------------------------------------------------------------
@@ -464,8 +459,11 @@ def _unseen(facts: Facts) -> list[Part]:
     hours, found = facts.hours, facts.answers["quality"]
     seen, rows, strips = facts.seen(hours), [], []
     for row in found:
-        reasons = [f"{each['reason']} {duration(each['us'] / 1e6)}" for each in row["reasons"]]
-        rows.append({**row, "reasons": ", ".join(reasons) or "none"})
+        reasons = [
+            (HOLES.get(each["reason"], each["reason"]), duration(each["us"] / 1e6))
+            for each in row["reasons"]
+        ]
+        rows.append({**row, "reasons": ", ".join(map(" ".join, reasons)) or "none"})
         mine = seen[row["cluster_id"]]
         cells = cells_of(mine, mine, facts.bins(hours))
         strips.append({"label": [facts.names[row["cluster_id"]]], "cells": cells})

@@ -29,6 +29,16 @@ _ENDS = {
     "midnight": "not over when last seen",
     "gap": "not over before a hole",
 }
+HOLES = {
+    "gap": "no look",
+    "closed": "recorder stopped",
+    "open": "recorder gone without notice",
+    "clock": "clock set",
+    "lost": "changes lost",
+    "cluster": "another cluster answered",
+    "missing": "a file missing",
+}
+"""Why nothing was recorded, by gold's word."""
 _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 

@@ -64,6 +64,8 @@ def test_an_unknown_cluster_and_an_empty_span_are_told_what_there_is(out: Path) 
     assert text == f"rdmeta: there is no cluster 'shpo' in {out}; {has}\n"
     text = run(out, "--since", "2027-01-01", "--until", "2027-01-03", code=2).err
     assert text == f"rdmeta: {out}: gold has no rows of 2027-01-01 to 2027-01-02; {has}\n"
+    text = run(out, "--since", "2027-01-01", code=2).err
+    assert text == f"rdmeta: there is no day from 2027-01-01 to before 2026-11-02; {has}\n"
     assert "at most 672 days" in run(out, "--since", "2020-01-01", code=2).err
 
 

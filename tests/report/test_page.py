@@ -222,6 +222,17 @@ def test_a_quiet_fleet_is_told_in_plain_sentences(tmp_path: Path) -> None:
     assert (two["rank"], two["observed"]) == (None, 0.1786)
 
 
+@pytest.mark.slow
+def test_what_was_not_observed_is_not_said_to_be_well(tmp_path: Path) -> None:
+    hole = {"observed": 0.0, "hole": 60.0, "holes": [{"reason": "closed", "minutes": 60.0}]}
+    rows = {"coverage_hour": [{**row, **hole} for row in covered("one", 24)]}
+    fleet, *_, unseen = json.loads(report.make(write_gold(tmp_path / "out", rows)).json)["sections"]
+    assert fleet["sentence"] == "None of 1 cluster was observed."
+    (row,) = fleet["parts"][0]["rows"]
+    assert {row[name] for name in ("leaderless", "incidents", "elections", "rank")} == {None}
+    assert unseen["parts"][0]["rows"][0]["reasons"] == "recorder stopped 1 d"
+
+
 def test_lengths_of_time_have_their_two_largest_units() -> None:
     texts = [duration(s) for s in (0, 0.25, 9.5, 59.7, 250, 3600, 7380, 90_061, 864_000)]
     assert texts == [

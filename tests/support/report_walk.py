@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from statistics import quantiles
 from typing import Any
 
 from written_gold import Rows
+
+from rdmeta.report.wording import duration
 
 __all__ = ["Walk"]
 
@@ -24,6 +26,7 @@ KINDS = {
     "reassigning": ("being reassigned", "R"),
     "rack_unsafe": ("on too few racks", "K"),
 }
+REASONS = {"gap": "no look", "closed": "recorder stopped"}
 GRAVEST = tuple(KINDS)[:3]
 SHOWN = tuple(KINDS)[:5]
 
@@ -288,6 +291,8 @@ class Walk:
 
     def balance(self, kind: str) -> list[Row]:
         rows: dict[Any, Row] = {}
+        names = ("leaders", "replicas", "skew")[: 3 if kind == "broker" else 2]
+        none = dict.fromkeys(f"{name}_{edge}" for name in names for edge in ("first", "last"))
         for cluster, name in self.names.items():
             mine = self.inside("balance_hour", cluster_id=cluster)
             days = sorted({row["hour"].date() for row in mine})
@@ -299,7 +304,7 @@ class Walk:
                         continue
                     who = "none" if row.get(kind) is None else str(row[kind])
                     same = [each for each in of_day if _who(each) == _who(row)]
-                    target = rows.setdefault((name, who), {"cluster": name, "who": who})
+                    target = rows.setdefault((name, who), {"cluster": name, "who": who, **none})
                     for what in ("leaders", "replicas"):
                         sums = sum(each[what] * each["observed"] for each in same)
                         target[f"{what}_{edge}"] = round(sums / whole, 2)
@@ -314,8 +319,6 @@ class Walk:
         rows = []
         for cluster in (None, *self.names):
             found = [r for r in self.reaching("recovery") if cluster in (None, r["cluster_id"])]
-            if cluster and not found:
-                continue
             seconds = [row["seconds"] for row in found]
             edges = (0, 60, 600, 3600, 21600, math.inf)
             names = ("under_minute", "under_10_minutes", "under_hour", "under_6_hours", "longer")
@@ -352,6 +355,12 @@ class Walk:
             length = (self.until - self.since) / timedelta(minutes=1)
             row = {"cluster": name, "observed": round(sum(self.seen(cluster)) / length, 4)}
             row["hole_minutes"] = minutes(sum(hour["hole"] for hour in hours))
+            reasons: dict[str, int] = defaultdict(int)
+            for each in (each for hour in hours for each in hour["holes"]):
+                reasons[each["reason"]] += round(each["minutes"] * 6e7)
+            times = sorted(((-us, each) for each, us in reasons.items() if us))
+            words = [f"{REASONS[each]} {duration(-us / 1e6)}" for us, each in times]
+            row["reasons"] = ", ".join(words) or "none"
             counts = ("files_aside", "clocks_back")
             row |= {each: sum(day[each] for day in quality) for each in counts}
             row["disagreement_seconds"] = most(day["disagreement_seconds"] for day in quality)
@@ -359,31 +368,60 @@ class Walk:
             rows.append(row)
         return rows
 
-    def changes(self) -> Iterator[tuple[str, int]]:
-        """Yields how many rows there are of each kind of change."""
-        moved = {
-            (row["cluster_id"], row["topic"], row["began_at"], row["outcome"])
-            for row in self.gold["reassignment"]
-            if row["began_at"] < self.until
-            and ((row["ended_at"] or row["began_at"]) >= self.since or row["outcome"] == "running")
-        }
-        yield "Reassignments", len(moved)
-        lives = self.gold["topic_life"]
-        inside: Callable[[datetime], bool] = lambda time: self.since <= time < self.until  # noqa: E731
-        came = sum(row["begin_seen"] and inside(row["began_at"]) for row in lives)
-        went = sum(row["end_seen"] and inside(row["ended_at"]) for row in lives)
-        grew = sum(r["partitions_added"] > 0 for r in self.reaching("topic_life", "last_seen_at"))
-        yield "Topics that came, grew and went", came + went + grew
-        yield "Changes of configurations", len(self.inside("config_change", "observed_at"))
+    def changes(self) -> dict[str, list[Row]]:
+        """Returns the rows of each kind of change."""
+        moves: dict[Any, list[Row]] = defaultdict(list)
+        for row in self.gold["reassignment"]:
+            is_late = (row["ended_at"] or row["began_at"]) >= self.since
+            if row["began_at"] < self.until and (is_late or row["outcome"] == "running"):
+                key = row["began_at"], row["cluster_id"], row["topic"], row["outcome"]
+                moves[key].append(row)
+        moved = [
+            self.change(*key, partitions=len(rows), seconds=most(row["seconds"] for row in rows))
+            for key, rows in moves.items()
+        ]
+        lives = []
+        for row in self.gold["topic_life"]:
+            is_whole = row["begin_seen"] and row["end_seen"]
+            seconds = (row["ended_at"] - row["began_at"]).total_seconds() if is_whole else None
+            about = {"partitions": row["partitions"], "seconds": seconds}
+            name = row["cluster_id"], row["topic"]
+            if row["begin_seen"] and self.since <= row["began_at"] < self.until:
+                lives.append(self.change(row["began_at"], *name, "created", **about))
+            if row["end_seen"] and self.since <= row["ended_at"] < self.until:
+                lives.append(self.change(row["ended_at"], *name, "topic removed", **about))
+            if row["partitions_added"] and row in self.reaching("topic_life", "last_seen_at"):
+                month = row["began_at"].replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+                words = f"grew by {row['partitions_added']} in that month"
+                lives.append(self.change(month, *name, words, **{**about, "seconds": None}))
+        configs = [
+            self.change(
+                row["observed_at"],
+                row["cluster_id"],
+                of=f"topic {row['resource']}" if row["resource"] else "all topics",
+                key=row["key"],
+                old_value=row["old_value"] or "not set",
+                new_value=row["new_value"],
+            )
+            for row in self.inside("config_change", "observed_at")
+        ]
         terms: dict[Any, list[Row]] = defaultdict(list)
         for row in self.gold["controller"]:
             terms[row["cluster_id"], row["broker"], row["epoch"]].append(row)
-        spans = (
-            (min(r["began_at"] for r in rows), max(r["ended_at"] for r in rows))
-            for rows in terms.values()
-        )
-        reach = [b < self.until and (e > self.since or b >= self.since) for b, e in spans]
-        yield "Terms of controllers", sum(reach)
+        led = []
+        for (cluster, broker, epoch), rows in terms.items():
+            begin, end = min(r["began_at"] for r in rows), max(r["ended_at"] for r in rows)
+            if begin < self.until and (end > self.since or begin >= self.since):
+                about = {"epoch": epoch, "seconds": sum(row["seconds"] for row in rows)}
+                node = "none" if broker is None else f"node {broker}"
+                led.append(self.change(begin, cluster, broker=node, censored=False, **about))
+        found = {"Reassignments": moved, "Topics that came, grew and went": lives}
+        found |= {"Changes of configurations": configs, "Terms of controllers": led}
+        return found
+
+    def change(self, began: datetime, cluster: str, *texts: str, **values: Any) -> Row:
+        named = dict(zip(("topic", "outcome"), texts, strict=False))
+        return {"began_at": stamp(began), "cluster": self.names[cluster], **named, **values}
 
 
 def _who(row: Row) -> tuple[Any, ...]:

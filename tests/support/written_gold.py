@@ -113,12 +113,14 @@ class _Maker:
         return list(found.values())
 
     def balance_hour(self, name: str) -> list[dict[str, Any]]:
-        rows = []
+        rows, is_first = [], self.random.random() < 0.5
         for each in range(0, self.hours, self.random.choice((1, 5))):
             hour = {"hour": BEGIN + timedelta(hours=each), "observed": 0.1 + self.minutes(59)}
             numbers = ("leaders", "replicas", "preferred", "preferred_led_by_others", "variation")
             about: list[dict[str, Any]] = [{"kind": "cluster"}]
-            about += [{"kind": "broker", "broker": broker} for broker in (1, 2, 3)]
+            # The last broker is gone for some days, or not there at first.
+            brokers = (1, 2, 3) if (each < self.hours // 5) == is_first else (1, 2)
+            about += [{"kind": "broker", "broker": broker} for broker in brokers]
             about += [{"kind": "rack", "rack": rack} for rack in ("east", None)]
             for kind in about:
                 row = {n: self.random.random() * 9 for n in numbers}
