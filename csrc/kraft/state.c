@@ -1,6 +1,7 @@
 #include "kraft/state.h"
 
 #include "base/alloc.h"
+#include "topic/sort.h"
 
 /* WINDOW: the records that are fetched at a time. */
 enum { FIRST_SLOTS = 16, WINDOW = 32 };
@@ -9,12 +10,10 @@ static int compare_name(const void *key, const rdmeta_avl_node_t *node,
                         void *opaque) {
         const rdmeta_str_t *name            = (const rdmeta_str_t *)key;
         const rdmeta_kraft_topic_entry_t *t = RDMETA_KRAFT_TOPIC_AT(node);
-        const size_t n = name->len < t->name_len ? name->len : t->name_len;
-        const int order = n ? memcmp(name->data, t->name, n) : 0;
 
         (void)opaque;
-        return order ? order
-                     : (name->len > t->name_len) - (name->len < t->name_len);
+        return rdmeta_names_compare(name->data, name->len, t->name,
+                                    t->name_len);
 }
 
 static int compare_names(const rdmeta_avl_node_t *a,

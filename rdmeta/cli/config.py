@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, Messages
-from rdmeta.cli.output import Output, Row, TableColumn, clusters_table, columns, label
+from rdmeta.cli.output import Output, Row, TableColumn, clusters_table, columns, label, members
 from rdmeta.cli.shared_options import (
     OptionSource,
     Target,
@@ -83,7 +83,7 @@ def _show(where: Where, output: Output) -> int:
 
     clusters = where.sources()
     found = [(name, list(_rows(sources))) for name, sources in clusters]
-    objects = [{**label(name), **_members(_OPTIONS, row)} for name, rows in found for row in rows]
+    objects = [{**label(name), **members(_OPTIONS, row)} for name, rows in found for row in rows]
     head = {"version": 1, "command": "config"}
     output.answer({**head, "options": objects}, clusters_table(_OPTIONS, found))
     code = FINE
@@ -234,13 +234,5 @@ def _check_object(found: Iterable[_Checked]) -> dict[str, Any]:
         error = None if checked.error is None else str(checked.error)
         clusters.append({**head, "error": error})
         for each in checked.servers:
-            servers.append({**head, **_members(_SERVERS, _server_row(each))})
+            servers.append({**head, **members(_SERVERS, _server_row(each))})
     return {"version": 1, "command": "config", "clusters": clusters, "servers": servers}
-
-
-# ---- both ---------------------------------------------------------------------------------------
-
-
-def _members(columns: Sequence[TableColumn], row: Row) -> dict[str, Any]:
-    """Returns a row as an object of JSON."""
-    return {column.name: cell for column, cell in zip(columns, row, strict=True)}

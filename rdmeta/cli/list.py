@@ -396,17 +396,13 @@ def _skew(state: ClusterState, chosen: Selection) -> health.Skew:
 
 
 def _broker_loads(states: Sequence[ClusterState], show: Show) -> Table:
-    def rows(state: ClusterState) -> Iterable[Row]:
-        return map(_load_row, _skew(state, show.chosen).brokers)
-
-    return _table(states, f"broker:integer rack {_LOAD}", rows)
+    names = f"broker:integer rack {_LOAD}"
+    return _table(states, names, lambda state: map(_load_row, _skew(state, show.chosen).brokers))
 
 
 def _rack_loads(states: Sequence[ClusterState], show: Show) -> Table:
-    def rows(state: ClusterState) -> Iterable[Row]:
-        return map(_load_row, _skew(state, show.chosen).racks)
-
-    return _table(states, f"rack brokers:integer {_LOAD}", rows)
+    names = f"rack brokers:integer {_LOAD}"
+    return _table(states, names, lambda state: map(_load_row, _skew(state, show.chosen).racks))
 
 
 def _load_row(load: health.BrokerLoad | health.RackLoad) -> Row:

@@ -9,7 +9,7 @@ from rdmeta._core import KraftReplay
 from rdmeta._moments import nearest_moment
 from rdmeta.cli.log_opening import LogRequest, doubts
 from rdmeta.cli.messages import FINE, BadInputError
-from rdmeta.cli.output import Output, Row, Table, columns, json_text, open_stdout
+from rdmeta.cli.output import Output, Row, Table, columns, json_text, members, open_stdout
 from rdmeta.kraft import KraftError, KraftLog, Record
 from rdmeta.kraft.log_records import record_of, types_of
 from rdmeta.kraft.log_state import as_json
@@ -78,7 +78,6 @@ def _row(record: Record) -> Row:
 
 
 def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> None:
-    columns = [column.name for column in _BATCHES]
     chosen = (request.topic, request.partition, request.broker)
     if request.types or chosen != (None, None, None):
         raise BadInputError("--batches shows all of them: leave out --type, --topic and so on")
@@ -89,7 +88,7 @@ def _print_batches(request: LogRequest, log: KraftLog, begin: int, end: int) -> 
     else:
         write = open_stdout().write
         for row in rows:
-            write(f"{json_text(dict(zip(columns, row, strict=True)))}\n")
+            write(f"{json_text(members(_BATCHES, row))}\n")
     for fault in faults:
         request.messages.note(fault)
     doubts(request.messages, log, 0)

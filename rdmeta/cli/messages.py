@@ -43,11 +43,11 @@ class Messages:
     def note(self, text: str, cluster: str | None = None) -> None:
         """Writes a line that is no error; -q leaves it out."""
         if self.level >= 0:
-            _write(text, cluster)
+            self._write(text, cluster)
 
     def fault(self, text: str, cluster: str | None = None) -> None:
         """Writes a line about an error."""
-        _write(text, cluster)
+        self._write(text, cluster)
 
     def failure(self, error: BaseException, cluster: str | None = None) -> int:
         """Writes an error as one line, with -v also its causes; returns the exit code."""
@@ -57,21 +57,29 @@ class Messages:
 
             traceback.print_exception(error)
             return NO_ANSWER
-        _write(_text(error) + (_advice(error) if code == NO_ANSWER else ""), cluster)
+        self._write(_text(error) + (_advice(error) if code == NO_ANSWER else ""), cluster)
         if self.level > 0:
             for cause in _causes(error):
-                _write(f"  because of {type(cause).__name__}: {_text(cause)}", cluster)
+                self._write(f"  because of {type(cause).__name__}: {_text(cause)}", cluster)
         return code
 
     def log(self, *, quietly: bool = False) -> None:
         """Shows the client's log: its warnings, with -v more, with -q only errors.
 
         Call it once, before the client is made. A command that ends with the client's error calls
-        it `quietly`: only -v shows warnings, which would say the same; see logs.show().
+        it `quietly`: only -v shows warnings, which would say the same; see logs.show(). One that
+        keeps running does so until it has begun.
         """
         from rdmeta.cli import logs
 
         logs.show(self.fault, self.level, quietly=quietly)
+
+    def _write(self, text: str, cluster: str | None) -> None:
+        prefix = "rdmeta: " if cluster is None else f"rdmeta: {cluster}: "
+        if sys.stderr is None:
+            return
+        with suppress(OSError):  # where stderr cannot be written, the exit code still tells
+            print(escaped(prefix + text), file=sys.stderr, flush=True)
 
 
 def _code(error: BaseException) -> int | None:
@@ -112,11 +120,3 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(cause))
         yield cause
         cause = cause.__cause__ or cause.__context__
-
-
-def _write(text: str, cluster: str | None) -> None:
-    prefix = "rdmeta: " if cluster is None else f"rdmeta: {cluster}: "
-    if sys.stderr is None:
-        return
-    with suppress(OSError):  # where stderr cannot be written, the exit code still tells
-        print(escaped(prefix + text), file=sys.stderr, flush=True)

@@ -67,6 +67,11 @@ def label(cluster: str | None) -> dict[str, str]:
     return {} if cluster is None else {"cluster": cluster}
 
 
+def members(columns: Sequence[TableColumn], row: Row) -> dict[str, Any]:
+    """Returns a row as an object of JSON."""
+    return {column.name: cell for column, cell in zip(columns, row, strict=True)}
+
+
 def rfc3339(time: datetime) -> str:
     """Returns a time as RFC 3339 in UTC, in milliseconds: 2026-01-31T12:00:00.000Z."""
     utc = time.astimezone(timezone.utc).replace(tzinfo=None)

@@ -93,7 +93,7 @@ def command(
     """
     target, kept = where.target(), kept_topics(topics)
     status = Status(where.messages)
-    status.log(has_begun=False)
+    status.log(quietly=True)
     path = new_file(path)
     _check_replaced(path)
     conf = asking_every(target.conf, every, max(3 * every, _MAX_AGE_S))
@@ -102,7 +102,7 @@ def command(
     with serving(metrics) as serve, client:
         serve(client)
         wait_for_first(client, answered, where.timeout)
-        status.log(has_begun=True)
+        status.log()
         with client.cache.publish(path, mode=mode) as publisher:
             _say_ready(publisher, client.cache, target, json)
             _keep_on(publisher, status, duration)

@@ -21,6 +21,7 @@ from rdmeta.cli.output import (
     clusters_table,
     columns,
     label,
+    members,
 )
 from rdmeta.cli.shared_options import (
     Target,
@@ -260,26 +261,17 @@ def _table(
 
 
 def _summary(quorum: Quorum) -> Iterator[Row]:
-    yield (
-        quorum.leader,
-        quorum.leader_epoch,
-        quorum.high_watermark,
-        len(quorum.voters),
-        len(quorum.observers),
-        _max_lag(quorum),
-    )
+    counts = len(quorum.voters), len(quorum.observers), _max_lag(quorum)
+    yield (quorum.leader, quorum.leader_epoch, quorum.high_watermark, *counts)
 
 
 def _nodes(quorum: Quorum) -> Iterator[Row]:
-    for role, each in _replicas(quorum):
-        yield (
-            each.id,
-            role,
-            each.log_end_offset,
-            quorum.lag(each),
-            quorum.age(each.last_fetch_ms),
-            quorum.age(each.last_caught_up_ms),
-        )
+    return (_node(quorum, role, each) for role, each in _replicas(quorum))
+
+
+def _node(quorum: Quorum, role: str, replica: QuorumReplica) -> Row:
+    ages = map(quorum.age, (replica.last_fetch_ms, replica.last_caught_up_ms))
+    return (replica.id, role, replica.log_end_offset, quorum.lag(replica), *ages)
 
 
 # ---- JSON ---------------------------------------------------------------------------------------
@@ -307,14 +299,9 @@ def _quorum_object(answer: _Answer) -> dict[str, Any]:
 
 
 def _node_object(quorum: Quorum, replica: QuorumReplica) -> dict[str, Any]:
-    return {
-        "node": replica.id,
-        "log_end_offset": replica.log_end_offset,
-        "lag": quorum.lag(replica),
-        "last_fetch_s": quorum.age(replica.last_fetch_ms),
-        "caught_up_s": quorum.age(replica.last_caught_up_ms),
-        "directory_id": _base64(replica.directory_id),
-    }
+    found = members(_NODES, _node(quorum, "", replica))
+    del found["role"]
+    return {**found, "directory_id": _base64(replica.directory_id)}
 
 
 def _base64(id: UUID | None) -> str | None:

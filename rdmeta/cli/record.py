@@ -114,7 +114,7 @@ def command(
 
     status = Status(where.messages)
     files = Files(status, json)
-    status.log(has_begun=False)
+    status.log(quietly=True)
 
     def make(target: Target) -> ClusterRecording:
         return ClusterRecording(target, directory, every, flush_every, status, files.add)
@@ -127,7 +127,7 @@ def command(
             serve(*by_client, min_isr=lambda client: by_client[client].min_isr)
             code = _begun(targets, made, where.timeout, status) if made else unmade
             if code == FINE:
-                status.log(has_begun=True)
+                status.log()
                 _keep_on(list(made.values()), files, status, duration)
     finally:
         for each in made.values():

@@ -24,7 +24,6 @@ from rdmeta.cli.output import Output
 from rdmeta.errors import Error, MissingExtraError
 
 if TYPE_CHECKING:
-    from rdmeta.cli.status import Status
     from rdmeta.client.blocking import Client
     from rdmeta.metrics.samples import MinIsrs
 
@@ -158,7 +157,7 @@ def side_by_side(
 
 
 def made_of(
-    targets: Sequence[Target], make: Callable[[Target], _T], messages: Messages | Status
+    targets: Sequence[Target], make: Callable[[Target], _T], messages: Messages
 ) -> tuple[dict[str | None, _T], int]:
     """Returns by name what is made of each target, and the exit code of those that fail."""
     made: dict[str | None, _T] = {}

@@ -18,15 +18,16 @@ from rdmeta.cli.messages import Messages
 _CLEAR = "\r\x1b[2K"
 
 
-class Status:
+class Status(Messages):
     """Draws the line on stderr, if that is a terminal; other lines of the command push it down.
 
-    The command writes these others through note(), fault() and failure(), or within cleared().
-    Threads may share it. With -q, or on a dumb terminal, there is no line.
+    The command writes these others through it, or within cleared(). Threads may share it. With -q,
+    or on a dumb terminal, there is no line.
     """
 
     def __init__(self, messages: Messages) -> None:
-        self._messages = messages
+        super().__init__()
+        self.level = messages.level
         self._lock = threading.RLock()
         self._text = ""
         is_terminal = sys.stderr is not None and sys.stderr.isatty()
@@ -43,7 +44,7 @@ class Status:
         """Takes the line away for the time of the block, in which the caller writes other lines."""
         with self._lock:
             if self.is_drawn and self._text:
-                _write(_CLEAR)
+                _draw(_CLEAR)
             try:
                 yield
             finally:
@@ -53,37 +54,20 @@ class Status:
         """Takes the line away for good."""
         with self._lock:
             if self.is_drawn and self._text:
-                _write(_CLEAR)
+                _draw(_CLEAR)
             self._text = ""
 
-    def note(self, text: str, cluster: str | None = None) -> None:
-        """Does what Messages.note() does."""
-        with self.cleared():
-            self._messages.note(text, cluster)
-
-    def fault(self, text: str, cluster: str | None = None) -> None:
-        """Does what Messages.fault() does."""
-        with self.cleared():
-            self._messages.fault(text, cluster)
-
     def failure(self, error: BaseException, cluster: str | None = None) -> int:
-        """Does what Messages.failure() does."""
         with self.cleared():
-            return self._messages.failure(error, cluster)
+            return super().failure(error, cluster)
 
-    def log(self, has_begun: bool) -> None:
-        """Shows the client's log from now on, as Messages.log() does.
-
-        Before the command has begun, it does so quietly: the command itself says why no server
-        answers, and once.
-        """
-        from rdmeta.cli import logs
-
-        logs.show(self.fault, self._messages.level, quietly=not has_begun)
+    def _write(self, text: str, cluster: str | None) -> None:
+        with self.cleared():
+            super()._write(text, cluster)
 
     def _draw(self) -> None:
         if self.is_drawn and self._text:
-            _write(_CLEAR + self._text[: _width() - 1])
+            _draw(_CLEAR + self._text[: _width() - 1])
 
 
 def _width() -> int:
@@ -94,7 +78,7 @@ def _width() -> int:
         return 80
 
 
-def _write(text: str) -> None:
+def _draw(text: str) -> None:
     with suppress(OSError, ValueError):
         sys.stderr.write(text)
         sys.stderr.flush()

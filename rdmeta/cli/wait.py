@@ -94,14 +94,14 @@ def command(
     """
     wanted = Conditions(_names(topics), brokers=tuple(dict.fromkeys(brokers)), **others)
     _check(wanted, hold, where.timeout)
-    target, messages = where.target(), where.messages
+    target = where.target()
     from rdmeta.cli.following import following, interval_of
 
-    status = Status(messages)
-    status.log(has_begun=False)
+    status = Status(where.messages)
+    status.log(quietly=True)
     pause = max(_LEAST_PAUSE_S, 3 * interval_of(target, wanted.topics))
     with following(target, wanted.topics) as client, Spinner(status) as spinner:
-        report = _Report(status, spinner, messages.level, target.name)
+        report = _Report(status, spinner, target.name)
         wait = _Wait(client, wanted, hold or 0.0, pause, report)
         try:
             code = wait.run(where.timeout)
@@ -145,9 +145,8 @@ def _check(wanted: Conditions, hold: float | None, timeout: float) -> None:
 class _Report:
     """Tells what is missing: a spinner shows it on a terminal, and with -v it is a line."""
 
-    def __init__(self, status: Status, spinner: Spinner, level: int, cluster: str | None) -> None:
-        self._status, self._spinner = status, spinner
-        self._level, self._cluster = level, cluster
+    def __init__(self, status: Status, spinner: Spinner, cluster: str | None) -> None:
+        self._status, self._spinner, self._cluster = status, spinner, cluster
         self._last = ""
 
     def progress(self, text: str) -> None:
@@ -155,7 +154,7 @@ class _Report:
         if text != self._last:
             self._last = text
             self._spinner.say(f"waiting: {text}")
-            if self._level > 0:
+            if self._status.level > 0:
                 self._status.note(f"waiting: {text}", self._cluster)
 
     def fault(self, text: str) -> None:

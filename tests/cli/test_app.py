@@ -20,21 +20,6 @@ from rdmeta import ALL, MetadataCache, __version__
 from rdmeta.cli.app import COMMANDS
 
 HEAVY = {"asyncio", "confluent_kafka", "logging", "pandas", "pyarrow", "pyspark", "rich", "ssl"}
-MODULES = """
-import sys
-from rdmeta.cli import main
-try:
-    main()
-finally:
-    print(*sorted(sys.modules), file=sys.stderr)
-"""
-
-
-def modules_of(*arguments: str) -> set[str]:
-    """Returns the modules that a run of the command imports."""
-    done = commands.run_process(*arguments, program=MODULES)
-    assert done.code == 0, done.err
-    return set(done.err.split())
 
 
 def test_the_help_lists_each_command_and_imports_none_of_them() -> None:
@@ -42,14 +27,14 @@ def test_the_help_lists_each_command_and_imports_none_of_them() -> None:
     assert done.code == 0
     for name in COMMANDS:
         assert f"\n  {name} " in done.out
-    loaded = modules_of("--help")
+    loaded = commands.modules_of("--help")
     assert not loaded & HEAVY
     assert not {name for name in loaded if name.removeprefix("rdmeta.cli.") in COMMANDS}
 
 
 def test_the_version_is_printed_without_any_package() -> None:
     assert commands.run("--version") == (0, f"rdmeta {__version__}\n", "")
-    assert not modules_of("--version") & {*HEAVY, "click"}
+    assert not commands.modules_of("--version") & {*HEAVY, "click"}
 
 
 def test_a_version_that_cannot_be_written_ends_like_other_output() -> None:
@@ -180,11 +165,9 @@ def address(listener: socket.socket) -> str:
 
 def test_a_pipe_that_is_closed_ends_the_run_quietly(image: str) -> None:
     with commands.started("list", "--image", image) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "broker\thost\tport\track\tcontroller\n"
+        assert process.next_line() == "broker\thost\tport\track\tcontroller"
         process.stdout.close()
         assert process.wait(30) == 0
-        assert process.stderr is not None
         assert process.stderr.read() == ""
 
 
@@ -200,32 +183,23 @@ def test_a_pipe_that_is_closed_before_a_short_output_ends_the_run_quietly(image:
 
 
 def test_output_that_cannot_be_written_is_an_error(image: str) -> None:
-    words = commands.command("list", "--image", image)
     for redirection, said in (
         ("> /dev/full", "rdmeta: No space left on device\n"),
         (">&-", "rdmeta: stdout is closed\n"),
     ):
-        shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *words]
-        done = subprocess.run(
-            shell, stderr=subprocess.PIPE, text=True, env=commands.surroundings(), check=False
-        )
-        assert (done.returncode, done.stderr) == (2, said)
+        assert commands.redirected(redirection, "list", "--image", image) == (2, "", said)
 
 
 @pytest.mark.parametrize("words", ["--help", "--version", "completion bash"])
 def test_help_that_cannot_be_written_is_an_error(words: str) -> None:
-    shell = ["sh", "-c", 'exec "$@" >&-', "sh", *commands.command(*words.split())]
-    done = subprocess.run(shell, stderr=subprocess.PIPE, text=True, check=False)
-    assert (done.returncode, done.stderr) == (2, "rdmeta: stdout is closed\n")
+    done = commands.redirected(">&-", *words.split())
+    assert done == (2, "", "rdmeta: stdout is closed\n")
 
 
 def test_a_closed_stderr_does_not_mix_errors_into_the_output(image: str) -> None:
-    words = commands.command("list", "--image", image, "-t", "NOPE", "--table", "topics")
-    shell = ["sh", "-c", 'exec "$@" 2>&-', "sh", *words]
-    done = subprocess.run(
-        shell, stdout=subprocess.PIPE, text=True, env=commands.surroundings(), check=False
-    )
-    assert (done.returncode, done.stdout.count("\n")) == (1, 1)
+    words = ("list", "--image", image, "-t", "NOPE", "--table", "topics")
+    done = commands.redirected("2>&-", *words)
+    assert (done.code, done.out.count("\n")) == (1, 1)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -237,14 +211,9 @@ def test_a_signal_ends_a_run_that_waits_for_a_server(
     with commands.started("list", "-c", "all", "--timeout", "50", env=env) as process:
         connections = [silent.accept()[0] for _ in range(clusters)]
         began = time.monotonic()
-        process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        code = 130 if number == signal.SIGINT else -signal.SIGTERM
+        assert process.ended(number) == (code, "", "")
         assert time.monotonic() - began < 10
-        assert (process.returncode, out, err) == (
-            130 if number == signal.SIGINT else -signal.SIGTERM,
-            "",
-            "",
-        )
         for each in connections:
             each.close()
 
@@ -323,8 +292,8 @@ def test_odd_bytes_on_the_command_line_are_named_with_escapes(image: str) -> Non
 
 
 def test_a_pipe_gets_lines_without_rich_and_large_libraries(image: str) -> None:
-    assert not modules_of("list", "--image", image) & HEAVY
-    assert not modules_of("list", "--image", image, "--json") & HEAVY
+    assert not commands.modules_of("list", "--image", image) & HEAVY
+    assert not commands.modules_of("list", "--image", image, "--json") & HEAVY
 
 
 def test_output_begins_before_all_rows_are_objects(image: str) -> None:

@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -22,14 +21,6 @@ from rdmeta.cli import record
 from rdmeta.cli.app import COMMANDS
 
 HEAVY = {"asyncio", "confluent_kafka", "pandas", "pyarrow", "rich"}
-MODULES = """
-import sys
-from rdmeta.cli import main
-try:
-    main()
-finally:
-    print(*sorted(sys.modules), file=sys.stderr)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +31,23 @@ def cluster() -> Iterator[rdmeta.EmbeddedCluster]:
         yield made
 
 
-def asked(
-    shell: str,
-    line: str,
-    env: Mapping[str, str] = {},
-    run: Callable[..., commands.Done] = commands.run,
-) -> commands.Done:
-    """Asks as a shell's function does; the cursor is at | in the line, without | at its end."""
+def question(shell: str, line: str, env: Mapping[str, str] = {}) -> dict[str, str]:
+    """Returns the environment by which a shell's function asks.
+
+    The cursor is at | in the line, without | at its end.
+    """
     before, _, after = line.partition("|")
     words, rest = before.split(" "), after.split()
-    question = {
+    asking = {
         "bash": {"COMP_LINE": before + after, "COMP_POINT": str(len(before))},
         "zsh": {"COMP_WORDS": "\n".join([*words, *rest]), "COMP_CWORD": str(len(words) - 1)},
         "fish": {"COMP_WORDS": before, "COMP_CWORD": words[-1]},
     }
-    variables = {"_RDMETA_COMPLETE": f"{shell}_complete", **question[shell], **env}
-    return run(env=variables)
+    return {"_RDMETA_COMPLETE": f"{shell}_complete", **asking[shell], **env}
+
+
+def asked(shell: str, line: str, env: Mapping[str, str] = {}) -> commands.Done:
+    return commands.run(env=question(shell, line, env))
 
 
 def found(shell: str, line: str, **env: str) -> list[str]:
@@ -210,8 +202,7 @@ def time_of(line: str) -> float:
 def test_completion_imports_one_command_and_nothing_heavy(cluster: rdmeta.EmbeddedCluster) -> None:
     def loaded(line: str) -> set[str]:
         env = {"RDMETA_BOOTSTRAP": cluster.bootstrap}
-        run = partial(commands.run_process, program=MODULES)
-        return set(asked("bash", line, env, run).err.split())
+        return commands.modules_of(env=question("bash", line, env))
 
     none = {name for name in loaded("rdmeta ") if name.removeprefix("rdmeta.cli.") in COMMANDS}
     assert none == {"rdmeta.cli.completion"}

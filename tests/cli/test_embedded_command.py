@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -43,11 +42,10 @@ def topics_of(bootstrap: str) -> dict[str, list[int]]:
 
 
 @contextmanager
-def running(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def running(*words: str) -> Iterator[tuple[commands.Started, str]]:
     """Yields a cluster's process, and the first line of its output."""
     with commands.started("embedded", *words) as process:
-        assert process.stdout is not None
-        yield process, process.stdout.readline().rstrip("\n")
+        yield process, process.next_line()
 
 
 def made(*words: str) -> tuple[str, dict[str, list[int]]]:
@@ -77,9 +75,7 @@ def test_a_topic_has_one_partition_and_three_replicas_by_default() -> None:
 def test_it_runs_until_a_signal(number: int, code: int) -> None:
     with running() as (process, bootstrap):
         assert process.poll() is None
-        process.send_signal(number)
-        out, err = process.communicate(timeout=30)
-        assert (process.returncode, out, err) == (code, "", "")
+        assert process.ended(number) == (code, "", "")
     with pytest.raises(rdmeta.TransportError):
         rdmeta.fetch(rdmeta.MetadataCache(), bootstrap)
 
@@ -126,11 +122,10 @@ def test_a_command_that_a_signal_ends_gives_the_code_of_a_shell() -> None:
 def test_signals_reach_the_command() -> None:
     with running("--", sys.executable, "-c", HEARS) as (process, ready):
         assert ready == "ready"
-        assert process.stdout is not None
         process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "SIGINT\n"
+        assert process.next_line() == "SIGINT"
         process.send_signal(signal.SIGTERM)
-        assert process.stdout.readline() == "SIGTERM\n"
+        assert process.next_line() == "SIGTERM"
         assert process.wait(30) == -signal.SIGTERM
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import commands
 import frames
 import pytest
-from broker import DESCRIBE_CONFIGS, Brokers, Fault
+from broker import Brokers
 from frames import B, P, T
 from pyarrow import parquet
 
@@ -107,10 +106,7 @@ def test_ids_are_a_column_of_partitions(cluster: rdmeta.EmbeddedCluster) -> None
 
 
 def test_a_list_in_a_pipe_imports_no_large_library(cluster: rdmeta.EmbeddedCluster) -> None:
-    program = "import atexit, sys\n"
-    program += "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
-    words = ("list", "-b", cluster.bootstrap)
-    loaded = set(commands.run_process(*words, program=program + commands.PROGRAM).err.split())
+    loaded = commands.modules_of("list", "-b", cluster.bootstrap)
     assert "rdmeta.net.fetch" in loaded
     assert not loaded & {"rich", "pyarrow", "pyspark", "pandas", "asyncio", "ssl", "logging"}
 
@@ -253,13 +249,6 @@ def brokers() -> Iterator[Brokers]:
         yield three
 
 
-def deny(brokers: Brokers, *topics: str) -> None:
-    """Denies the configuration of topics, whose metadata the user may read."""
-    fault = Fault(topic_errors=dict.fromkeys(topics, 29))
-    for broker in brokers:
-        broker.answers[DESCRIBE_CONFIGS] = partial(broker._describe_configs, fault=fault)
-
-
 @pytest.mark.parametrize(
     ("words", "numbers"),
     [
@@ -279,7 +268,7 @@ def test_min_isr_is_that_of_the_topics_configuration(
 
 
 def test_a_min_isr_that_is_denied_is_unknown_and_said(brokers: Brokers) -> None:
-    deny(brokers, "secret")
+    brokers.deny_configs("secret")
     words = ("list", "-b", brokers.bootstrap, "--under-min-isr", "--urp")
     done = commands.run(*words, "--json")
     assert done.code == 0
@@ -297,7 +286,7 @@ def test_of_many_denied_topics_some_are_named(brokers: Brokers) -> None:
     names = [f"t{n}" for n in range(8)]
     for name in names:
         brokers.truth.create(name)
-    deny(brokers, *names)
+    brokers.deny_configs(*names)
     done = commands.run("list", "-b", brokers.bootstrap, "--at-min-isr")
     assert done.err.endswith(": t0, t1, t2, t3, t4 and 3 more topics\n")
 

@@ -51,12 +51,6 @@ def words(cluster: rdmeta.EmbeddedCluster, path: Path, *more: str) -> tuple[str,
     return ("publish", str(path), "-b", cluster.bootstrap, *more)
 
 
-def ready(process: subprocess.Popen[str]) -> str:
-    """Returns the first line that a feeder prints."""
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n")
-
-
 def read_elsewhere(path: Path) -> str:
     """Returns what another process reads."""
     done = subprocess.run(
@@ -82,15 +76,13 @@ def test_another_process_reads_what_the_feeder_keeps_true(
     cluster: rdmeta.EmbeddedCluster, path: Path
 ) -> None:
     with commands.started(*words(cluster, path, *OFTEN)) as process:
-        assert ready(process) == f"READY {path}"
+        assert process.next_line() == f"READY {path}"
         assert read_elsewhere(path) == "['clicks', 'orders'] 2 3"
         cluster.set_leader("orders", 0, 3)
         attached = rdmeta.attach(path)
         until(lambda: attached.leader("orders", 0, None) == 3, "the new leader is published")
         assert read_elsewhere(path) == "['clicks', 'orders'] 3 3"
-        process.terminate()
-        out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (-signal.SIGTERM, "", "")
+        assert process.ended(signal.SIGTERM) == (-signal.SIGTERM, "", "")
     assert read_elsewhere(path) == "['clicks', 'orders'] 3 3"
 
 
@@ -147,7 +139,7 @@ def test_a_feeder_that_was_killed_is_started_again_for_the_same_readers(
     for leader in (1, 2, 3):
         cluster.set_leader("orders", 0, leader)
         with commands.started(*words(cluster, path)) as process:
-            ready(process)
+            process.next_line()
             attached = attached or rdmeta.attach(path)
             until(lambda: attached.leader("orders", 0, None) == leader)  # noqa: B023
             process.kill()
@@ -180,10 +172,8 @@ def test_readers_see_how_old_a_state_is(cluster: rdmeta.EmbeddedCluster, path: P
 
 def test_ctrl_c_ends_a_feeder(cluster: rdmeta.EmbeddedCluster, path: Path) -> None:
     with commands.started(*words(cluster, path)) as process:
-        ready(process)
-        process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30) == ("", "")
-    assert process.returncode == 130
+        process.next_line()
+        assert process.ended(signal.SIGINT) == (130, "", "")
 
 
 def test_a_state_that_cannot_be_saved_is_a_line_and_is_tried_again(
@@ -191,10 +181,9 @@ def test_a_state_that_cannot_be_saved_is_a_line_and_is_tried_again(
 ) -> None:
     """A limit on the size of files stands for a full disk."""
     with commands.started(*words(cluster, path, "--every", "0.02")) as process:
-        ready(process)
+        process.next_line()
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
-        assert process.stderr is not None
         assert (
             f"rdmeta: {path}: the state is not published: File too large; readers keep the last"
             " state, and the next attempt follows soon\n"

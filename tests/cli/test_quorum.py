@@ -219,20 +219,18 @@ def test_watch_ends_with_1_when_a_node_falls_behind(brokers: Brokers) -> None:
 def test_watch_goes_on_after_a_failure_and_tells_it_once(brokers: Brokers) -> None:
     words = ("quorum", "-b", brokers.bootstrap, "--watch", "--every", "0.2", "--timeout", "0.3")
     with commands.started(*words, "--json") as process:
-        assert process.stdout is not None
-        assert commands.checked_json(process.stdout.readline())["quorums"][0]["error"] is None
+        assert commands.checked_json(process.next_line())["quorums"][0]["error"] is None
         brokers[1].down()
         errors = 0
         while errors < 3:
-            (found,) = commands.checked_json(process.stdout.readline())["quorums"]
+            (found,) = commands.checked_json(process.next_line())["quorums"]
             errors += found["error"] is not None
         brokers[1].accept()
         while found["error"] is not None:
-            (found,) = commands.checked_json(process.stdout.readline())["quorums"]
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert process.returncode == -signal.SIGTERM
-    assert 1 <= err.count("\n") <= 2  # no answer in time, and perhaps no connection
+            (found,) = commands.checked_json(process.next_line())["quorums"]
+        done = process.ended(signal.SIGTERM)
+    assert done.code == -signal.SIGTERM
+    assert 1 <= done.err.count("\n") <= 2  # no answer in time, and perhaps no connection
 
 
 @pytest.mark.slow

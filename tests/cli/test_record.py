@@ -6,12 +6,10 @@ import random
 import re
 import resource
 import signal
-import subprocess
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone, tzinfo
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +17,7 @@ from typing import Any
 import commands
 import pyarrow.parquet as pq
 import pytest
-from broker import DESCRIBE_CONFIGS, Brokers, Fault
+from broker import DESCRIBE_CONFIGS, Brokers
 from clocks import Clock
 from in_process import Running
 from small_disk import filled, small_disk
@@ -65,12 +63,6 @@ def directory(tmp_path: Path) -> Path:
 
 def words(cluster: rdmeta.EmbeddedCluster, directory: Path, *more: str) -> tuple[str, ...]:
     return ("record", "-b", cluster.bootstrap, "-o", str(directory), *more)
-
-
-def first_line(process: subprocess.Popen[str]) -> str:
-    """Returns the first line that a command prints."""
-    assert process.stdout is not None
-    return process.stdout.readline().rstrip("\n")
 
 
 def other_lines(err: str) -> str:
@@ -130,22 +122,18 @@ def test_files_are_lines_of_output(cluster: rdmeta.EmbeddedCluster, directory: P
 @pytest.mark.proof
 def test_sigterm_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
     with commands.started(*words(cluster, directory, "-q", "--every", "0.1")) as process:
-        first_line(process)
+        process.next_line()
         cluster.create_topic("clicks")
         until_seen(cluster)
-        process.terminate()
-        _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (-signal.SIGTERM, "")
+        assert process.ended(signal.SIGTERM)[::2] == (-signal.SIGTERM, "")
     assert kinds(directory)[-1] == "observed_to"
     assert "topic_added" in kinds(directory, "clicks")
 
 
 def test_ctrl_c_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
     with commands.started(*words(cluster, directory, "-q", "--every", "0.1")) as process:
-        first_line(process)
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
-    assert (process.returncode, err) == (130, "")
+        process.next_line()
+        assert process.ended(signal.SIGINT)[::2] == (130, "")
     assert kinds(directory)[-1] == "observed_to"
 
 
@@ -159,7 +147,7 @@ def test_a_recorder_that_is_killed_leaves_whole_files(
     fast = ("--every", "0.005", "--flush-every", "0.005")
     for number in range(4):
         with commands.started(*words(cluster, directory, *fast)) as process:
-            first_line(process)
+            process.next_line()
             cluster.create_topic(f"clicks-{number}")
             seen = len(history.files(directory))
             until(lambda: len(history.files(directory)) > seen, "another file")  # noqa: B023
@@ -182,10 +170,9 @@ def test_rows_that_no_file_can_take_wait_for_one(
 ) -> None:
     """A limit on the size of files stands for a full disk."""
     with commands.started(*words(cluster, directory, *FAST)) as process:
-        first_line(process)
+        process.next_line()
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
-        assert process.stderr is not None
         cluster.create_topic("clicks")
         said = filter(other_lines, iter(process.stderr.readline, ""))
         assert next(said) == (
@@ -197,8 +184,7 @@ def test_rows_that_no_file_can_take_wait_for_one(
         until_seen(cluster)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (hard, hard))
         assert "rdmeta: recording goes on\n" in said
-        process.terminate()
-        process.communicate(timeout=30)
+        process.ended(signal.SIGTERM)
     assert len(history.recordings(directory)) == 1
     found = [kind for kind in kinds(directory, "clicks") if kind in ("topic_added", "topic_absent")]
     assert (found[0], found[-1]) == ("topic_added", "topic_absent")
@@ -210,8 +196,7 @@ def test_rows_of_a_full_disk_wait_for_space(
 ) -> None:
     with small_disk(tmp_path / "disk") as directory:
         with commands.started(*words(cluster, directory, *FAST)) as process:
-            first_line(process)
-            assert process.stderr is not None
+            process.next_line()
             said = filter(other_lines, iter(process.stderr.readline, ""))
             with filled(directory):
                 cluster.create_topic("clicks")
@@ -222,8 +207,7 @@ def test_rows_of_a_full_disk_wait_for_space(
                 assert not history.look(directory).quarantined
                 until_seen(cluster)
             assert "rdmeta: recording goes on\n" in said
-            process.terminate()
-            process.communicate(timeout=30)
+            process.ended(signal.SIGTERM)
         assert len(history.recordings(directory)) == 1
         assert "topic_added" in kinds(directory, "clicks")
         with filled(directory):
@@ -239,12 +223,12 @@ def test_rows_that_are_lost_at_the_end_are_told(
 ) -> None:
     slow = ("--every", "0.1", "--for", "1")
     with commands.started(*words(cluster, directory, *slow)) as process:
-        first_line(process)
+        process.next_line()
         _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, hard))
-        _, err = process.communicate(timeout=30)
+        done = process.ended()
     said = f"rdmeta: {directory}: a file cannot be written: File too large; its rows are lost\n"
-    assert (process.returncode, other_lines(err)) == (2, said)
+    assert (done.code, other_lines(done.err)) == (2, said)
     assert len(list(directory.rglob("*.parquet"))) == 1
 
 
@@ -523,9 +507,8 @@ def test_a_directory_that_cannot_be_written_ends_with_2(
 
 def test_nothing_is_imported_early() -> None:
     """Its help is there without pyarrow, too."""
-    program = "import sys, rdmeta.cli.record; print(*sys.modules)"
-    done = commands.run_process(program=program)
-    assert not {"pyarrow", "rich", "asyncio", "ssl"} & set(done.out.split())
+    loaded = commands.modules_of("record", "--help")
+    assert not {"pyarrow", "rich", "asyncio", "ssl"} & loaded
 
 
 @pytest.fixture
@@ -573,20 +556,13 @@ def test_min_isr_is_recorded_of_all_topics_and_of_new_ones(
     assert {each.min_isr for each in footers(directory)} == {None, "known"}
 
 
-def deny(brokers: Brokers, *topics: str) -> None:
-    """Denies the configuration of topics, whose metadata the user may read."""
-    fault = Fault(topic_errors=dict.fromkeys(topics, 29))
-    for broker in brokers:
-        broker.answers[DESCRIBE_CONFIGS] = partial(broker._describe_configs, fault=fault)
-
-
 @pytest.mark.parametrize(
     ("denied", "answer", "known"), [(("secret",), "known", 1), (("orders", "secret"), "denied", 0)]
 )
 def test_a_min_isr_that_is_denied_is_unknown_and_said_once(
     brokers: Brokers, directory: Path, denied: tuple[str, ...], answer: str, known: int
 ) -> None:
-    deny(brokers, *denied, "secret-2")
+    brokers.deny_configs(*denied, "secret-2")
     words = ("record", "-b", brokers.bootstrap, "-o", str(directory), *FAST)
 
     def create(running: Running) -> None:

@@ -53,9 +53,7 @@ def test_a_command_that_keeps_running_serves_its_metrics(
     with commands.started(*filled, *extra) as process:
         text = scraped(port, 'rdmeta_cache_partitions{cluster="cluster"} 4.0')
         assert 'rdmeta_up{cluster="cluster"} 1.0' in text
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
-        assert process.returncode == -signal.SIGTERM
+        assert process.ended(signal.SIGTERM).code == -signal.SIGTERM
 
 
 def test_each_cluster_has_its_series(brokers: Brokers, tmp_path: Path) -> None:

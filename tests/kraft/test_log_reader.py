@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kraft_cluster import NOTHING, Cluster, log_of, modelled, random_node, shown
+from kraft_cluster import NOTHING, Cluster, log_of, model_of, random_node
 from kraft_logs import DIVERGED, GOLDEN, LOG, LOGS, Made
 from kraft_random import RandomLog
 from kraft_records import batches
@@ -67,7 +67,7 @@ def test_other_copies_have_what_is_before_the_begin(tmp_path: Path) -> None:
     log = rdmeta.KraftLog([tmp_path / "long", tmp_path / "short"])
     assert (log.start > 0, log.end) == (True, made.log.end)
     early = [each for each in made.states if 0 < each < log.start][-1]
-    assert shown(log.state(early)._replay) == modelled(made.states[early])
+    assert model_of(log.state(early)._replay).shown() == made.states[early].shown()
     assert [each.offset for each in log.records(0, early)] == list(range(early))
 
 
@@ -528,7 +528,7 @@ def test_a_snapshot_that_replay_contradicts_is_not_used_and_named(tmp_path: Path
     ends = [each.file.end for each in log.snapshots]
     assert log.proven == ends[0]
     for end in (ends[2], made.log.end):
-        assert shown(log.state(end)._replay) == modelled(made.states[end])
+        assert model_of(log.state(end)._replay).shown() == made.states[end].shown()
     whys = [each.why_not or "" for each in log.snapshots]
     assert [why[:40] for why in whys] == ["", *["it differs from a replay to its end: top"] * 2]
     assert sum("it differs from a replay" in fault for fault in log.faults) == 2

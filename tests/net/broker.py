@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import frames
@@ -559,6 +560,12 @@ class Brokers:
     def requests(self, api_key: int | None = METADATA) -> list[Seen]:
         """Returns the requests of an API to all brokers, by time."""
         return sorted((s for broker in self for s in broker.seen(api_key)), key=lambda s: s.at)
+
+    def deny_configs(self, *topics: str) -> None:
+        """Denies the configuration of topics, whose metadata the user may read."""
+        fault = Fault(topic_errors=dict.fromkeys(topics, 29))
+        for broker in self:
+            broker.answers[DESCRIBE_CONFIGS] = partial(broker._describe_configs, fault=fault)
 
     def __enter__(self) -> Brokers:
         self._loop.__enter__()

@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from in_process import Done as Done
 from in_process import Running, run_here
@@ -29,6 +29,7 @@ PROGRAM = "from rdmeta.cli import main; main()"
 
 # A shell lets its jobs in the background ignore Ctrl-C; a command of a test does not.
 _HEED = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+_MODULES = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
 _TAKE_TERMINAL = "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0)\n"
 
 # The tests' own surroundings must not change what a command does.
@@ -85,15 +86,49 @@ def run_process(
     return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def redirected(redirection: str, *arguments: str) -> Done:
+    """Runs a command whose output a shell sends elsewhere, such as "> /dev/full" or "2>&-"."""
+    shell = ["sh", "-c", f'exec "$@" {redirection}', "sh", *command(*arguments)]
+    done = subprocess.run(
+        shell, capture_output=True, text=True, env=surroundings(), timeout=60, check=False
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def modules_of(*arguments: str, env: Mapping[str, str | None] = {}) -> set[str]:
+    """Returns the modules that a run of the command imports."""
+    done = run_process(*arguments, env=env, program=_MODULES + PROGRAM)
+    assert done.code == 0, done.err
+    return set(done.err.split())
+
+
+class Started(subprocess.Popen[str]):
+    """A command that runs with pipes."""
+
+    stdout: IO[str]
+    stderr: IO[str]
+
+    def next_line(self) -> str:
+        """Returns the next line that the command prints."""
+        return self.stdout.readline().rstrip("\n")
+
+    def ended(self, number: int | None = None, timeout: float = 30) -> Done:
+        """Returns how the command ends, by a signal if one is given."""
+        if number is not None:
+            self.send_signal(number)
+        out, err = self.communicate(timeout=timeout)
+        return Done(self.returncode, out, err)
+
+
 @contextmanager
 def started(
     *arguments: str,
     env: Mapping[str, str | None] = {},
     program: str = PROGRAM,
     cwd: Path | None = None,
-) -> Iterator[subprocess.Popen[str]]:
+) -> Iterator[Started]:
     """Starts a command with pipes; kills it at the end if it still runs."""
-    process = subprocess.Popen(
+    process = Started(
         command(*arguments, program=_HEED + program),
         env=surroundings(env),
         stdin=subprocess.DEVNULL,

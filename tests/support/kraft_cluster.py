@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft_logs import LOG
-from kraft_model import Model
+from kraft_model import Model, fact_key
 from kraft_random import RandomLog
 from kraft_records import batches
 
@@ -105,26 +105,35 @@ def snapshot_of(log: Log) -> tuple[str, bytes]:
     return snapshot_name(log.end, log.epoch), snapshot(model.records(), log.epoch, last_ms)
 
 
-def shown(replay: KraftReplay) -> dict[Any, Any]:
-    """Returns the topics and partitions of a state, without their origins."""
-    found: dict[Any, Any] = {}
-    for name, id, *_ in replay.topics():
-        found[name] = id
-        for row in replay.partitions(name):
-            found[name, row[0]] = row[1:11]
-    return found
+def model_of(replay: KraftReplay) -> Model:
+    """Returns a state in C in the form of the naive replay."""
+    made = Model()
+    for name, topic_id, *_ in replay.topics():
+        made.topics[name] = topic_id
+        for id, *row, _ in replay.partitions(name):
+            made.partitions[name, id] = dict(zip(_ROW, map(_listed, row), strict=True))
+    for id, epoch, fenced, down, dirs, cordoned, registration, _ in replay.brokers():
+        data = json.loads(registration)
+        made.brokers[id] = {
+            "incarnation": data["incarnationId"], "epoch": epoch, "endpoints": data["endPoints"],
+            "features": data["features"], "rack": data["rack"], "fenced": fenced,
+            "shutting_down": down, "dirs": list(dirs), "cordoned": _listed(cordoned),
+        }  # fmt: skip
+    for kind, text, _ in replay.facts(show_secrets=True):
+        data = json.loads(text)
+        made.facts[fact_key(str(kind), data)] = data
+    made.next = replay.info()["next"]
+    return made
 
 
-def modelled(model: Model) -> dict[Any, Any]:
-    """Returns the same of a naive replay."""
-    found: dict[Any, Any] = dict(model.topics)
-    for at, row in model.partitions.items():
-        lists = ("replicas", "isr", "removing", "adding", "elr", "last_elr")
-        found[at] = (
-            row["leader"], row["leader_epoch"], row["partition_epoch"], bool(row["recovery"]),
-            *(tuple(row[each]) for each in lists),
-        )  # fmt: skip
-    return found
+_ROW = (
+    "leader", "leader_epoch", "partition_epoch", "recovery", "replicas", "isr", "removing",
+    "adding", "elr", "last_elr", "directories",
+)  # fmt: skip
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def random_node(directory: Path, seed: int, cut: int = 0) -> tuple[NodeLog, RandomLog]:

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from kraft_records import Batch, Record
 
@@ -42,6 +42,7 @@ REMOVES = {
     "REMOVE_USER_SCRAM_CREDENTIAL_RECORD": "USER_SCRAM_CREDENTIAL_RECORD",
     "REMOVE_DELEGATION_TOKEN_RECORD": "DELEGATION_TOKEN_RECORD",
 }
+IGNORED = ("NO_OP_RECORD", "LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
 _LISTS = {
     "isr": "isr",
     "replicas": "replicas",
@@ -57,14 +58,6 @@ class ContradictionError(Exception):
     """A record does not fit the state, or a transaction's record not its place."""
 
 
-class Origin(NamedTuple):
-    """The record to which a row or a fact goes back."""
-
-    offset: int
-    epoch: int
-    time_ms: int
-
-
 class Model:
     """A state, and the offset behind the last batch that was applied."""
 
@@ -73,9 +66,6 @@ class Model:
         self.partitions: dict[tuple[str, int], dict[str, Any]] = {}
         self.brokers: dict[int, dict[str, Any]] = {}
         self.facts: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self.leaders: dict[int, int] = {}  # the quorum's leader by epoch
-        # Of a partition, a topic (its name), a broker (its id) or a fact.
-        self.origins: dict[Any, Origin] = {}
         self.open: list[Record] | None = None  # the records of a transaction
         self.next = 0
 
@@ -84,15 +74,12 @@ class Model:
         made = Model()
         made.topics, made.partitions = dict(self.topics), dict(self.partitions)
         made.brokers, made.facts = dict(self.brokers), dict(self.facts)
-        made.leaders, made.origins = dict(self.leaders), dict(self.origins)
         made.open = None if self.open is None else list(self.open)
         made.next = self.next
         return made
 
     def apply(self, batch: Batch) -> None:
-        """Applies a batch of the log, unless it was applied before."""
-        if batch.last < self.next:
-            return
+        """Applies a batch of the log."""
         for record in batch.records:
             self._take(record)
         self.next = batch.last + 1
@@ -127,10 +114,11 @@ class Model:
         if name in KEYS:
             self._fact(record)
         elif name in REMOVES:
-            self._remove_fact((REMOVES[name], *(data[each] for each in KEYS[REMOVES[name]])))
+            key = (REMOVES[name], *(data[each] for each in KEYS[REMOVES[name]]))
+            self.facts.pop(key, None)
         elif rule is not None:
-            rule(data, Origin(record.offset, record.epoch, record.time_ms))
-        elif name not in ("NO_OP_RECORD", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER"):
+            rule(data)
+        elif name not in IGNORED:
             raise ValueError(name)
 
     # ---- topics and partitions ------------------------------------------
@@ -141,32 +129,30 @@ class Model:
                 return name
         raise ContradictionError(f"no topic {topic_id}")
 
-    def _topic_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _topic_record(self, data: dict[str, Any]) -> None:
         if data["name"] in self.topics or data["topicId"] in self.topics.values():
             raise ContradictionError(data)
         self.topics[data["name"]] = data["topicId"]
-        self.origins[data["name"]] = origin
 
-    def _remove_topic_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _remove_topic_record(self, data: dict[str, Any]) -> None:
         name = self._name(data["topicId"])
-        del self.topics[name], self.origins[name]
+        del self.topics[name]
         for at in [at for at in self.partitions if at[0] == name]:
-            del self.partitions[at], self.origins[at]
+            del self.partitions[at]
         for key in [key for key in self.facts if key[:3] == ("CONFIG_RECORD", 2, name)]:
-            self._remove_fact(key)
+            del self.facts[key]
 
-    def _partition_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _partition_record(self, data: dict[str, Any]) -> None:
         at = (self._name(data["topicId"]), data["partitionId"])
         row = {ours: data.get(theirs) or [] for theirs, ours in _LISTS.items()}
-        row |= {
+        self.partitions[at] = row | {
             "leader": data["leader"],
             "leader_epoch": data["leaderEpoch"],
             "partition_epoch": data["partitionEpoch"],
             "recovery": data.get("leaderRecoveryState", 0),
         }
-        self.partitions[at], self.origins[at] = row, origin
 
-    def _partition_change_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _partition_change_record(self, data: dict[str, Any]) -> None:
         at = (self._name(data["topicId"]), data["partitionId"])
         if at not in self.partitions:
             raise ContradictionError(data)
@@ -180,20 +166,18 @@ class Model:
         if data.get("leaderRecoveryState", -1) >= 0:
             row["recovery"] = data["leaderRecoveryState"]
         row["partition_epoch"] += 1
-        self.origins[at] = origin
 
-    def _clear_elr_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _clear_elr_record(self, data: dict[str, Any]) -> None:
         if data["topicName"] and data["topicName"] not in self.topics:
             raise ContradictionError(data)
         for at, row in self.partitions.items():
             if data["topicName"] in ("", at[0]) and (row["elr"] or row["last_elr"]):
                 epoch = row["partition_epoch"] + 1
                 self.partitions[at] = row | {"elr": [], "last_elr": [], "partition_epoch": epoch}
-                self.origins[at] = origin
 
     # ---- brokers ----------------------------------------------------------
 
-    def _register_broker_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _register_broker_record(self, data: dict[str, Any]) -> None:
         self.brokers[data["brokerId"]] = {
             "incarnation": data["incarnationId"],
             "epoch": data["brokerEpoch"],
@@ -205,27 +189,25 @@ class Model:
             "dirs": data.get("logDirs", []),
             "cordoned": data.get("cordonedLogDirs"),
         }
-        self.origins[data["brokerId"]] = origin
 
-    def _unregister_broker_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _unregister_broker_record(self, data: dict[str, Any]) -> None:
         if data["brokerId"] not in self.brokers:
             raise ContradictionError(data)
-        del self.brokers[data["brokerId"]], self.origins[data["brokerId"]]
+        del self.brokers[data["brokerId"]]
 
-    def _change_broker(self, id: int, epoch: int, origin: Origin, **new: Any) -> None:
+    def _change_broker(self, id: int, epoch: int, **new: Any) -> None:
         old = self.brokers.get(id)
         if old is None or old["epoch"] != epoch:
             raise ContradictionError(f"broker {id}, epoch {epoch}: {old}")
         self.brokers[id] = old | new
-        self.origins[id] = origin
 
-    def _fence_broker_record(self, data: dict[str, Any], origin: Origin) -> None:
-        self._change_broker(data["id"], data["epoch"], origin, fenced=True)
+    def _fence_broker_record(self, data: dict[str, Any]) -> None:
+        self._change_broker(data["id"], data["epoch"], fenced=True)
 
-    def _unfence_broker_record(self, data: dict[str, Any], origin: Origin) -> None:
-        self._change_broker(data["id"], data["epoch"], origin, fenced=False)
+    def _unfence_broker_record(self, data: dict[str, Any]) -> None:
+        self._change_broker(data["id"], data["epoch"], fenced=False)
 
-    def _broker_registration_change_record(self, data: dict[str, Any], origin: Origin) -> None:
+    def _broker_registration_change_record(self, data: dict[str, Any]) -> None:
         new: dict[str, Any] = {}
         if data.get("fenced", 0):
             new["fenced"] = data["fenced"] > 0
@@ -235,7 +217,7 @@ class Model:
             new["dirs"] = data["logDirs"]
         if data.get("cordonedLogDirs") is not None:
             new["cordoned"] = data["cordonedLogDirs"]
-        self._change_broker(data["brokerId"], data["brokerEpoch"], origin, **new)
+        self._change_broker(data["brokerId"], data["brokerEpoch"], **new)
 
     # ---- all else ---------------------------------------------------------
 
@@ -248,22 +230,14 @@ class Model:
             or (record.name == "FEATURE_LEVEL_RECORD" and not data["featureLevel"])
         )
         if is_gone:
-            self._remove_fact(key)
+            self.facts.pop(key, None)
         else:
             self.facts[key] = data
-            self.origins[key] = Origin(record.offset, record.epoch, record.time_ms)
-
-    def _remove_fact(self, key: tuple[Any, ...]) -> None:
-        self.facts.pop(key, None)
-        self.origins.pop(key, None)
-
-    def _leader_change(self, data: dict[str, Any], origin: Origin) -> None:
-        self.leaders[origin.epoch] = data["leaderId"]
 
     # ---- comparing ----------------------------------------------------------
 
     def shown(self) -> dict[str, Any]:
-        """Returns the state without its origins, epochs and voters, in one form."""
+        """Returns the state without its voters, in one form."""
         quorum = ("KRAFT_VERSION", "KRAFT_VOTERS")
         return {
             "topics": dict(sorted(self.topics.items())),
