@@ -2,9 +2,9 @@
 
 The last answer before the log's end may be older than that, and must undo nothing. So the log's
 last state holds until the recording tells of a change. It holds no longer than the longest time
-between two answers of that day, as there was an answer by then. No log is carried over a midnight:
-from there nothing is known until the recording takes over. A change that the log told, and that
-the recording saw only after the log's end, is told once.
+between two answers of that day, as there was an answer by then. No log is carried over a midnight,
+nor into a hole: from there nothing is known until the recording takes over. A change that the log
+told, and that the recording saw only after the log's end, is told once.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _moved(stretches: Sequence[Stretch], times: Mapping[int | None, int]) -> Ite
     for each in stretches:
         begin, end = each.counts_from_us, each.counts_to_us
         if each.is_of_log:
-            while end in times and times[end] != end:
+            while end in times and times[end] != end and each.ended_by != "gap":
                 end = times[end]
             yield replace(each, counts_to_us=end)
         elif begin in times and times[begin] == end:
@@ -105,7 +105,8 @@ class LateSights:
             late = rows.filter(pc.greater(pc.cast(rows["observed_at"], pa.int64()), since))
             told.update((_thing(row), _value(row)) for row in late.to_pylist())
             return rows
-        end, told = self._told.get(stretch.counts_from_us or 0, (0, {}))
+        ends = [end for end in self._told if end <= (stretch.counts_from_us or 0)]
+        end, told = self._told[max(ends)] if ends else (0, {})
         if not told:
             return rows
         times = pc.cast(rows["observed_at"], pa.int64())

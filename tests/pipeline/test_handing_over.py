@@ -92,6 +92,16 @@ def test_over_midnight_nothing_is_known_until_the_recording_takes_over(tmp_path:
     assert epochs_of(source, 11) == [(11, 12, 11), (12.5, 13.5, 12)]
 
 
+def test_no_interval_of_a_log_spans_a_hole_that_a_recording_did_not_look_into(
+    tmp_path: Path,
+) -> None:
+    source = tmp_path / "in"
+    log = LogOfDays(3).write(source / "n1", 1, cuts=(8, 10), snapshots=(8, 10, 12), end=12)
+    (log / f"{8:020d}.log").unlink()
+    polled(source / "polled", {2.75: 2, 5.75: 5})
+    assert epochs_of(source, 2.5) == [(2, 3, 2), (3, 3, 3), (5, 6, 5), (6, 7, 6), (7, 7, 7)]
+
+
 def test_a_recording_that_ends_without_news_leaves_it_to_the_next_one(tmp_path: Path) -> None:
     source = tmp_path / "in"
     ended(source, 8)
