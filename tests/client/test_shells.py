@@ -284,9 +284,14 @@ def test_a_leader_in_the_cache_needs_no_request(make: Maker, brokers: Brokers) -
 
 def test_a_leader_is_not_waited_for_with_a_timeout_of_0(make: Maker, brokers: Brokers) -> None:
     client = make(brokers.bootstrap)
+    client.refresh(())
+    for broker in brokers:  # an answer could come before the call ends
+        broker.fault = Fault(silent=True)
+    n = len(brokers.requests(METADATA))
     with pytest.raises(NotCachedError):
         client.leader("orders", 1, timeout=0)
-    until(lambda: "orders" in client.cache)
+    until(lambda: len(brokers.requests(METADATA)) > n, "the topic is asked for")
+    apply_answer(client.cache, T("orders", [P(1, 2, 1)]))
     assert client.leader("orders", 1, timeout=0) == 2
     with pytest.raises(NoSuchPartitionError):
         client.leader("orders", 9, timeout=0)
