@@ -29,17 +29,7 @@ def handed_over(
 
     `before` are those of the day before.
     """
-    ends = {each.counts_to_us: each.seen_to_us for each in stretches if each.is_of_log}
-    begins = {each.counts_from_us: each for each in stretches if _is_behind(each)}
-    if any(not (begin or 1) % DAY_US for begin in begins):
-        for each in handed_over(before, (), read) if any(e.is_of_log for e in before) else ():
-            if each.is_of_log:
-                ends.setdefault(each.counts_to_us, each.seen_to_us)
-    times: dict[int | None, int] = {}
-    for begin, each in sorted(begins.items(), key=lambda found: found[0] or 0):
-        if begin in ends:
-            times[begin] = at = _taken_over_at(each, ends[begin], read)
-            ends.setdefault(at, ends[begin])  # where it ends without news, and another goes on
+    times, _ = _take_overs(stretches, before, read)
     parts = {(part.origin, part.counts_from_us): part for part in _moved(stretches, times)}
     counting = {origin for origin, begin in parts if begin is not None}
     return [
@@ -47,6 +37,25 @@ def handed_over(
         for (origin, begin), part in parts.items()
         if begin is not None or origin not in counting
     ]
+
+
+def _take_overs(
+    stretches: Sequence[Stretch], before: Sequence[Stretch], read: Read
+) -> tuple[dict[int | None, int], dict[int | None, int]]:
+    """Returns when recordings take over, by when they counted from, and where logs have ended.
+
+    The latter has each time up to which a log's end matters, with the time of that end.
+    """
+    ends = {each.counts_to_us: each.seen_to_us for each in stretches if each.is_of_log}
+    begins = {each.counts_from_us: each for each in stretches if _is_behind(each)}
+    if any(not (begin or 1) % DAY_US for begin in begins) and any(e.is_of_log for e in before):
+        ends = {**_take_overs(before, (), read)[1], **ends}
+    times: dict[int | None, int] = {}
+    for begin, each in sorted(begins.items(), key=lambda found: found[0] or 0):
+        if begin in ends:
+            times[begin] = at = _taken_over_at(each, ends[begin], read)
+            ends.setdefault(at, ends[begin])  # where it ends without news, and another goes on
+    return times, ends
 
 
 def _is_behind(each: Stretch) -> bool:

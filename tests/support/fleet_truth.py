@@ -415,7 +415,8 @@ def _counted(logs: list[Told], recorders: list[Told]) -> list[Told]:
 def _handed_over(every: list[Told]) -> list[Told]:
     """Returns what counts, as the last state of a log that ends holds until a recorder has news.
 
-    It holds no longer than the longest time between two looks of the day, and over no midnight.
+    It holds no longer than the longest time between two looks of the day, and over no midnight
+    and into no hole.
     """
     ends = {told.end: told.end for told in every if told.is_log}
     begins: dict[int, int] = {}
@@ -430,7 +431,7 @@ def _handed_over(every: list[Told]) -> list[Told]:
     for told in every:
         if told.is_log:
             end = told.end
-            while end % DAY_US and begins.get(end, end) > end:
+            while end % DAY_US and told.ended_by != "gap" and begins.get(end, end) > end:
                 end = begins[end]
             found.append(told._replace(end=end, counts=[(told.begin, end)]))
         else:
@@ -601,8 +602,8 @@ def truth(
             values = dict(zip(_COLUMNS[key[0]], state, strict=True))
             times = (began_at, ended_at, began_by, ended_by)
             row = {**names, **values, **_span(told, *times)}
-            if key[0] == "config" and began_at not in dict(told.looks):
-                row["offset"] = None  # a poll told it first
+            if key[0] == "config" and _own(told, _at(told, began_at)).get(key[2]) is None:
+                row["offset"] = None  # a poll told it
             rows[f"{key[0]}_interval"].append(row)
     terms = worlds(cluster.changes, first)
     kept = {at for told in logs for at, world in told.looks if at == world.at and not world.is_lost}
