@@ -62,6 +62,7 @@ def test_another_broker_goes_on_when_the_recorders_one_is_killed(
         cluster.kafka.create(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2]])
         added = functools.partial(recorded, tmp_path, "topic_added", topic)
         until(added, "the topic is recorded")
+        until(lambda: recorded(tmp_path, "config_changed", topic), "its min ISR is recorded")
         asked = {each.source_broker for each in added()}
         dead = asked.pop()
         assert dead is not None
