@@ -81,7 +81,7 @@ def table_rows(part: Any, before: str) -> Iterator[list[str]]:
 def strip_rows(part: Any) -> Iterator[tuple[Any, list[str], list[str]]]:
     """Yields each row of bars, its label with its sum, and the texts of its cells."""
     for row in part["rows"]:
-        for label, each in ((" ".join(row["label"]), row), ("before", row.get("before"))):
+        for label, each in ((" ".join(reversed(row["label"])), row), ("before", row.get("before"))):
             if each is not None:
                 sums = [each["total"]] if "total" in each else []
                 cells = [
