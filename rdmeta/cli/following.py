@@ -72,7 +72,7 @@ def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
     return asking_every(target.conf, _NAMED_S if topics else _ALL_S, _MAX_AGE_S)
 
 
-class Event(NamedTuple):
+class FeedEvent(NamedTuple):
     """What happens to a cluster that is followed.
 
     began: the first answer has come. failed: it has not come in time, or a server refused, which
@@ -88,7 +88,7 @@ class Event(NamedTuple):
     error: Error | None = None
 
 
-Events: TypeAlias = "SimpleQueue[Event]"
+Events: TypeAlias = "SimpleQueue[FeedEvent]"
 
 
 class Feed:
@@ -108,7 +108,7 @@ class Feed:
         self.code = FINE
         self._events = events
         self._since = 0
-        self.client.on_change(lambda changes: events.put(Event(self, "moved")))
+        self.client.on_change(lambda changes: events.put(FeedEvent(self, "moved")))
         self.client.on_update(self._updated)
         self.client.on_error(self._failed)
 
@@ -122,9 +122,9 @@ class Feed:
         try:
             self._since = self.client.refresh(timeout=timeout)
         except Error as error:
-            self._events.put(Event(self, "failed", error=error))
+            self._events.put(FeedEvent(self, "failed", error=error))
         else:
-            self._events.put(Event(self, "began"))
+            self._events.put(FeedEvent(self, "began"))
 
     def begin_late(self) -> None:
         """Takes the state now as the first one, after `failed`."""
@@ -139,7 +139,7 @@ class Feed:
     def _updated(self, answers: tuple[Updated, ...]) -> None:
         node = answers[-1].node
         broker = f"broker {node.id}" if node.id >= 0 else f"{node.host}:{node.port}"
-        self._events.put(Event(self, "answered", broker))
+        self._events.put(FeedEvent(self, "answered", broker))
 
     def _failed(self, problems: tuple[Problem, ...]) -> None:
         """Tells of problems with connections if none is left, and of those that are no change."""
@@ -148,11 +148,11 @@ class Feed:
             last = broken[-1]
             assert last.node is not None
             where = f"{last.node.host}:{last.node.port}"
-            self._events.put(Event(self, "away", f"{where}: {last.text}: {last.error}"))
+            self._events.put(FeedEvent(self, "away", f"{where}: {last.text}: {last.error}"))
         for each in problems:
             if each.partitions:
                 text = f"{each.text}: {', '.join(each.partitions)}"
-                self._events.put(Event(self, "trouble", text))
+                self._events.put(FeedEvent(self, "trouble", text))
 
     def _is_connected(self) -> bool:
         try:

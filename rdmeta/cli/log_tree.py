@@ -80,7 +80,7 @@ def _children(node: TreeNode) -> Children:
 # ---- the words ----------------------------------------------------------------------------------
 
 _Found = list[tuple[str, TreeNode]]
-# What --json says of the state.
+# The members that --json begins with, which name the state.
 _Head = dict[str, Any]
 _NAMES = columns("path")
 

@@ -35,7 +35,7 @@ from rdmeta.errors import RequestTimedOutError
 from rdmeta.model import Change
 
 if TYPE_CHECKING:
-    from rdmeta.cli.following import Event, Events, Feed
+    from rdmeta.cli.following import Events, Feed, FeedEvent
     from rdmeta.cli.live import Live
 
 
@@ -215,7 +215,7 @@ class _Watch:
                 error = RequestTimedOutError(f"there was no answer in {duration:g} s")
                 feed.code = self._view.failure(error, feed)
 
-    def _take(self, event: Event) -> None:
+    def _take(self, event: FeedEvent) -> None:
         feed, note = event.feed, self._view.note
         if event.error is not None:
             feed.code = self._view.failure(event.error, feed)

@@ -423,14 +423,14 @@ class _DayMaker:
             maker.count(fold.stats(), rows)
 
     def _rows_from(self, stretch: Stretch, begin: int) -> Iterator[pa.RecordBatch]:
+        """Yields the rows that a stretch has from a time on, up to the end of that day."""
         after = begin - begin % DAY_US + DAY_US if stretch.goes_on else None
         return self._maker.added(None, stretch.origin, stretch.files, begin, after)
 
     def _all_rows(self, stretch: Stretch) -> Iterator[pa.RecordBatch]:
         """Yields the rows of a stretch, and those of its origin before that."""
-        after = self._begin + DAY_US if stretch.goes_on else None
         yield from self._maker.added(None, stretch.origin, stretch.earlier, 0, self._begin)
-        yield from self._maker.added(None, stretch.origin, stretch.files, self._begin, after)
+        yield from self._rows_from(stretch, self._begin)
 
     def _take(
         self, fold: Fold, stretch: Stretch, is_whole: bool, is_counted: bool

@@ -141,7 +141,7 @@ def test_brokers_and_balance_and_recoveries(model: Any, walk: Walk, before: Walk
             f"Leaders and replicas by {kind} on the first and the last day, averaged over the day"
         )
         found = part(model, title)
-        # What was there before alone is shown, too.
+        # The page also shows brokers and racks that only the earlier span has.
         there = [
             row for row in found["rows"] if {row["leaders_first"], row["leaders_last"]} - {None}
         ]

@@ -61,9 +61,9 @@ _WHY = {
 class World(NamedTuple):
     """All that is true at a moment; `led` are the elections that it brought.
 
-    Of a moment that `is_lost` a snapshot tells the state. `static` is the min ISR of topics without
-    their own, which no log tells. `polled` are min ISRs that recordings beside a log tell, and
-    `configs` the rows that both gave.
+    If `is_lost`, the log has lost the records of this moment, and a snapshot tells the state.
+    `static` is the min ISR of topics without their own, which no log tells. `polled` are min ISRs
+    that recordings beside a log tell, and `configs` the rows that both gave.
     """
 
     at: int
