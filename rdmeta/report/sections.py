@@ -46,7 +46,7 @@ def _fleet(facts: Facts, before: Facts | None) -> list[Part]:
         shown_row["cluster_id"] = row["cluster_id"]
     days = strip(
         facts,
-        "The largest of the three by day, with a letter for the gravest",
+        "The largest of these three by day; L, M or U says which is the gravest",
         "partition-minutes",
         _lettered(facts, "day_bins", hours),
         hours=hours,
@@ -179,15 +179,15 @@ def _also(facts: Facts, row: Row) -> list[str]:
     if (broker["away"] or 0) >= 1000:
         days.append(f"broker {row['broker']} away for {duration(broker['away'] / 1e6)}")
     if broker["restarts"]:
-        days.append(f"{counted(broker['restarts'], 'return')} of broker {row['broker']}")
+        days.append(f"{counted(broker['restarts'], 'restart')} of broker {row['broker']}")
     if row["unclean"]:
         days.append(f"{counted(row['unclean'], 'unclean election')} in the cluster")
     begin = max(row["began_us"], facts.span.begin)
     first = day_at(begin)
     last = day_at(max(begin, min(row["ended_us"], facts.span.end) - 1))
-    whole = f"On that whole day, {first}," if first == last else f"On the days {first} to {last}"
-    found = [("In this time", moments), (whole, days)]
-    return [f"{when} gold also has {listed(texts)}." for when, texts in found if texts]
+    whole = f"On the whole of {first}" if first == last else f"On the days {first} to {last}"
+    found = [("At the same time", moments), (whole, days)]
+    return [f"{when}: {listed(texts)}." for when, texts in found if texts]
 
 
 def _incident_sentence(facts: Facts) -> str:
@@ -253,14 +253,14 @@ _BROKERS = columns(
     "cluster:text:cluster; broker:count:broker; away:minutes:minutes away;"
     " fenced:minutes:minutes fenced; restarts:count:restarts; unclean_restarts:count:unclean"
     " ones; flaps:count:ISR flaps; lost:count:leaderships lost;"
-    " preferred_seconds:seconds:slowest return of preferred leaders;"
-    " preferred_open:count:returns without all"
+    " preferred_seconds:seconds:preferred leaders back after;"
+    " preferred_open:count:restarts without all of them back"
 )
 
 
 def _brokers(facts: Facts) -> list[Part]:
     rows = [row for row in facts.answers["brokers"] if row["is_shown"]]
-    return [table(facts, "Brokers to which something happened", _BROKERS, rows)]
+    return [table(facts, "Brokers away, restarted, flapping or losing leaders", _BROKERS, rows)]
 
 
 def _broker_sentence(facts: Facts) -> str:
@@ -278,7 +278,7 @@ def _broker_sentence(facts: Facts) -> str:
             f" broker {worst['broker']} of {facts.names[worst['cluster_id']]}, for"
             f" {duration(worst['away'] / 1e6)}"
         )
-    back = f"; {counted(restarts, 'return')}" if restarts else ""
+    back = f"; {counted(restarts, 'restart')}" if restarts else ""
     return f"{text}{back}{f', {unclean} of them unclean' if unclean else ''}."
 
 
@@ -310,7 +310,7 @@ def _balance(facts: Facts, before: Facts | None) -> list[Part]:
         parts.append(table(facts, title, shown_columns, rows or (), before=earlier))
     title = "How far the broker with the most leaders is above the mean"
     skews, earlier = _skews(facts), _skews(before) if before else None
-    return [*parts, strip(facts, title, "times the mean", skews, before=earlier)]
+    return [*parts, strip(facts, title, "of the mean", skews, before=earlier)]
 
 
 def _skews(facts: Facts) -> list[Row]:
@@ -449,7 +449,7 @@ def _change_sentence(facts: Facts) -> str:
 
 _UNSEEN = columns(
     "cluster:text:cluster; observed:share:observed; hole_minutes:minutes:minutes in holes;"
-    " reasons:text:why; files_aside:count:files set aside; clocks_back:count:clocks set;"
+    " reasons:text:why; files_aside:count:files set aside; clocks_back:count:times a clock was set;"
     " disagreement_seconds:seconds:sources differ by;"
     " unknown_min_isr:minutes:partition-minutes without a known min ISR"
 )

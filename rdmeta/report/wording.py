@@ -30,7 +30,7 @@ _ENDS = {
     "gap": "not over before a hole",
 }
 HOLES = {
-    "gap": "no look",
+    "gap": "no poll",
     "closed": "recorder stopped",
     "open": "recorder gone without notice",
     "clock": "clock set",

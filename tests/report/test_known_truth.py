@@ -69,12 +69,12 @@ def test_the_page_of_a_real_log_has_its_moments(tmp_path: Path) -> None:
     first = sections[1]["parts"][1]["rows"][0]
     assert (first["kind"], first["topics_named"]) == ("leaderless", ["risky"])
     assert (first["began_at"], first["seconds"]) == ("2026-11-26T06:09:30.507Z", 10.34)
-    (whole_day,) = (text for text in first["also"] if text.startswith("On that whole day, "))
-    assert whole_day.startswith("On that whole day, 2026-11-26, gold also has broker 1 away for ")
+    (whole_day,) = (text for text in first["also"] if text.startswith("On the whole of "))
+    assert whole_day.startswith("On the whole of 2026-11-26: broker 1 away for ")
     assert whole_day.endswith(" and 1 unclean election in the cluster.")
     words = {section["name"]: section["sentence"] for section in sections}
     assert words["fleet"].startswith("1 of 1 cluster had partitions without a leader;")
-    assert words["brokers"].endswith("3 returns, 2 of them unclean.")
+    assert words["brokers"].endswith("3 restarts, 2 of them unclean.")
     terms = [part for part in sections[6]["parts"] if part["title"] == "Terms of controllers"]
     assert [(row["broker"], row["seconds"]) for row in terms[0]["rows"]] == [
         *(("node 2", 57.71), ("none", 2.295), ("node 3", 5.94), ("none", 6.179)),

@@ -90,7 +90,7 @@ def test_the_fleet_is_ranked_by_what_was_worst(model: Any, walk: Walk, before: W
     found = part(model, "Partition-minutes at risk, by cluster")
     assert_rows(found, walk.fleet(), ordered=True)
     assert_before(found, before.fleet(), "cluster")
-    strips = part(model, "The largest of the three by day, with a letter for the gravest")
+    strips = part(model, "The largest of these three by day; L, M or U says which is the gravest")
     assert [row["label"] for row in strips["rows"]] == [[r["cluster"]] for r in found["rows"]]
     for days, key in ((walk.fleet_days(), None), (before.fleet_days(), "before")):
         for row in strips["rows"]:
@@ -135,7 +135,7 @@ def test_topics_have_strips_for_three_kinds_and_sums_of_all(model: Any, walk: Wa
 
 
 def test_brokers_and_balance_and_recoveries(model: Any, walk: Walk, before: Walk) -> None:
-    assert_rows(part(model, "Brokers to which something happened"), walk.brokers())
+    assert_rows(part(model, "Brokers away, restarted, flapping or losing leaders"), walk.brokers())
     for kind in ("broker", "rack"):
         title = (
             f"Leaders and replicas by {kind} on the first and the last day, averaged over the day"

@@ -26,7 +26,7 @@ KINDS = {
     "reassigning": ("being reassigned", "R"),
     "rack_unsafe": ("on too few racks", "K"),
 }
-REASONS = {"gap": "no look", "closed": "recorder stopped"}
+REASONS = {"gap": "no poll", "closed": "recorder stopped"}
 GRAVEST = tuple(KINDS)[:3]
 SHOWN = tuple(KINDS)[:5]
 
