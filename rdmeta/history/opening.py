@@ -22,7 +22,7 @@ from rdmeta.history.schema import CHANGE_SCHEMA, LONGEST, FileName, Footer, Hist
 
 _REQUIRED = frozenset(column.name for column in COLUMNS if not column.optional)
 _LISTS = frozenset(column.name for column in COLUMNS if column.type == "ids")
-_TEXTS = ("source", "kind", "topic", "topic_id", "detail")
+_TEXTS = ["source", "kind", "topic", "topic_id", "detail"]
 # Bytes of texts that need no exact count.
 _FEW = 16 << 20
 # So few rows of all columns claim no more than the part of one column that
@@ -101,17 +101,20 @@ def refuse_excessive_lists(file: pq.ParquetFile, size: int) -> None:
     """
     part = max(64, min(65_536, size // 256))
     claimed = 0
-    for name in filter(_LISTS.__contains__, file.schema_arrow.names):
-        for batch in file.iter_batches(part, columns=[name], use_threads=False):
-            claimed += batch.nbytes
-            refuse_excessive_claim(claimed, size)
+    lists = [name for name in file.schema_arrow.names if name in _LISTS]
+    for batch in file.iter_batches(part, columns=lists, use_threads=False):
+        claimed += batch.nbytes
+        refuse_excessive_claim(claimed, size)
 
 
 def with_texts_coded(source: Any, metadata: pq.FileMetaData | None = None) -> pq.ParquetFile:
     """Opens a file whose texts are read as dictionaries, which takes less time and memory."""
-    metadata = pq.read_metadata(source) if metadata is None else metadata
-    texts = [name for name in metadata.schema.to_arrow_schema().names if name in _TEXTS]
-    return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
+    try:
+        return pq.ParquetFile(source, metadata=metadata, read_dictionary=_TEXTS)
+    except KeyError:  # the file lacks one of them
+        metadata = pq.read_metadata(source) if metadata is None else metadata
+        texts = [name for name in metadata.schema.to_arrow_schema().names if name in _TEXTS]
+        return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
 
 
 def claimed_by_texts(columns: Iterable[pa.Array]) -> int:

@@ -40,9 +40,10 @@ def batches(file: File, cluster_id: str, origin: str) -> Iterator[pa.RecordBatch
             raise ValueError(f"it has {parquet.metadata.num_rows} rows, and had {file.rows}")
         size = stream.size()
         refuse_excessive_lists(parquet, size)
+        columns = parquet.schema_arrow.names
         for name, wanted in zip(_KNOWN, (cluster_id, origin), strict=True):
-            _require_same(parquet, name, wanted)
-        names = [name for name in parquet.schema_arrow.names if name not in _KNOWN]
+            _require_same(parquet, columns.index(name), name, wanted)
+        names = [name for name in columns if name not in _KNOWN]
         rows = claimed = 0
         versions = _Ascending("version", file.since, file.until)
         times = _Ascending("observed_at", file.from_us, file.to_us)
@@ -113,13 +114,17 @@ def _require_begin(file: File, batch: pa.RecordBatch | None) -> None:
         raise ValueError("its first row is not observed_from, and it is a recording's first file")
 
 
-def _require_same(parquet: pq.ParquetFile, name: str, wanted: str) -> None:
+def _require_same(parquet: pq.ParquetFile, column: int, name: str, wanted: str) -> None:
     """Raises ValueError if a row has another value; bounds of row groups spare reading it.
 
     A row without a cluster is right, as for rdmeta.history.verify().
     """
     groups = range(parquet.metadata.num_row_groups)
-    unsure = [number for number in groups if not _is_all(parquet, number, name, wanted)]
+    unsure = [
+        number
+        for number in groups
+        if not _is_all(parquet.metadata.row_group(number).column(column), name, wanted)
+    ]
     if not unsure:
         return
     same: Any = pc.equal(parquet.read_row_groups(unsure, columns=[name])[name], wanted)
@@ -127,10 +132,8 @@ def _require_same(parquet: pq.ParquetFile, name: str, wanted: str) -> None:
         raise ValueError(f"a row has another {name} than its footer, {wanted}")
 
 
-def _is_all(parquet: pq.ParquetFile, group: int, name: str, wanted: str) -> bool:
-    """Returns whether the bounds of a row group say that all its rows have a value."""
-    store = parquet.schema_arrow.names.index(name)
-    column = parquet.metadata.row_group(group).column(store)
+def _is_all(column: pq.ColumnChunkMetaData, name: str, wanted: str) -> bool:
+    """Returns whether the bounds in a row group say that all its rows have a value."""
     about = column.statistics
     return (
         column.path_in_schema == name

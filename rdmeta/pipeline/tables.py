@@ -137,11 +137,13 @@ class TableWriter:
         if rows.num_rows == 0:
             return
         self._days[day] = self._days.get(day, 0) + rows.num_rows
-        chosen = rows.select(self._schema.names).cast(self._schema)
+        chosen = rows.select(self._schema.names)
+        if not chosen.schema.equals(self._schema):
+            chosen = chosen.cast(self._schema)
         self._waiting.append(chosen)
         self._count += chosen.num_rows
         self.rows += chosen.num_rows
-        self._bytes += chosen.nbytes
+        self._bytes += _size(chosen)
         while count := self._group():
             self._flush(count)
 
@@ -166,9 +168,10 @@ class TableWriter:
         That depends on the rows alone, not on the parts in which they come.
         """
         if self._bytes >= _MOST_BYTES:
-            total: Any = pc.cumulative_sum(_sizes(pa.concat_tables(self._waiting)))
-            below = int(pc.sum(pc.less(total, _MOST_BYTES), min_count=0).as_py())
-            if below < self._count:
+            total = _running_size(pa.concat_tables(self._waiting))
+            self._bytes = total[-1].as_py()
+            if self._bytes >= _MOST_BYTES:
+                below = int(pc.sum(pc.less(total, _MOST_BYTES), min_count=0).as_py())
                 return min(below + 1, GROUP_ROWS)
         return GROUP_ROWS if self._count >= GROUP_ROWS else 0
 
@@ -178,11 +181,17 @@ class TableWriter:
         with self.draft.naming():
             self._writer.write_table(group, row_group_size=GROUP_ROWS)
         self._waiting = [rows.slice(count)]
-        self._count, self._bytes = rows.num_rows - count, self._waiting[0].nbytes
+        self._count, self._bytes = rows.num_rows - count, _size(self._waiting[0])
 
 
-def _sizes(rows: pa.Table) -> pa.ChunkedArray:
-    """Returns the bytes that the texts and lists of each row have."""
+def _size(rows: pa.Table) -> int:
+    """Returns how many bytes texts and lists take, by their buffers: a few more than they have."""
+    sized = (each for each in rows.columns if pa.types.is_string(each.type) or each.type == _IDS)
+    return sum(each.nbytes - 4 * rows.num_rows for each in sized)  # without their offsets
+
+
+def _running_size(rows: pa.Table) -> pa.ChunkedArray:
+    """Returns, for each row, the bytes of texts and lists up to its end."""
     sizes: Any = pa.chunked_array([pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)])
     for column in rows.columns:
         if pa.types.is_string(column.type):
@@ -192,7 +201,7 @@ def _sizes(rows: pa.Table) -> pa.ChunkedArray:
         else:
             continue
         sizes = pc.add(sizes, pc.fill_null(one, 0).cast(pa.int64()))
-    return sizes
+    return pc.cumulative_sum(sizes)
 
 
 def parquet_writer(path: Path, schema: pa.Schema, footer: str) -> pq.ParquetWriter:
