@@ -66,6 +66,8 @@ class DeltaLogs(TableLogs):
         table, opened = change.table, change.state.handle
         now = int(time.time() * 1000)
         added = _added(change, now)
+        # Spark's DESCRIBE HISTORY shows no other word of ours.
+        properties = {**properties, "userMetadata": properties["rdmeta.run"]}
         about = CommitProperties(custom_metadata=properties, max_commit_retries=0)
         schema, by = Schema.from_arrow(table.schema), list(table.partition_by)
         if opened is None:

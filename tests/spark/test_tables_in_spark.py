@@ -47,7 +47,7 @@ def seen_by_spark(out: Path, folders: list[Path], kind: str) -> dict[str, list[i
     done = subprocess.run(words, env=env, stdout=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 0
     found: dict[str, list[int]] = json.loads(done.stdout.splitlines()[-1])
-    assert {name: counts[1:3] for name, counts in found.items()} == dict.fromkeys(found, [0, 0])
+    assert {name: counts[1:4] for name, counts in found.items()} == dict.fromkeys(found, [0, 0, 0])
     assert len(found) == len(TABLES)
     return found
 

@@ -1,8 +1,8 @@
 """A Spark that compares tables with folders: python tables_in_spark.py KIND JARS LOCATIONS.
 
 LOCATIONS is JSON: what it reads of each table, its first version, and the folder with the same
-rows. It prints JSON: the rows of each table, those that it lacks, those that it has more, and those
-of its first version.
+rows. It prints JSON: the rows of each table, those that it lacks, those that it has more, its
+commits that name no run, and the rows of its first version.
 """
 
 from __future__ import annotations
@@ -34,7 +34,12 @@ def main(kind: str, jars: str, locations: str) -> None:
         rows, first = reader.load(where), reader.option("versionAsOf", version).load(where)
         whole = spark.read.option("recursiveFileLookup", "true").parquet(folder)
         rows = rows.select(whole.columns)
-        counts = (rows, whole.exceptAll(rows), rows.exceptAll(whole), first)
+        if kind == "delta":
+            runs = spark.sql(f"DESCRIBE HISTORY delta.`{where}`").selectExpr("userMetadata AS run")
+        else:
+            runs = reader.load(f"{where}#snapshots").selectExpr("summary['rdmeta.run'] AS run")
+        unnamed = runs.where("run IS NULL")
+        counts = (rows, whole.exceptAll(rows), rows.exceptAll(whole), unnamed, first)
         found[name] = [each.count() for each in counts]
     print(json.dumps(found))
 
