@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from heapq import heapreplace
@@ -48,6 +48,9 @@ from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 _ROWS = 1_000_000
 _FEWEST_ROWS = 50_000
 _FOR_A_CORE = 2
+# Intervals take many times as much memory as they have bytes in a file or a shuffle, by which Spark
+# chooses what it broadcasts.
+_MOST_BROADCAST = "1m"
 # So many jobs run at a time. Results come when a job ends, so these are the steps of the progress.
 _JOBS = 16
 
@@ -71,8 +74,11 @@ def spark_engine(session: SparkSession) -> Engine:
         size = max(1, -(-len(packs) // _JOBS))
         groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
         tag = f"rdmeta-{uuid4().hex}"
+        settings = {"spark.job.description": _description(tasks)}
+        if large:
+            settings["spark.sql.autoBroadcastJoinThreshold"] = _MOST_BROADCAST
         with (
-            _described(session, _description(tasks)),
+            _configured(session, settings),
             ThreadPoolExecutor(len(groups) + 1, "rdmeta-spark") as pool,
         ):
             jobs = [pool.submit(_collected, session, group, tag) for group in groups]
@@ -93,16 +99,17 @@ def spark_engine(session: SparkSession) -> Engine:
 
 
 @contextmanager
-def _described(session: SparkSession, description: str) -> Iterator[None]:
-    """Lets the jobs of a session have a description for a while."""
-    name = "spark.job.description"
-    before = session.conf.get(name, None)
-    session.conf.set(name, description)
+def _configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Lets a session have settings for a while."""
+    before = {name: session.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        session.conf.set(name, value)
     try:
         yield
     finally:
         with contextlib.suppress(Exception):  # the session may be gone
-            session.conf.unset(name) if before is None else session.conf.set(name, before)
+            for name, value in before.items():
+                session.conf.unset(name) if value is None else session.conf.set(name, value)
 
 
 def _description(tasks: Sequence[AnyTask]) -> str:

@@ -15,7 +15,8 @@ from recorded import contents
 
 from rdmeta import pipeline
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.spark import large_months, run
+from rdmeta.pipeline.work import MonthTask, Result
+from rdmeta.spark import executors, large_months, run
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -38,7 +39,16 @@ def test_the_bytes_are_those_of_duckdb(
     plan = pipeline.plan([source], "spark", in_place=True, gold=True)
     monkeypatch.setattr(large_months, "LARGEST", min(task.rows for task in plan.months))
     assert sum(map(large_months.is_large, plan.months)) == 1
+    broadcast = "spark.sql.autoBroadcastJoinThreshold"
+    usual, limits = light.conf.get(broadcast), []
+
+    def noted(session: SparkSession, task: MonthTask) -> Result:
+        limits.append(session.conf.get(broadcast))
+        return large_months.made_by_spark(session, task)
+
+    monkeypatch.setattr(executors, "made_by_spark", noted)
     made = run(plan, light)
+    assert (limits, light.conf.get(broadcast)) == (["1m"], usual)
     assert light.conf.get("spark.sql.session.timeZone") == "America/New_York"
     light.conf.set("spark.sql.session.timeZone", "UTC")
     assert len([each for each in made.made if "gold/" in each.name]) == 2 * len(MEASURES)
