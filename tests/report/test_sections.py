@@ -20,7 +20,7 @@ from rdmeta.report.wording import duration
 
 pytestmark = pytest.mark.slow
 SEEDS = int(os.environ.get("RDMETA_SEEDS", "4"))
-COUNTED = re.compile(r"(\d+) (reassignment|term|configuration|return|unclean election)")
+COUNTED = re.compile(r"(\d+) (reassignment|term|configuration|restart|unclean election)")
 NAMES = {"one": "shop <b>", "two": "two"}
 
 

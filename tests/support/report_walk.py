@@ -205,7 +205,7 @@ class Walk:
             ),
             "term": sum(row["broker"] is not None for row in within("controller", "began_at")),
             "configuration": len(within("config_change", "observed_at")),
-            "return": total(row["restarts"] for row in mine),
+            "restart": total(row["restarts"] for row in mine),
             "unclean election": total(row["unclean"] for row in days("churn_day", kind="cluster")),
         }
         kinds = {
