@@ -108,8 +108,8 @@ def _configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[
         yield
     finally:
         with contextlib.suppress(Exception):  # the session may be gone
-            for name, value in before.items():
-                session.conf.unset(name) if value is None else session.conf.set(name, value)
+            for name, old in before.items():
+                session.conf.unset(name) if old is None else session.conf.set(name, old)
 
 
 def _description(tasks: Sequence[AnyTask]) -> str:
