@@ -23,6 +23,8 @@ from rdmeta.pipeline.manifest import FileEntry
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import SCHEMAS
 
+RUN = "rdmeta.run"
+"""The word of a commit for its run, in every log."""
 _LISTED = 3
 
 
@@ -104,7 +106,7 @@ class TableChange:
             about = StoredName.parse(name)
             if about is not None:
                 made.setdefault(about.cluster_id, {})[about.period] = about.digest
-        return {"rdmeta.run": run, "rdmeta.made_from": json.dumps(made, sort_keys=True)}
+        return {RUN: run, "rdmeta.made_from": json.dumps(made, sort_keys=True)}
 
 
 class Unneeded(NamedTuple):

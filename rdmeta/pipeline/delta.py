@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline.committing import (
+    RUN,
     LoggedTable,
     TableChange,
     TableLogs,
@@ -57,7 +58,7 @@ class DeltaLogs(TableLogs):
         names = [f"{table.folder}/{each['path']}" for each in _files(opened)]
         last = opened.history(1)[0]
         by = f"version {opened.version()} ({last.get('operation')} by {last.get('engineInfo')})"
-        return TableState.of(opened.version(), names, last.get("rdmeta.run"), by, opened)
+        return TableState.of(opened.version(), names, last.get(RUN), by, opened)
 
     def _commit(self, change: TableChange, properties: dict[str, str]) -> None:
         from deltalake import CommitProperties, Schema
@@ -67,7 +68,7 @@ class DeltaLogs(TableLogs):
         now = int(time.time() * 1000)
         added = _added(change, now)
         # Spark's DESCRIBE HISTORY shows no other word of ours.
-        properties = {**properties, "userMetadata": properties["rdmeta.run"]}
+        properties = {**properties, "userMetadata": properties[RUN]}
         about = CommitProperties(custom_metadata=properties, max_commit_retries=0)
         schema, by = Schema.from_arrow(table.schema), list(table.partition_by)
         if opened is None:

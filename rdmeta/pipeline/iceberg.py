@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rdmeta.errors import MissingExtraError
 from rdmeta.pipeline.committing import (
+    RUN,
     LoggedTable,
     TableChange,
     TableLogs,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 _TITLE = "rdmeta.table"
-_RUN = "rdmeta.run"
 
 
 class IcebergLogs(TableLogs):
@@ -59,7 +59,7 @@ class IcebergLogs(TableLogs):
         if snapshot is None or snapshot.summary is None:
             return TableState(None, handle=opened)
         names = [self._inside(file.file_path) for file in _files(opened)]
-        run = snapshot.summary.additional_properties.get(_RUN)
+        run = snapshot.summary.additional_properties.get(RUN)
         by = f"snapshot {snapshot.snapshot_id} ({snapshot.summary.operation.value})"
         return TableState.of(snapshot.snapshot_id, names, run, by, opened)
 

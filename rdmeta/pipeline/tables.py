@@ -186,20 +186,22 @@ class TableWriter:
 
 def _size(rows: pa.Table) -> int:
     """Returns how many bytes texts and lists take, by their buffers: a few more than they have."""
-    sized = (each for each in rows.columns if pa.types.is_string(each.type) or each.type == _IDS)
-    return sum(each.nbytes - 4 * rows.num_rows for each in sized)  # without their offsets
+    return sum(each.nbytes - 4 * rows.num_rows for each in _sized(rows))  # without their offsets
+
+
+def _sized(rows: pa.Table) -> list[pa.ChunkedArray]:
+    """Returns the columns of texts and lists."""
+    return [each for each in rows.columns if pa.types.is_string(each.type) or each.type == _IDS]
 
 
 def _running_size(rows: pa.Table) -> pa.ChunkedArray:
     """Returns, for each row, the bytes of texts and lists up to its end."""
     sizes: Any = pa.chunked_array([pa.repeat(pa.scalar(0, pa.int64()), rows.num_rows)])
-    for column in rows.columns:
+    for column in _sized(rows):
         if pa.types.is_string(column.type):
             one: Any = pc.binary_length(column)
-        elif column.type == _IDS:
-            one = pc.multiply(pc.list_value_length(column), 4)
         else:
-            continue
+            one = pc.multiply(pc.list_value_length(column), 4)
         sizes = pc.add(sizes, pc.fill_null(one, 0).cast(pa.int64()))
     return pc.cumulative_sum(sizes)
 
