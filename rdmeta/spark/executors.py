@@ -38,7 +38,7 @@ from rdmeta.pipeline.work import (
     Result,
     Task,
 )
-from rdmeta.spark.large_months import is_large, made_by_spark
+from rdmeta.spark.large_months import SETTINGS, is_large, made_by_spark
 from rdmeta.spark.probing import require_executors
 from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
 from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
@@ -48,9 +48,6 @@ from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 _ROWS = 1_000_000
 _FEWEST_ROWS = 50_000
 _FOR_A_CORE = 2
-# Intervals take many times as much memory as they have bytes in a file or a shuffle, by which Spark
-# chooses what it broadcasts.
-_MOST_BROADCAST = "1m"
 # So many jobs run at a time. Results come when a job ends, so these are the steps of the progress.
 _JOBS = 16
 
@@ -76,7 +73,7 @@ def spark_engine(session: SparkSession) -> Engine:
         tag = f"rdmeta-{uuid4().hex}"
         settings = {"spark.job.description": _description(tasks)}
         if large:
-            settings["spark.sql.autoBroadcastJoinThreshold"] = _MOST_BROADCAST
+            settings |= SETTINGS
         with (
             _configured(session, settings),
             ThreadPoolExecutor(len(groups) + 1, "rdmeta-spark") as pool,

@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 # The most intervals of partitions of a month that one process gets. DuckDB has them in memory, or
 # on the disk beyond its share of the memory; with so many, sorting them takes it minutes.
 LARGEST = 20_000_000
+# Of the session meanwhile: Spark chooses what it broadcasts by bytes of files and shuffles, and
+# intervals take many times that in memory.
+SETTINGS = {"spark.sql.autoBroadcastJoinThreshold": "1m"}
 _MADE = "name string, rows bigint, bytes bigint, sha256 string, stored string"
 
 
