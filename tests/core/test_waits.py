@@ -27,13 +27,16 @@ def cache() -> MetadataCache:
     return two_topics()
 
 
-def open_files() -> set[str]:
-    """Returns what is open: garbage of an earlier test may close at any time, and is no leak."""
+def open_pipes() -> set[str]:
+    """Returns the pipes that are open: a loop has one for its waits.
+
+    Sockets belong to loops and to threads of earlier tests, and what these close is no leak.
+    """
     found = set()
     for each in os.listdir("/proc/self/fd"):
         with contextlib.suppress(FileNotFoundError):  # the listing itself
-            found.add(f"{each} {os.readlink(f'/proc/self/fd/{each}')}")
-    return found
+            found.add(os.readlink(f"/proc/self/fd/{each}"))
+    return {each for each in found if each.startswith("pipe:")}
 
 
 # ---- blocking -----------------------------------------------------------------------------------
@@ -169,9 +172,9 @@ def test_waiters_of_a_loop_share_one_watch_and_need_no_thread(cache: MetadataCac
         assert await asyncio.gather(*waits) == [version] * 200
         assert cache.stats()["watches"] == 0
 
-    files = open_files()
+    pipes = open_pipes()
     asyncio.run(many())
-    assert (len(cache._loops), open_files() - files) == (0, set())
+    assert (len(cache._loops), open_pipes() - pipes) == (0, set())
 
 
 def test_loops_of_several_threads_wait_at_once(cache: MetadataCache) -> None:
@@ -199,9 +202,9 @@ def test_a_cancelled_wait_leaves_nothing_behind_and_others_go_on(cache: Metadata
         apply_answer(cache, T("orders", [P(0, 2, 1)]))
         assert await asyncio.gather(*waits[1:]) == [cache.version] * 2
 
-    files = open_files()
+    pipes = open_pipes()
     asyncio.run(cancel())
-    assert (cache.stats()["watches"], len(cache._loops), open_files() - files) == (0, 0, set())
+    assert (cache.stats()["watches"], len(cache._loops), open_pipes() - pipes) == (0, 0, set())
 
 
 def test_wait_for_of_asyncio_gives_up_a_wait(cache: MetadataCache) -> None:
@@ -227,9 +230,9 @@ def test_a_loop_that_cannot_watch_files_is_an_error_and_nothing_is_left(
     loop = asyncio.new_event_loop()
     loop.add_reader = blind  # type: ignore[method-assign, assignment]
     try:
-        files = open_files()
+        pipes = open_pipes()
         loop.run_until_complete(refused())
-        assert (cache.stats()["watches"], len(cache._loops), open_files() - files) == (0, 0, set())
+        assert (cache.stats()["watches"], len(cache._loops), open_pipes() - pipes) == (0, 0, set())
     finally:
         loop.close()
 
@@ -244,7 +247,7 @@ def abandon(cache: MetadataCache) -> None:
 
 
 def test_a_loop_that_is_closed_during_a_wait_does_no_harm(cache: MetadataCache) -> None:
-    files = open_files()
+    pipes = open_pipes()
     abandon(cache)
     since = cache.version
     apply_answer(cache, T("orders", [P(0, 2, 1)]))
@@ -253,21 +256,21 @@ def test_a_loop_that_is_closed_during_a_wait_does_no_harm(cache: MetadataCache) 
     with soon(cache, lambda: apply_answer(cache, T("orders", [P(0, 3, 2)]))):
         assert asyncio.run(cache.wait_change_async(since, LONG)) == since + 1
     gc.collect()
-    assert (cache.stats()["watches"], len(cache._loops), open_files() - files) == (0, 0, set())
+    assert (cache.stats()["watches"], len(cache._loops), open_pipes() - pipes) == (0, 0, set())
 
 
 def test_the_waiters_of_a_closed_loop_are_freed_with_its_tasks(cache: MetadataCache) -> None:
-    files = open_files()
+    pipes = open_pipes()
     abandon(cache)
     gc.collect()
-    assert (cache.stats()["watches"], len(cache._loops), open_files() - files) == (0, 0, set())
+    assert (cache.stats()["watches"], len(cache._loops), open_pipes() - pipes) == (0, 0, set())
 
 
 def test_a_cache_is_freed_with_the_waiters_of_a_closed_loop() -> None:
-    files = open_files()
+    pipes = open_pipes()
     abandon(MetadataCache())
     gc.collect()
-    assert open_files() - files == set()
+    assert open_pipes() - pipes == set()
 
 
 # ---- threads ------------------------------------------------------------------------------------
