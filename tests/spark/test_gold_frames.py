@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -58,6 +59,17 @@ OF_LOGS: dict[str, Callable[[dict[str, pa.Table]], list[risks.Row]]] = {
 
 def unordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(str(sorted(row.items())) for row in rows)
+
+
+@contextmanager
+def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Gives a session a setting for a while."""
+    before = session.conf.get(name)
+    session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        session.conf.set(name, str(before))
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +126,9 @@ def test_a_measure_is_the_same_where_spark_compiles_its_plan(
 def test_a_measure_of_a_fleet_is_the_one_of_gold_and_of_a_naive_walk(
     light: SparkSession, out: Path, name: str
 ) -> None:
-    rows = spark_gold(tables(light, out), name, min_isr=2, flap_seconds=FLAP_SECONDS)
+    """The session's days begin at another hour than those of gold, and one of them has 25."""
+    with setting(light, "spark.sql.session.timeZone", "America/New_York"):
+        rows = spark_gold(tables(light, out), name, min_isr=2, flap_seconds=FLAP_SECONDS)
     assert unordered(rows) == rows_of_folder(out, LoggedTable("gold", name))
     assert name != "data_quality" or sum(row["files_aside"] for row in rows) == 1
     if name in MODELS:
@@ -199,26 +213,12 @@ def test_the_largest_sums_of_spark_are_exact(light: SparkSession) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("setting", "names"),
-    [
-        (("spark.sql.ansi.enabled", "false"), ("risk_hour", "recovery", "reassignment")),
-        # Its days begin at another hour, and one of them has 25.
-        (("spark.sql.session.timeZone", "America/New_York"), (*MEASURES,)),
-    ],
-)
-def test_a_session_of_other_settings_counts_the_same(
-    light: SparkSession, out: Path, setting: tuple[str, str], names: tuple[str, ...]
-) -> None:
-    before = light.conf.get(setting[0])
-    light.conf.set(*setting)
-    try:
-        for name in names:
+def test_a_session_without_ansi_counts_the_same(light: SparkSession, out: Path) -> None:
+    with setting(light, "spark.sql.ansi.enabled", "false"):
+        for name in ("risk_hour", "recovery", "reassignment"):
             wanted = rows_of_folder(out, LoggedTable("gold", name))
             rows = spark_gold(tables(light, out), name, min_isr=2, flap_seconds=FLAP_SECONDS)
             assert unordered(rows) == wanted, name
-    finally:
-        light.conf.set(setting[0], str(before))
 
 
 @pytest.mark.slow
