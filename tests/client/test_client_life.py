@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import signal
 import socket
@@ -22,6 +21,7 @@ from typing import Any
 
 import pytest
 from broker import METADATA, Brokers, Fault
+from processes import open_files
 from waiting import check_interrupts, until
 
 from rdmeta import Client
@@ -40,11 +40,7 @@ def ours() -> list[str]:
 
 def descriptors() -> list[str]:
     """Returns what the open descriptors are, without the brokers' side of connections."""
-    found = []
-    for fd in os.listdir("/proc/self/fd"):
-        with suppress(OSError):
-            found.append(os.readlink(f"/proc/self/fd/{fd}").partition(":")[0])
-    return sorted(found)
+    return sorted(each.partition(":")[0] for each in open_files().values())
 
 
 @contextmanager

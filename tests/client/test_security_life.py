@@ -10,14 +10,13 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from broker import METADATA, Brokers, Fault
 from certificates import Authority
 from login_server import LoginServer
-from processes import environment, in_a_child
+from processes import environment, in_a_child, open_files
 from secured import Guard
 from shells import Maker
 from waiting import until
@@ -231,12 +230,7 @@ def sockets_to_broker(brokers: Brokers) -> list[str]:
     with open("/proc/self/net/tcp") as table:
         rows = [line.split() for line in table if port in line]
     links = {f"socket:[{row[9]}]" for row in rows if row[2].endswith(port)}
-    found = []
-    for fd in os.listdir("/proc/self/fd"):
-        with suppress(OSError):
-            if os.readlink(f"/proc/self/fd/{fd}") in links:
-                found.append(fd)
-    return found
+    return [fd for fd, link in open_files().items() if link in links]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no fork()")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _thread
 import asyncio
-import contextlib
 import gc
 import os
 import threading
@@ -16,6 +15,7 @@ import frames
 import pytest
 from answers import apply_answer
 from frames import P, T
+from processes import open_files
 from waiting import LONG, MOMENT, soon, two_topics
 
 from rdmeta import ALL, MetadataCache
@@ -28,15 +28,11 @@ def cache() -> MetadataCache:
 
 
 def open_pipes() -> set[str]:
-    """Returns the pipes that are open: a loop has one for its waits.
+    """Returns the pipes that are open: a loop has one for its waits, and no other file.
 
-    Sockets belong to loops and to threads of earlier tests, and what these close is no leak.
+    What an earlier test left may open and close sockets at any time.
     """
-    found = set()
-    for each in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(FileNotFoundError):  # the listing itself
-            found.add(os.readlink(f"/proc/self/fd/{each}"))
-    return {each for each in found if each.startswith("pipe:")}
+    return {each for each in open_files().values() if each.startswith("pipe:")}
 
 
 # ---- blocking -----------------------------------------------------------------------------------

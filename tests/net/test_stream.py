@@ -17,6 +17,7 @@ import pytest
 from broker import HTTP, METADATA, TLS_ALERT, Broker, Brokers, Fault, black_hole
 from loop_thread import LoopThread
 from loops import LOOPS, run
+from processes import open_files
 from proxy import Proxy
 
 from rdmeta.config.address import Address, parse_bootstrap
@@ -361,11 +362,7 @@ def test_a_client_id_that_no_header_holds_is_refused_before_anything_is_opened()
 def sockets() -> int:
     """Returns the number of this process's open sockets."""
     gc.collect()
-    count = 0
-    for number in os.listdir("/proc/self/fd"):
-        with suppress(OSError):
-            count += os.readlink(f"/proc/self/fd/{number}").startswith("socket:")
-    return count
+    return sum(each.startswith("socket:") for each in open_files().values())
 
 
 @pytest.mark.parametrize("loop", LOOPS)

@@ -10,6 +10,7 @@ from listener import free_ports
 from pyspark.sql import SparkSession
 
 from rdmeta.spark import build_session
+from rdmeta.spark.executors import _configured
 from rdmeta.spark.spark_versions import has_spark
 
 PORT = "spark.connect.grpc.binding.port"
@@ -54,12 +55,8 @@ def light(spark: SparkSession) -> Iterator[SparkSession]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.shuffle.partitions": "1",
     }
-    before = {name: str(spark.conf.get(name)) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield spark
-    for name, value in before.items():
-        spark.conf.set(name, value)
+    with _configured(spark, settings):
+        yield spark
 
 
 @pytest.fixture(scope="session")

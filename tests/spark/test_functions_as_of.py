@@ -17,6 +17,7 @@ from pyspark.sql import functions as sf
 
 from rdmeta import pipeline
 from rdmeta.spark import functions as F
+from rdmeta.spark.executors import _configured
 
 pytestmark = pytest.mark.slow
 
@@ -110,18 +111,12 @@ def test_each_row_has_the_state_of_its_time(
         "spark.sql.session.timeZone": zone, "spark.sql.autoBroadcastJoinThreshold": broadcast,
         "spark.sql.adaptive.autoBroadcastJoinThreshold": broadcast,
     }  # fmt: skip
-    before = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
+    with _configured(spark, settings):
         frame = frame_of(spark, rows)
         found = F.with_metadata(frame, str(tables), time="at", cluster="cluster")
         assert found.columns == [*frame.columns, "leader", "rack", "isr_size"]
         assert dict(found.dtypes[-3:]) == {"leader": "int", "rack": "string", "isr_size": "int"}
         seen = counted(found)
-    finally:
-        for name, old in before.items():
-            spark.conf.unset(name) if old is None else spark.conf.set(name, old)
     assert seen == expected(tables, rows)
     assert sum(1 for row in seen if row[2] is not None) > 50
     assert sum(1 for row in seen if row[3] is None) > 50

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -28,6 +27,7 @@ from rdmeta.pipeline.committing import LoggedTable
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES, text_of
 from rdmeta.spark import measures, tables
+from rdmeta.spark.executors import _configured
 from rdmeta.spark.gold_frames import _query_of
 from rdmeta.spark.silver_frames import Tables
 
@@ -59,17 +59,6 @@ OF_LOGS: dict[str, Callable[[dict[str, pa.Table]], list[risks.Row]]] = {
 
 def unordered(rows: list[dict[str, Any]]) -> list[str]:
     return sorted(str(sorted(row.items())) for row in rows)
-
-
-@contextmanager
-def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Gives a session a setting for a while."""
-    before = session.conf.get(name)
-    session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        session.conf.set(name, str(before))
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +116,7 @@ def test_a_measure_of_a_fleet_is_the_one_of_gold_and_of_a_naive_walk(
     light: SparkSession, out: Path, name: str
 ) -> None:
     """The session's days begin at another hour than those of gold, and one of them has 25."""
-    with setting(light, "spark.sql.session.timeZone", "America/New_York"):
+    with _configured(light, {"spark.sql.session.timeZone": "America/New_York"}):
         rows = spark_gold(tables(light, out), name, min_isr=2, flap_seconds=FLAP_SECONDS)
     assert unordered(rows) == rows_of_folder(out, LoggedTable("gold", name))
     assert name != "data_quality" or sum(row["files_aside"] for row in rows) == 1
@@ -214,7 +203,7 @@ def test_the_largest_sums_of_spark_are_exact(light: SparkSession) -> None:
 
 @pytest.mark.slow
 def test_a_session_without_ansi_counts_the_same(light: SparkSession, out: Path) -> None:
-    with setting(light, "spark.sql.ansi.enabled", "false"):
+    with _configured(light, {"spark.sql.ansi.enabled": "false"}):
         for name in ("risk_hour", "recovery", "reassignment"):
             wanted = rows_of_folder(out, LoggedTable("gold", name))
             rows = spark_gold(tables(light, out), name, min_isr=2, flap_seconds=FLAP_SECONDS)

@@ -1,4 +1,4 @@
-"""Processes that tests start: their environment, children of a fork, executors of Spark's."""
+"""Processes of tests: environment, open files, children of a fork, executors of Spark's."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import signal
 import traceback
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 _TESTS = Path(__file__).resolve().parents[1]
@@ -17,6 +18,15 @@ def environment() -> dict[str, str]:
     """Returns an environment in which a process imports this tree and the tests' modules."""
     folders = [_TESTS.parent, _TESTS / "support", _TESTS / "net"]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
+
+
+def open_files() -> dict[str, str]:
+    """Returns what each open descriptor of this process is, such as `pipe:[4711]`."""
+    found = {}
+    for each in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # the listing itself, and what closes meanwhile
+            found[each] = os.readlink(f"/proc/self/fd/{each}")
+    return found
 
 
 def in_a_child(act: Callable[[], object], collects: bool = False) -> None:
