@@ -31,7 +31,7 @@ FoldTable: TypeAlias = Literal[
 ]
 
 _TIME = pa.timestamp("us", tz="UTC")
-_IDS = pa.list_(pa.int32())
+IDS = pa.list_(pa.int32())
 # Bytes of texts and lists after which a row group ends earlier.
 _MOST_BYTES = 8 << 20
 # Nearly each row has its own value of these, and they rise in small steps: differences need less
@@ -41,7 +41,7 @@ _MADE_FROM = b"rdmeta.made_from"
 _ROWS = b"rdmeta.rows_of_days"
 
 _TYPES = {"str": pa.string(), "i32": pa.int32(), "i64": pa.int64(), "bool": pa.bool_()}
-_TYPES |= {"ids": _IDS, "time": _TIME}
+_TYPES |= {"ids": IDS, "time": _TIME}
 _TYPES |= {"f64": pa.float64(), "strs": pa.list_(pa.string()), "f64s": pa.list_(pa.float64())}
 _HOLE = pa.struct([("reason", pa.string()), ("minutes", pa.float64())])
 _TYPES |= {"holes": pa.list_(_HOLE)}
@@ -191,7 +191,7 @@ def _size(rows: pa.Table) -> int:
 
 def _sized(rows: pa.Table) -> list[pa.ChunkedArray]:
     """Returns the columns of texts and lists."""
-    return [each for each in rows.columns if pa.types.is_string(each.type) or each.type == _IDS]
+    return [each for each in rows.columns if pa.types.is_string(each.type) or each.type == IDS]
 
 
 def _running_size(rows: pa.Table) -> pa.ChunkedArray:

@@ -22,7 +22,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -312,8 +312,7 @@ def write_measure(task: MonthTask, made: MadeMonth, name: str, rows: pa.Table) -
 
     Raises LockedError if another run has taken over the output folder, ValueError and OSError.
     """
-    keys: Any = [(key, "ascending", "at_start") for key in MEASURES[name].order]
-    ordered = query.exact(name, rows.sort_by(keys) if rows.num_rows else rows)
+    ordered = query.in_order(name, rows)
     with contextlib.ExitStack() as stack:
         draft, file = _drafted(stack, task, made, name, ordered)
         _commit(task, [draft])

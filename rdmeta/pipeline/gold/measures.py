@@ -20,7 +20,7 @@ class Measure:
     """A table of gold.
 
     `time` is the column that tells to which month a row belongs. Rows are in the order of the
-    columns `order`, which identify a row.
+    columns `order`, its key, and then of the other ones.
     """
 
     name: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
 
 import gold_model
@@ -11,6 +12,7 @@ import pytest
 from gold_rows import at, broker, interval, observation, tables
 from gold_tables import gold_in, gold_of, rows_of_silver, same
 
+from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
 
 MODELS: dict[str, Callable[[gold_model.Silver, int | None], list[gold_model.Row]]] = {
@@ -124,6 +126,22 @@ def test_a_recovery_of_a_single_look_is_censored_at_both_ends() -> None:
     assert (recovery["seconds"], recovery["ended_by"]) == (0.0, "gap")
     assert (recovery["begin_unseen"], recovery["censored"]) == (True, True)
     assert gold_of(silver, "coverage_hour") == []
+
+
+def test_recoveries_of_one_moment_have_one_order_in_both_engines() -> None:
+    """Those without duration share all columns but the brokers, of which 10 comes before 9."""
+    at_once = [([1, 9], 10), ([1, 9, 10], None), ([1, 10], 9), ([1, 9, 10], None), ([9, 10], 1)]
+    rows = [
+        interval(300, 300, replicas=[1, 9, 10], isr=isr, version=version)
+        for version, (isr, _) in enumerate(at_once, 1)
+    ]
+    rows.append(interval(300, 600, replicas=[1, 9, 10], isr=[1, 9, 10], version=6))
+    found = gold_of(tables(rows, observation(0, 600)), "recovery")
+    assert [row["brokers"] for row in found] == [[1], [10], [9]]
+    assert len({row["ended_at"] for row in found}) == 1
+    for order in permutations(found):
+        table = pa.Table.from_pylist(list(order), MEASURES["recovery"].schema)
+        assert query.in_order("recovery", table).to_pylist() == found
 
 
 @pytest.mark.parametrize("ended_by", ["open", "gap", "midnight"])
