@@ -377,7 +377,7 @@ def test_after_close_every_use_is_refused_and_no_thread_is_left() -> None:
     address = parse_bootstrap(cluster.bootstrap)[0]
     cluster.close()
     cluster.close()
-    assert threading.active_count() == threads
+    assert threading.active_count() <= threads
     assert "closed" in repr(cluster)
     for use in (
         lambda: cluster.bootstrap,

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from answers import apply_answer
 from frames import P, T
+from processes import held
 from waiting import LONG, MOMENT, cancel_at_any_moment, check_interrupts, published, soon, until
 
 from rdmeta import Attached, MetadataCache, attach
@@ -46,11 +47,10 @@ def update(cache: MetadataCache) -> Update:
 # ---- cost and cleanup ---------------------------------------------------------------------------
 
 
-def left_behind(attached: Attached) -> tuple[int, ...]:
-    """Counts the descriptors, threads and loops that a wait may leave behind."""
+def left_behind(attached: Attached) -> set[object]:
+    """Returns what a wait may leave behind: open files, threads and loops."""
     gc.collect()
-    files = len(os.listdir("/proc/self/fd"))
-    return files, threading.active_count(), len(attached._loops)
+    return held() | {f"{len(attached._loops)} loops"}
 
 
 @pytest.mark.slow
@@ -65,7 +65,8 @@ def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
             for _ in range(200)
         ]
         await asyncio.sleep(MOMENT)
-        assert (threading.active_count(), len(attached._loops)) == (threads, 1)
+        assert threading.active_count() <= threads
+        assert len(attached._loops) == 1
         looks, begun = attached.stats()["looks"], time.monotonic()
         await asyncio.sleep(0.5)
         looked = attached.stats()["looks"] - looks
@@ -80,7 +81,7 @@ def test_the_waits_of_a_loop_share_their_looks_and_need_no_thread(
 
     before = left_behind(attached)
     asyncio.run(many())
-    until(lambda: left_behind(attached) == before)
+    until(lambda: left_behind(attached) <= before)
 
 
 def test_waits_cancelled_at_any_moment_leave_nothing_behind(
@@ -92,7 +93,7 @@ def test_waits_cancelled_at_any_moment_leave_nothing_behind(
 
     before = left_behind(attached)
     cancel_at_any_moment(attached, change, rounds=10)
-    until(lambda: left_behind(attached) == before)
+    until(lambda: left_behind(attached) <= before)
 
 
 def test_the_waits_of_a_closed_loop_go_with_its_tasks(attached: Attached) -> None:
@@ -103,7 +104,7 @@ def test_the_waits_of_a_closed_loop_go_with_its_tasks(attached: Attached) -> Non
     loop.run_until_complete(asyncio.sleep(MOMENT))
     loop.close()
     del wait, loop
-    until(lambda: left_behind(attached) == before)
+    until(lambda: left_behind(attached) <= before)
 
 
 # ---- Ctrl-C, forks ------------------------------------------------------------------------------
@@ -126,7 +127,7 @@ def test_ctrl_c_ends_every_wait_within_100_ms(
     attached = attach(path, look)
     before = left_behind(attached)
     check_interrupts(lambda: WAITS[name](attached), attached)
-    until(lambda: left_behind(attached) == before)
+    until(lambda: left_behind(attached) <= before)
 
 
 def test_a_change_is_seen_by_a_wait_though_lookups_seldom_look(
