@@ -9,12 +9,12 @@
 #include <stdlib.h>
 
 /* Counts all bytes, and writes those that fit. */
-typedef struct out {
+typedef struct json_out {
         char *p;
         size_t len, capacity;
-} out_t;
+} json_out_t;
 
-RDMETA_INLINE void put(out_t *o, const char *s, size_t n) {
+RDMETA_INLINE void put(json_out_t *o, const char *s, size_t n) {
         if (n <= o->capacity && o->len <= o->capacity - n)
                 memcpy(o->p + o->len, s, n);
         o->len += n;
@@ -22,7 +22,7 @@ RDMETA_INLINE void put(out_t *o, const char *s, size_t n) {
 
 #define PUT(o, literal) put(o, literal, sizeof(literal) - 1)
 
-static void put_number(out_t *o, int64_t v) {
+static void put_number(json_out_t *o, int64_t v) {
         char text[20], *p = text + sizeof(text);
         uint64_t n = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
 
@@ -42,7 +42,7 @@ static void put_number(out_t *o, int64_t v) {
 }
 
 /* Writes bytes without an escape: as UTF-8, whatever they are. */
-static void put_plain(out_t *o, const char *s, size_t n) {
+static void put_plain(json_out_t *o, const char *s, size_t n) {
         const size_t size = rdmeta_text_size(s, n);
 
         if (size <= o->capacity && o->len <= o->capacity - size)
@@ -50,7 +50,7 @@ static void put_plain(out_t *o, const char *s, size_t n) {
         o->len += size;
 }
 
-static void put_text(out_t *o, const char *s, size_t n) {
+static void put_text(json_out_t *o, const char *s, size_t n) {
         size_t i, from = 0;
         char escape[8];
 
@@ -73,7 +73,7 @@ static void put_text(out_t *o, const char *s, size_t n) {
 }
 
 /* Writes a float64 so that it reads as the same number, in any locale. */
-static void put_float(out_t *o, int64_t bits) {
+static void put_float(json_out_t *o, int64_t bits) {
         char text[32], *comma;
         int digits;
         double v;
@@ -101,7 +101,7 @@ static void put_float(out_t *o, int64_t bits) {
                 PUT(o, ".0");
 }
 
-static void put_base64(out_t *o, const uint8_t *p, size_t n) {
+static void put_base64(json_out_t *o, const uint8_t *p, size_t n) {
         static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                      "abcdefghijklmnopqrstuvwxyz"
                                      "0123456789+/";
@@ -122,11 +122,11 @@ static void put_base64(out_t *o, const uint8_t *p, size_t n) {
         PUT(o, "\"");
 }
 
-static void put_struct(out_t *o, rdmeta_buf_t *b,
+static void put_struct(json_out_t *o, rdmeta_buf_t *b,
                        const rdmeta_kraft_schema_t *schema);
 
 /* Writes one value that is no array. */
-static void put_one(out_t *o, const rdmeta_kraft_field_t *field,
+static void put_one(json_out_t *o, const rdmeta_kraft_field_t *field,
                     const rdmeta_kraft_value_t *v) {
         char id[RDMETA_ARROW_ID + 2] = {[0] = '"', [RDMETA_ARROW_ID + 1] = '"'};
         rdmeta_buf_t b;
@@ -152,7 +152,7 @@ static void put_one(out_t *o, const rdmeta_kraft_field_t *field,
         }
 }
 
-static void put_array(out_t *o, const rdmeta_kraft_field_t *field,
+static void put_array(json_out_t *o, const rdmeta_kraft_field_t *field,
                       const rdmeta_kraft_value_t *v) {
         rdmeta_kraft_value_t element;
         rdmeta_buf_t b;
@@ -170,7 +170,7 @@ static void put_array(out_t *o, const rdmeta_kraft_field_t *field,
 }
 
 /* Writes a field's name, behind what separates it from the one before. */
-static void put_name(out_t *o, char before, const char *name) {
+static void put_name(json_out_t *o, char before, const char *name) {
         const char begin[] = {before, '"'};
 
         put(o, begin, 2);
@@ -178,7 +178,7 @@ static void put_name(out_t *o, char before, const char *name) {
         PUT(o, "\":");
 }
 
-static void put_value(out_t *o, const rdmeta_kraft_field_t *field,
+static void put_value(json_out_t *o, const rdmeta_kraft_field_t *field,
                       const rdmeta_kraft_value_t *v) {
         const int array = field->flags & RDMETA_KRAFT_ARRAY;
 
@@ -191,7 +191,7 @@ static void put_value(out_t *o, const rdmeta_kraft_field_t *field,
 }
 
 /* Writes fields as an object; those with one of the flags `hidden` as "***". */
-static void put_fields(out_t *o, const rdmeta_kraft_schema_t *schema,
+static void put_fields(json_out_t *o, const rdmeta_kraft_schema_t *schema,
                        const rdmeta_kraft_value_t *values, int hidden) {
         char before = '{';
         int i;
@@ -211,7 +211,7 @@ static void put_fields(out_t *o, const rdmeta_kraft_schema_t *schema,
         before == '{' ? PUT(o, "{}") : PUT(o, "}");
 }
 
-static void put_struct(out_t *o, rdmeta_buf_t *b,
+static void put_struct(json_out_t *o, rdmeta_buf_t *b,
                        const rdmeta_kraft_schema_t *schema) {
         rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS];
 
@@ -273,14 +273,15 @@ static int may_hide(const rdmeta_kraft_record_t *r) {
         return r->type == RDMETA_KRAFT_CONFIG;
 }
 
-static void put_raw(out_t *o, const rdmeta_kraft_record_t *r, int32_t flags) {
+static void put_raw(json_out_t *o, const rdmeta_kraft_record_t *r,
+                    int32_t flags) {
         if (!(flags & RDMETA_KRAFT_SHOW_SECRETS) && may_hide(r))
                 PUT(o, "\"***\"");
         else
                 put_base64(o, r->value, r->len);
 }
 
-static void put_head(out_t *o, const rdmeta_kraft_record_t *r,
+static void put_head(json_out_t *o, const rdmeta_kraft_record_t *r,
                      rdmeta_str_t topic) {
         const rdmeta_kraft_type_t *t = rdmeta_kraft_type_of(r);
 
@@ -309,7 +310,7 @@ rdmeta_err_t rdmeta_kraft_record_json(const rdmeta_kraft_record_t *record,
                                       size_t *len) {
         rdmeta_kraft_value_t values[RDMETA_KRAFT_FIELDS];
         const rdmeta_kraft_schema_t *schema;
-        out_t o = {buf, 0, capacity};
+        json_out_t o = {buf, 0, capacity};
         int bad;
 
         *len   = 0;

@@ -5,45 +5,45 @@
  * then with a buffer that is known to be large enough. So an error leaves the
  * caller's buffer untouched.
  */
-typedef struct out {
+typedef struct request_out {
         uint8_t *p;
         size_t len;
-} out_t;
+} request_out_t;
 
-static void out_put(out_t *out, const void *bytes, size_t n) {
+static void out_put(request_out_t *out, const void *bytes, size_t n) {
         if (out->p && n)
                 memcpy(out->p + out->len, bytes, n);
         out->len += n;
 }
 
-static void out_u8(out_t *out, uint8_t v) {
+static void out_u8(request_out_t *out, uint8_t v) {
         out_put(out, &v, 1);
 }
 
-static void out_u16(out_t *out, uint16_t v) {
+static void out_u16(request_out_t *out, uint16_t v) {
         uint8_t bytes[2] = {(uint8_t)(v >> 8), (uint8_t)v};
 
         out_put(out, bytes, sizeof(bytes));
 }
 
-static void out_u32(out_t *out, uint32_t v) {
+static void out_u32(request_out_t *out, uint32_t v) {
         out_u16(out, (uint16_t)(v >> 16));
         out_u16(out, (uint16_t)v);
 }
 
-static void out_uvar(out_t *out, uint32_t v) {
+static void out_uvar(request_out_t *out, uint32_t v) {
         for (; v >= 0x80; v >>= 7)
                 out_u8(out, (uint8_t)(v | 0x80));
         out_u8(out, (uint8_t)v);
 }
 
-static void out_tags(out_t *out, uint32_t fields) {
+static void out_tags(request_out_t *out, uint32_t fields) {
         if (fields & RDMETA_WIRE_FLEXIBLE)
                 out_u8(out, 0);
 }
 
 /* Writes the count of an array; -1 stands for a null array. */
-static void out_count(out_t *out, uint32_t fields, int64_t n) {
+static void out_count(request_out_t *out, uint32_t fields, int64_t n) {
         if (fields & RDMETA_WIRE_FLEXIBLE)
                 out_uvar(out, (uint32_t)(n + 1));
         else
@@ -51,7 +51,7 @@ static void out_count(out_t *out, uint32_t fields, int64_t n) {
 }
 
 /* Writes a name, or null (flexible versions only). */
-static void out_name(out_t *out, uint32_t fields, rdmeta_str_t name) {
+static void out_name(request_out_t *out, uint32_t fields, rdmeta_str_t name) {
         if (fields & RDMETA_WIRE_FLEXIBLE)
                 out_uvar(out, name.data ? (uint32_t)name.len + 1 : 0);
         else
@@ -142,7 +142,7 @@ static int is_supported(const rdmeta_request_t *request, uint32_t fields) {
  * Encoding
  * --------------------------------------------------------------------- */
 
-static void put_topic(out_t *out, uint32_t fields,
+static void put_topic(request_out_t *out, uint32_t fields,
                       const rdmeta_request_t *request, size_t i) {
         const int by_id   = asks_by_id(request);
         rdmeta_str_t name = {NULL, 0};
@@ -156,7 +156,7 @@ static void put_topic(out_t *out, uint32_t fields,
         out_tags(out, fields);
 }
 
-static void put_request(out_t *out, uint32_t fields,
+static void put_request(request_out_t *out, uint32_t fields,
                         const rdmeta_request_t *request) {
         const int32_t flags = request->flags;
         const int null      = request->asked == RDMETA_ASKED_ALL &&
@@ -180,7 +180,7 @@ rdmeta_err_t rdmeta_metadata_request_encode(int16_t version,
                                             void *buf, size_t capacity,
                                             size_t *len) {
         const uint32_t fields = rdmeta_wire_fields(version);
-        out_t out             = {NULL, 0};
+        request_out_t out             = {NULL, 0};
 
         *len = 0;
         if (!fields)

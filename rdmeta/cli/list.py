@@ -13,7 +13,7 @@ from rdmeta import health
 from rdmeta.cache import Image, MetadataCache
 from rdmeta.cli.log_options import LogChoice, state_options
 from rdmeta.cli.messages import FINE, NO_ANSWER, UNMET, BadInputError
-from rdmeta.cli.min_isr_asker import Answer
+from rdmeta.cli.min_isr_asker import KnownMinIsrs
 from rdmeta.cli.output import Output, Row, Share, Table, clusters_table, columns, json_text, label
 from rdmeta.cli.selection import NEED_MIN_ISR, ClusterState, Selection, conditions, named_topics
 from rdmeta.cli.shared_options import (
@@ -257,7 +257,7 @@ def _leader_at(cache: MetadataCache, timeout: float) -> int | None:
     return None
 
 
-def _min_isr(target: Target, names: Sequence[str], timeout: float) -> Answer:
+def _min_isr(target: Target, names: Sequence[str], timeout: float) -> KnownMinIsrs:
     """Returns the min ISR of topics."""
     from rdmeta.client.blocking import Client
 
@@ -266,7 +266,7 @@ def _min_isr(target: Target, names: Sequence[str], timeout: float) -> Answer:
             found = client.describe_configs(names, [health.MIN_ISR], timeout=timeout)
     except UnsupportedVersionError as error:
         raise UnsupportedVersionError(f"{health.MIN_ISR} is unknown: {error}") from error
-    return Answer.of(found)
+    return KnownMinIsrs.of(found)
 
 
 def _opened(where: Where, path: str, show: Show) -> Image:

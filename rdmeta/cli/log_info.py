@@ -36,7 +36,7 @@ def answer(request: LogRequest) -> int:
     for fault in faults:
         request.messages.note(fault)
     doubts(request.messages, log, 0, [each for each in state.faults if each not in faults])
-    found = _found(log, state)
+    found = _summary(log, state)
     parts = {"nodes": _NODES, "files": _FILES, "voters": _VOTERS, "epochs": _EPOCHS}
     tables = [_table(columns, found[name]) for name, columns in parts.items()]
     request.answer(found, _table(_LOG, [found]), *tables)
@@ -47,7 +47,7 @@ def _table(columns: Sequence[TableColumn], rows: Sequence[Mapping[str, Any]]) ->
     return Table(columns, ([row[column.name] for column in columns] for row in rows))
 
 
-def _found(log: KraftLog, state: KraftState) -> dict[str, Any]:
+def _summary(log: KraftLog, state: KraftState) -> dict[str, Any]:
     epochs = log.epochs
     voters = _voters(log, state)
     ids = [voter["voter"] for voter in voters]

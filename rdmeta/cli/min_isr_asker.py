@@ -30,14 +30,14 @@ _DENIED = f"{error_name(29)}: it needs DESCRIBE_CONFIGS"
 _NEW = ("topic_added", "topic_recreated")
 
 
-class Answer(NamedTuple):
+class KnownMinIsrs(NamedTuple):
     """The known min ISRs, and the topics whose min ISR is unknown by the cause, in words."""
 
     known: dict[str, int]
     unknown: dict[str, list[str]]
 
     @classmethod
-    def of(cls, found: Mapping[str, TopicConfig]) -> Answer:
+    def of(cls, found: Mapping[str, TopicConfig]) -> KnownMinIsrs:
         """Returns what describe_configs() found out. A topic that does not exist is in neither."""
         answer = cls({}, {})
         for name, config in found.items():
@@ -173,13 +173,15 @@ class Asker:
             self._unknown = frozenset(names) - values.keys()
             self._tell(values, "denied" if answer.is_denied else "known")
 
-    def _answer(self, names: Iterable[str]) -> Answer:
+    def _answer(self, names: Iterable[str]) -> KnownMinIsrs:
         from rdmeta.client.blocking import Client
 
         with Client(self._conf) as self._client:
             if self._is_closed:
-                return Answer({}, {})
-            return Answer.of(self._client.describe_configs(names, [MIN_ISR], timeout=_TIMEOUT_S))
+                return KnownMinIsrs({}, {})
+            return KnownMinIsrs.of(
+                self._client.describe_configs(names, [MIN_ISR], timeout=_TIMEOUT_S)
+            )
 
     def _say(self, cause: str, line: str) -> None:
         if cause not in self._said:

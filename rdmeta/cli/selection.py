@@ -115,7 +115,7 @@ class Selection(NamedTuple):
                 continue
             if not (self.brokers or self.conditions):
                 yield topic, topic.partitions
-            elif partitions := self._wanted(topic, state.min_isr.get(name)):
+            elif partitions := self._matching(topic, state.min_isr.get(name)):
                 yield topic, partitions
 
     @property
@@ -136,7 +136,7 @@ class Selection(NamedTuple):
             return True
         return name in self.names or any(pattern.search(name) for pattern in self.patterns)
 
-    def _wanted(self, topic: Topic, least: int | None) -> list[Partition]:
+    def _matching(self, topic: Topic, least: int | None) -> list[Partition]:
         return [
             each
             for each in topic.partitions

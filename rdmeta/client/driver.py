@@ -522,7 +522,7 @@ class Driver:
         else:
             if _log.isEnabledFor(logging.DEBUG):
                 self._lines.write_or_count(
-                    logging.DEBUG, f"{link.address} is asked for {_wanted(send)}"
+                    logging.DEBUG, f"{link.address} is asked for {_shown(send)}"
                 )
 
     def _finish(self, finish: Finish) -> None:
@@ -646,7 +646,7 @@ def _setting(error: Error) -> str:
     return str(error).replace("during re-authentication", "during authentication")
 
 
-def _wanted(send: Send) -> str:
+def _shown(send: Send) -> str:
     """Returns what a request asks for and why, as text for the log."""
     request = send.request
     if isinstance(request, OtherRequest):

@@ -21,20 +21,19 @@ from collections.abc import Sequence
 
 from rdmeta._core import METADATA_MAX_VERSION, MetadataCache, _cluster_in, encode_metadata_request
 from rdmeta.client.actions import Connect, OtherRequest, Problem, RequestKind, Send
-from rdmeta.client.connecting import Connecting
+from rdmeta.client.connecting import FIRST_WITH_CLUSTER_ID, Connecting
 from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Nodes, silent_at
 from rdmeta.client.poll_output import PollOutput
 from rdmeta.client.waiting_calls import Waiters
 from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.errors import Error, WrongClusterError
+from rdmeta.net.handshake import METADATA
 
-METADATA = 3
 # Seconds after the first answer.
 ASKS_FOR = 30.0
 # Seconds for which the outcomes of the first calls are held.
 HOLDS_FOR = 1.0
-FIRST_WITH_CLUSTER_ID = 2
 
 
 class Identity:

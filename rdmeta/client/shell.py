@@ -310,11 +310,11 @@ class Shell:
 
         def parse(finish: Finish) -> Topic | Partition | None:
             outcome(finish)
-            return self._found(topic, partition)
+            return self._looked_up(topic, partition)
 
         self._running()
         # Until the first outcome the policy has a say in it.
-        found = None if self._lookup is nothing else self._found(topic, partition)
+        found = None if self._lookup is nothing else self._looked_up(topic, partition)
         if found is not None:
             self.need(topic)
         return found, (
@@ -333,7 +333,7 @@ class Shell:
         return self._cache.leader(topic, partition)
 
     def _asking_quorum(self, timeout: float | None) -> WaitingCall[Quorum]:
-        begin, parse = asking(QUORUM, self._deadline(timeout), describe_quorum.parse_response)
+        begin, parse = waiting_call(QUORUM, self._deadline(timeout), describe_quorum.parse_response)
 
         def explained(finish: Finish) -> Quorum:
             try:
@@ -354,7 +354,7 @@ class Shell:
         lowest = 2 if fenced else describe_cluster.LOWEST
         highest = describe_cluster.HIGHEST
         call = OtherRequest(describe_cluster.DESCRIBE_CLUSTER, lowest, highest, encode)
-        return asking(call, self._deadline(timeout), describe_cluster.parse_response)
+        return waiting_call(call, self._deadline(timeout), describe_cluster.parse_response)
 
     def _asking_configs(
         self, topics: str | Iterable[str], keys: str | Iterable[str] | None, timeout: float | None
@@ -413,7 +413,7 @@ class Shell:
         if self._lookup is nothing and not self._driver.policy.is_holding:
             self._lookup = self._cache.leader
 
-    def _found(self, topic: str, partition: int | None) -> Topic | Partition | None:
+    def _looked_up(self, topic: str, partition: int | None) -> Topic | Partition | None:
         """Returns what wait_for_topic() waits for, None if it is not there yet."""
         if partition is None:
             return self._cache.topic(topic, None)
@@ -482,7 +482,7 @@ def _config_call(
         missing = MalformedError("the broker's answer does not have the topic")
         return {name: found.get(name) or _no_config(missing) for name in names}
 
-    return asking(
+    return waiting_call(
         OtherRequest(api.DESCRIBE_CONFIGS, api.LOWEST, api.HIGHEST, encode), deadline, parse
     )
 
@@ -491,7 +491,9 @@ def _no_config(error: Error) -> TopicConfig:
     return describe_configs.TopicConfig(error, {})
 
 
-def asking(call: OtherRequest, deadline: float, parse: Callable[[bytes, int], R]) -> WaitingCall[R]:
+def waiting_call(
+    call: OtherRequest, deadline: float, parse: Callable[[bytes, int], R]
+) -> WaitingCall[R]:
     """Returns a request as a call that waits; `parse` takes the answer's body and version."""
 
     def parsed(finish: Finish) -> R:

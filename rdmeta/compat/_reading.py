@@ -5,13 +5,11 @@ from __future__ import annotations
 import time
 
 from rdmeta._core import DENIED, INVALID, UNKNOWN_TOPIC, Attached, MetadataCache, Reading
+from rdmeta.core.waits import LOOK_S
 from rdmeta.model import Partition, Topic
 
 # Kafka's codes for the states of a topic that cannot be used.
 CODES = {UNKNOWN_TOPIC: 3, DENIED: 29, INVALID: 17}
-
-# Seconds between two checks: an answer that changed nothing, or another process, wakes no waiter.
-LOOK_S = 0.05
 
 
 def answers(reading: Reading) -> object:

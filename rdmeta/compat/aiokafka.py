@@ -17,7 +17,7 @@ from rdmeta.model import TopicPartition
 __all__ = ["ClusterMetadata"]
 
 
-class _Broker(NamedTuple):
+class _PlainMetadata(NamedTuple):
     """BrokerMetadata, where aiokafka is not installed."""
 
     nodeId: int | str  # noqa: N815, its name there
@@ -30,7 +30,7 @@ try:
     from aiokafka.structs import BrokerMetadata as LibraryBroker
     from aiokafka.structs import TopicPartition as LibraryTopicPartition
 except ImportError:
-    LibraryTopicPartition, LibraryBroker = TopicPartition, _Broker
+    LibraryTopicPartition, LibraryBroker = TopicPartition, _PlainMetadata
 
 
 class ClusterMetadata(ClusterShape):

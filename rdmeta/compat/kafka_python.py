@@ -17,7 +17,7 @@ from rdmeta.model import Partition, Topic, TopicPartition
 __all__ = ["ClusterMetadata"]
 
 
-class _Broker(NamedTuple):
+class _PlainResponseBroker(NamedTuple):
     """MetadataResponseBroker, where kafka-python is not installed."""
 
     node_id: int | str
@@ -33,7 +33,7 @@ try:
 
     LibraryBroker = MetadataResponse.MetadataResponseBroker
 except ImportError:
-    Future, LibraryTopicPartition, LibraryBroker = PlainFuture, TopicPartition, _Broker
+    Future, LibraryTopicPartition, LibraryBroker = PlainFuture, TopicPartition, _PlainResponseBroker
 
 
 def _error(code: int, topic: str) -> BaseException:

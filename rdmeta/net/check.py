@@ -167,7 +167,7 @@ class _Checker:
             trial = self._trials.get(address)
             if trial is not None and trial.is_logging_in:
                 threads[-1].join(LOGIN_STAGGER - STAGGER)
-        return _found(outcomes, addresses, threads)
+        return _collect(outcomes, addresses, threads)
 
     def side_by_side(self, addresses: Sequence[Address]) -> list[_Tried]:
         """Tries several servers at once, so that those that are silent cost their time once."""
@@ -180,7 +180,7 @@ class _Checker:
                     address = remaining.popleft()
                     outcomes[address] = self._outcome(address)
 
-        return _found(outcomes, addresses, [_thread(work) for _ in addresses[:_AT_ONCE]])
+        return _collect(outcomes, addresses, [_thread(work) for _ in addresses[:_AT_ONCE]])
 
     def _outcome(self, address: Address) -> _Tried | Exception:
         try:
@@ -219,7 +219,7 @@ def _thread(work: Callable[[], object]) -> threading.Thread:
     return thread
 
 
-def _found(
+def _collect(
     outcomes: Mapping[Address, _Tried | Exception],
     addresses: Sequence[Address],
     threads: Sequence[threading.Thread],

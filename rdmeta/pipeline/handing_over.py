@@ -104,18 +104,18 @@ class LateSights:
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self._gap = max((e.longest_gap_us or 0 for e in stretches if not e.is_of_log), default=0)
-        self._told: dict[int, tuple[int, dict[tuple[Any, ...], Any]]] = {}
+        self._reported: dict[int, tuple[int, dict[tuple[Any, ...], Any]]] = {}
 
     def without(self, stretch: Stretch, rows: pa.Table) -> pa.Table:
         """Returns rows of `change` without those that a log, taken before, told already."""
         if stretch.is_of_log:
             since = stretch.seen_to_us - self._gap
-            told = self._told.setdefault(stretch.counts_to_us or 0, (stretch.seen_to_us, {}))[1]
+            told = self._reported.setdefault(stretch.counts_to_us or 0, (stretch.seen_to_us, {}))[1]
             late = rows.filter(pc.greater(pc.cast(rows["observed_at"], pa.int64()), since))
             told.update((_thing(row), _value(row)) for row in late.to_pylist())
             return rows
-        ends = [end for end in self._told if end <= (stretch.counts_from_us or 0)]
-        end, told = self._told[max(ends)] if ends else (0, {})
+        ends = [end for end in self._reported if end <= (stretch.counts_from_us or 0)]
+        end, told = self._reported[max(ends)] if ends else (0, {})
         if not told:
             return rows
         times = pc.cast(rows["observed_at"], pa.int64())

@@ -48,7 +48,7 @@ def min_isrs_beside(
     for begin, end, recording in _spans(log, stretches):
         if begin > reached:
             forget(known, reached)
-        told, later = _told(_rows(read(recording)), begin, end)
+        told, later = _known_at(_rows(read(recording)), begin, end)
         forget(known.keys() - told.keys(), begin)
         for topic, row in told.items():
             if topic not in known or known[topic]["detail"] != row["detail"]:
@@ -103,7 +103,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
                 yield row
 
 
-def _told(rows: Iterable[Row], begin: int, end: int) -> tuple[dict[str, Row], list[Row]]:
+def _known_at(rows: Iterable[Row], begin: int, end: int) -> tuple[dict[str, Row], list[Row]]:
     """Returns what was known of each topic at `begin`, and the rows from there to before `end`."""
     told: dict[str, Row] = {}
     later: list[Row] = []

@@ -72,7 +72,7 @@ def make(
     and for a span without rows; ValueError for what is no day; and OSError.
     """
     chosen = None if clusters is None else sorted({*clusters})
-    asked = _Asked(since, until, chosen, compare)
+    asked = _ReportScope(since, until, chosen, compare)
     for name, day in (("since", since), ("until", until), ("compare", compare)):
         if isinstance(day, str) and not is_day(day):
             raise ValueError(f"{name} must be a day such as 2026-11-22, not {day!r}")
@@ -80,16 +80,16 @@ def make(
         store = contacted(out, timeout)
         try:
             gold = GoldFiles(store, chosen)
-            found = _found(gold, store, asked)
+            found = _read_gold(gold, store, asked)
             is_changed = gold.is_changed
         except ChangedError:
             is_changed = True
         if is_changed:
-            found = _found(GoldFiles(store, chosen, is_last=True), store, asked)
+            found = _read_gold(GoldFiles(store, chosen, is_last=True), store, asked)
     return Report(json.dumps(found, separators=(",", ":")))
 
 
-class _Asked(NamedTuple):
+class _ReportScope(NamedTuple):
     """What the caller wants to see, as `make` takes it."""
 
     since: str | None
@@ -98,7 +98,7 @@ class _Asked(NamedTuple):
     compare: str | bool | None
 
 
-def _found(gold: GoldFiles, store: Store, asked: _Asked) -> dict[str, Any]:
+def _read_gold(gold: GoldFiles, store: Store, asked: _ReportScope) -> dict[str, Any]:
     """Returns the model of a report; raises as `make`, and ChangedError."""
     span = _span(gold, asked.since, asked.until)
     spans, hours = [span], _bin_hours(span)
@@ -163,7 +163,7 @@ def _bin_hours(span: Span) -> int:
     )
 
 
-def _call(where: str, asked: _Asked) -> str:
+def _call(where: str, asked: _ReportScope) -> str:
     named = asked._replace(compare=None) if asked.compare is True else asked
     options = {**named._asdict(), "clusters": ",".join(asked.clusters or ())}
     words = [f"--{name} {value}" for name, value in options.items() if value]

@@ -30,7 +30,7 @@ from rdmeta.cli import cluster_recording as recording_module
 from rdmeta.cli import record
 from rdmeta.cli.cluster_recording import ClusterRecording
 from rdmeta.cli.messages import FINE, NO_ANSWER, Messages
-from rdmeta.cli.min_isr_asker import Answer, Asker
+from rdmeta.cli.min_isr_asker import Asker, KnownMinIsrs
 from rdmeta.cli.shared_options import Target
 from rdmeta.cli.status import Status
 from rdmeta.health import MIN_ISR
@@ -610,10 +610,10 @@ def test_a_question_for_the_min_isr_that_stays_unanswered_delays_nothing(
 ) -> None:
     asked, answered = threading.Event(), threading.Event()
 
-    def wait(_: Asker, names: Iterable[str]) -> Answer:
+    def wait(_: Asker, names: Iterable[str]) -> KnownMinIsrs:
         asked.set()
         answered.wait(30)
-        return Answer(dict.fromkeys(names, 1), {})
+        return KnownMinIsrs(dict.fromkeys(names, 1), {})
 
     monkeypatch.setattr(Asker, "_answer", wait)
     made = recording(brokers, directory, every=0.05)

@@ -492,6 +492,7 @@ def test_one_long_answer_leaves_turns_of_the_loop_to_others(loop: str) -> None:
         heard = Heard()
         channel = await ready(address, heard)
         # A process that waits for its turn has megabytes for one read otherwise.
+        assert channel._socket is not None
         channel._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         turns: list[int] = []
         turn = 0

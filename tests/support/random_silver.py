@@ -35,7 +35,8 @@ class _Cluster:
 
     def __init__(self, name: str, random: Random, rows: dict[str, list[Row]]) -> None:
         self.name, self.random, self.rows = name, random, rows
-        self.is_log = random.random() < 0.6
+        # The first thing of all is a log, so that there is a controller in all silver.
+        self.is_log = not rows["observation"] or random.random() < 0.6
         self.now = BEGIN + timedelta(microseconds=random.randrange(3_600_000_000))
         self.state: dict[str, State] = {table: {} for table in TABLES}
         self.standing: dict[str, State] = {table: {} for table in TABLES}
@@ -90,7 +91,7 @@ class _Cluster:
         self.counts_from = self.now
         if by == "baseline":
             self.origin = f"origin-{self.random.randrange(10**6)}"
-            if self.random.random() < 0.2:
+            if self.rows["observation"] and self.random.random() < 0.2:
                 self.tell_other_things()
         for table in TABLES:
             for key, values in self.state[table].items():

@@ -61,7 +61,7 @@ def make_month(task: MonthTask) -> Result:
         ThreadPoolExecutor(1) as pool,
     ):
         # A query of the main thread would take the exception of a signal's handler for its own.
-        making = pool.submit(copy_context().run, _made, task, connection, folder)
+        making = pool.submit(copy_context().run, _make_month, task, connection, folder)
         try:
             return making.result()
         finally:
@@ -101,7 +101,7 @@ def _left_behind(task: MonthTask) -> Result | None:
     return result
 
 
-def _made(task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -> Result:
+def _make_month(task: MonthTask, connection: duckdb.DuckDBPyConnection, folder: str) -> Result:
     result = Result(task.cluster_id)
     connection.execute(f"SET temp_directory = '{_quoted(folder)}'")
     silver = _Silver(task, connection, folder)

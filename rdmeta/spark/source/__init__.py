@@ -52,7 +52,7 @@ class DefaultSource(DataSource):
         """Returns what plans and reads a batch; raises ConfigError."""
         from rdmeta.spark.source.batch_reader import BatchReader, PushReader
 
-        options = self._taken()
+        options = self._parsed_options()
         kind = PushReader if options.pushdown else BatchReader
         return kind(options, columns_of(options.table, schema))
 
@@ -61,11 +61,11 @@ class DefaultSource(DataSource):
         from rdmeta.spark.source.streaming import StreamReader
         from rdmeta.spark.source.unlimited_streaming import UnlimitedReader
 
-        options = self._taken()
+        options = self._parsed_options()
         kind = StreamReader if has_spark("4.2") else UnlimitedReader
         return kind(options, columns_of(options.table, schema))
 
-    def _taken(self) -> Options:
+    def _parsed_options(self) -> Options:
         """Returns the options, and forgets them.
 
         Spark sends this object to each task together with its reader. No task needs a credential.
