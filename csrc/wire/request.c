@@ -180,7 +180,7 @@ rdmeta_err_t rdmeta_metadata_request_encode(int16_t version,
                                             void *buf, size_t capacity,
                                             size_t *len) {
         const uint32_t fields = rdmeta_wire_fields(version);
-        request_out_t out             = {NULL, 0};
+        request_out_t out     = {NULL, 0};
 
         *len = 0;
         if (!fields)

@@ -24,11 +24,10 @@ from rdmeta.model import ALL
 
 try:
     from rdmeta.history import HistoryError, Recorder
+    from rdmeta.history.pace import LEAST_GAP_S
 except MissingExtraError as error:
     raise MissingExtraError.of("rdmeta record", "arrow") from error
 
-# Observations that are further apart belong to two recordings; a lower `every` does not lower it.
-_LEAST_GAP_S = 60.0
 _KEPT = "; the rows stay in memory, and each answer brings another attempt"
 _UNNAMED = (
     "the brokers do not name their cluster, as Metadata v0 and v1 cannot: add a section with a name"
@@ -61,7 +60,7 @@ class ClusterRecording:
         self.observations = 0
         self.rows = 0
         self.broker: int | None = None
-        self.max_gap = max(3 * every, _LEAST_GAP_S)
+        self.max_gap = max(3 * every, LEAST_GAP_S)
         # What the brokers reported, for the metrics.
         self.min_isr: Mapping[str, int] = {}
         conf = asking_every(target.conf, every, self.max_gap)

@@ -40,7 +40,7 @@ __all__ = ["Config", "is_option", "load", "masked", "parse", "secret_keys"]
 _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alias) if key}
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
 _MOST_PROBLEMS = 100
-MASK = "***"
+_MASK = "***"
 _JAVA_SECRETS = frozenset(
     (
         "sasl.jaas.config",
@@ -202,13 +202,13 @@ def _shown_value(key: str, value: object) -> str:
     option, text = _BY_KEY.get(key), str(_plain(value))
     kind = "" if option is None else option.kind
     if option is None and (key in _JAVA_SECRETS or key not in {*JAVA_KEYS, *NOT_NEEDED}):
-        return MASK
+        return _MASK
     if kind in ("secret", "private key") or "PRIVATE KEY" in text:
-        return MASK
+        return _MASK
     if callable(value):
         return "a callable"
     if kind in ("servers", "url") and "@" in text:  # it has a password
-        return MASK
+        return _MASK
     if kind == "certificates":
         return f"PEM of {len(text)} characters"
     return text.lower() if isinstance(value, bool) else text

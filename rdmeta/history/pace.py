@@ -26,7 +26,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 # The least limit: a distance within it is no gap at any pace.
-_LEAST_GAP_S = 60.0
+LEAST_GAP_S = 60.0
 _TIMES_USUAL = 3
 # The usual distance is the median of so many.
 _REMEMBERED = 15
@@ -94,9 +94,9 @@ class Pace:
         if self._given is not None:
             return self._given
         if not self._distances:
-            return _LEAST_GAP_S
+            return LEAST_GAP_S
         usual = sorted(self._distances)[(len(self._distances) - 1) // 2]
-        return max(_TIMES_USUAL * usual, _LEAST_GAP_S)
+        return max(_TIMES_USUAL * usual, LEAST_GAP_S)
 
     def now(self) -> datetime:
         """Returns the wall clock's time."""

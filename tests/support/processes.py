@@ -33,7 +33,7 @@ def open_files() -> dict[str, str]:
 def held() -> set[object]:
     """Returns the open files and the threads of this process, but no sockets.
 
-    What an earlier test left, such as a cluster, may open and close sockets at any time.
+    A cluster of an earlier test may still open and close sockets.
     """
     files = {each for each in open_files().items() if not each[1].startswith("socket:")}
     return files | set(threading.enumerate())

@@ -69,46 +69,34 @@ def prepare(
 
 
 def rows(connection: duckdb.DuckDBPyConnection, name: str, where: str = "true") -> pa.Table:
-    """Returns the rows of a measure that match `where`, in order.
-
-    The table has exactly the measure's schema.
-    """
+    """Returns the rows of a measure that match `where`, as `in_order()` does."""
     columns = ", ".join(f'"{each}"' for each in MEASURES[name].schema.names)
-    texts = [
-        f"array_to_string(\"{each.name}\", ',')" if each.type == IDS else f'"{each.name}"'
-        for each in _sorted_by(name)
-    ]
-    order = ", ".join(f"{each} NULLS FIRST" for each in texts)
-    query = f"SELECT {columns} FROM (\n{text_of(name)}\n) WHERE {where} ORDER BY {order}"
-    return exact(name, connection.sql(query).to_arrow_table())
+    query = f"SELECT {columns} FROM (\n{text_of(name)}\n) WHERE {where}"
+    return in_order(name, connection.sql(query).to_arrow_table())
 
 
 def in_order(name: str, found: pa.Table) -> pa.Table:
-    """Returns the rows of a measure in the order in which `rows()` has them, with its schema."""
-    if not found.num_rows:  # sort_by() fails for a table without chunks
-        return exact(name, found)
-    keys, fields = found, _sorted_by(name)
-    for each in fields:
-        if each.type == IDS:
-            texts = pc.binary_join(found[each.name].cast(pa.list_(pa.string())), ",")
-            keys = keys.drop_columns(each.name).append_column(each.name, texts)
-    order: Any = [(each.name, "ascending", "at_start") for each in fields]
-    return exact(name, found.take(pc.sort_indices(keys, order)))
+    """Returns the rows of a measure in order, with exactly its schema.
 
-
-def _sorted_by(name: str) -> list[pa.Field]:
-    """Returns the columns that rows are in the order of: the key, then all others.
-
-    Episodes without duration may have the same key. A list of ids counts as its text, in which
-    DuckDB and Arrow agree; other lists do not count.
+    The order is that of the key, then of all other columns: episodes without duration may have the
+    same key. A list of ids counts as its text; other lists do not count. Raises ValueError for a
+    null where none is.
     """
-    order, schema = MEASURES[name].order, MEASURES[name].schema
-    names = [*order, *(each for each in schema.names if each not in order)]
-    fields = [schema.field(each) for each in names]
-    return [each for each in fields if each.type == IDS or not pa.types.is_nested(each.type)]
+    rows = _exact(name, found)
+    if not rows.num_rows:
+        return rows
+    keys = {}
+    for each in (*MEASURES[name].order, *rows.column_names):
+        column = rows[each]
+        if column.type == IDS:
+            keys[each] = pc.binary_join(column.cast(pa.list_(pa.string())), ",")
+        elif not pa.types.is_nested(column.type):
+            keys[each] = column
+    order: Any = [(each, "ascending", "at_start") for each in keys]
+    return rows.take(pc.sort_indices(pa.table(keys), order))
 
 
-def exact(name: str, rows: pa.Table) -> pa.Table:
+def _exact(name: str, rows: pa.Table) -> pa.Table:
     """Returns rows with exactly a measure's schema; raises ValueError for a null where none is."""
     found = rows.cast(MEASURES[name].schema)
     for field in found.schema:
