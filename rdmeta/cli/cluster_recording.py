@@ -17,6 +17,7 @@ from rdmeta.cli.messages import FINE, NO_ANSWER
 from rdmeta.cli.min_isr_asker import Asker
 from rdmeta.cli.shared_options import Target
 from rdmeta.cli.status import Status
+from rdmeta.cli.wake import Wake
 from rdmeta.client.actions import Updated
 from rdmeta.client.blocking import Client
 from rdmeta.errors import MissingExtraError
@@ -80,7 +81,7 @@ class ClusterRecording:
         self._status = status
         self._tell = tell
         self._lock = threading.Lock()
-        self._looked = threading.Event()
+        self._looked = Wake()
         self._reported = 0
         self._complaint: str | None = None
         # How long ago the answer came that is being observed, in seconds.

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from rdmeta.cli.messages import FINE
 from rdmeta.cli.shared_options import Target
+from rdmeta.cli.wake import Wake
 from rdmeta.client.actions import Problem, Updated
 from rdmeta.client.blocking import Client
 from rdmeta.config import parse
@@ -35,7 +36,7 @@ def _ms(seconds: float) -> str:
     return str(round(seconds * 1000))
 
 
-def wait_for_first(client: Client, answered: threading.Event, timeout: float) -> None:
+def wait_for_first(client: Client, answered: Wake, timeout: float) -> None:
     """Returns once a listener has set `answered`; the client asks for its topics by itself.
 
     Raises what says why no server answers, as Client.refresh() does; RequestTimedOutError.

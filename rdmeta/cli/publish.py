@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
 import time
 from collections.abc import Sequence
 
@@ -28,6 +27,7 @@ from rdmeta.cli.shared_options import (
     serving,
 )
 from rdmeta.cli.status import Status
+from rdmeta.cli.wake import Wake
 from rdmeta.client.actions import Updated
 from rdmeta.client.blocking import Client
 
@@ -126,9 +126,9 @@ def _check_replaced(path: str) -> None:
         )
 
 
-def _first_answer(client: Client) -> threading.Event:
+def _first_answer(client: Client) -> Wake:
     """Returns what is set by the first answer about topics: no empty state is published."""
-    answered = threading.Event()
+    answered = Wake()
 
     def updated(answers: Sequence[Updated]) -> None:
         if any(each.request.topics != () for each in answers):

@@ -7,7 +7,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING
 
 import click
@@ -29,6 +28,7 @@ from rdmeta.cli.shared_options import (
     side_by_side,
 )
 from rdmeta.cli.status import Status
+from rdmeta.cli.wake import Wake
 
 if TYPE_CHECKING:
     from rdmeta.cli.cluster_recording import ClusterRecording
@@ -44,7 +44,7 @@ class Files:
         self._json = json
         self._written: list[tuple[ClusterRecording, Path]] = []
         self._printed = 0
-        self._have_come = Event()
+        self._have_come = Wake()
 
     def add(self, recording: ClusterRecording, path: Path) -> None:
         """Takes a file that is written; any thread may call it."""
@@ -54,7 +54,6 @@ class Files:
     def print(self, timeout: float = 0.0) -> None:
         """Prints the files that have come, or come within `timeout` seconds."""
         self._have_come.wait(timeout)
-        self._have_come.clear()
         while self._printed < len(self._written):
             recording, path = self._written[self._printed]
             line = _json(recording, path) if self._json else escaped(str(path))

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from rdmeta.errors import Error
-from rdmeta.model import Applied, Request
+from rdmeta.model import Applied, Broker, Request
 
 
 class Node(NamedTuple):
@@ -40,6 +40,14 @@ class OtherRequest(NamedTuple):
     lowest: int
     highest: int
     encode: Callable[[int], bytes]
+
+
+class MetadataHead(NamedTuple):
+    """What an answer to Metadata says before its topics; the driver reads it for the policy."""
+
+    throttle_ms: int
+    brokers: tuple[Broker, ...]
+    cluster_id: str | None
 
 
 class Connect(NamedTuple):

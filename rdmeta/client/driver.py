@@ -26,13 +26,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from rdmeta._core import METADATA_MAX_VERSION, METADATA_MIN_VERSION, encode_metadata_request
+from rdmeta._core import (
+    METADATA_MAX_VERSION,
+    METADATA_MIN_VERSION,
+    _head_in,
+    encode_metadata_request,
+)
 from rdmeta._escaping import escaped
 from rdmeta.client.actions import (
     Action,
     Close,
     Connect,
     Finish,
+    MetadataHead,
     OtherRequest,
     Problem,
     Send,
@@ -540,8 +546,8 @@ class SocketLink:
         self.received = 0
         self._was_ready = False
         self._driver = driver
-        # (number, time) of each request without an answer, by its correlation id.
-        self._sent: dict[int, tuple[int, float]] = {}
+        # (number, time, API key) of each request without an answer, by its correlation id.
+        self._sent: dict[int, tuple[int, float, int]] = {}
         config = driver.config
         self.connection = StreamConnection(
             self,
@@ -569,7 +575,7 @@ class SocketLink:
             body = encode_metadata_request(
                 version, request.topics, allow_auto_create=request.allow_auto_create
             )
-        self._sent[self.connection.request(key, version, body)] = send.number, now
+        self._sent[self.connection.request(key, version, body)] = send.number, now, key
         self._driver.traffic.sent(self.address)
 
     def close(self) -> None:
@@ -599,10 +605,12 @@ class SocketLink:
 
     def on_response(self, response: Response) -> None:
         """Hands an answer to the policy, which applies it to the cache."""
-        number, sent = self._sent.pop(response.correlation_id)
+        number, sent, key = self._sent.pop(response.correlation_id)
         driver, now = self._driver, time.monotonic()
         driver.traffic.answered(self.address, now - sent)
-        driver.hand_in(driver.policy.on_response, number, now, response.version, response.body)
+        version, body = response.version, response.body
+        head = MetadataHead(*_head_in(body, version)) if key == METADATA else None
+        driver.hand_in(driver.policy.on_response, number, now, version, body, head)
 
     def on_disconnected(self, error: Error) -> None:
         """Tells the policy."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from rdmeta._core import METADATA_MAX_VERSION, MetadataCache, _cluster_in, encode_metadata_request
+from rdmeta._core import METADATA_MAX_VERSION, MetadataCache, encode_metadata_request
 from rdmeta.client.actions import Connect, OtherRequest, Problem, RequestKind, Send
 from rdmeta.client.connecting import FIRST_WITH_CLUSTER_ID, Connecting
 from rdmeta.client.nodes import MOST_ATTEMPTS, MOST_PROBES, Link, Nodes, silent_at
@@ -79,19 +79,15 @@ class Identity:
         if server == self._first or server in self._bootstrap:
             self._note(server, cluster)
 
-    def has_moved(self, server: Address, version: int, body: bytes | memoryview) -> bool:
+    def has_moved(self, server: Address, cluster: str | None) -> bool:
         """Returns whether an answer after a rebootstrap may be of another cluster."""
-        cluster = _cluster_in(body, version)
         if cluster is None or self._cache.cluster_id in (None, cluster):
             return True
         self._note(server, cluster)
         return all(self._said.get(each, "") in (cluster, None) for each in self._bootstrap)
 
-    def explained(
-        self, error: WrongClusterError, server: Address, version: int, body: bytes | memoryview
-    ) -> Error:
+    def explained(self, error: WrongClusterError, server: Address, cluster: str | None) -> Error:
         """Returns the cache's error for an answer of another cluster with ids and servers."""
-        cluster = _cluster_in(body, version)
         if cluster is None:
             return error
         self._note(server, cluster)
@@ -209,7 +205,7 @@ class Identity:
         self._output.do(Send(link.number, number, call, RequestKind.CALL, "cluster", False))
         self._output.later(now + self._config.socket_timeout)
 
-    def answered(self, number: int, now: float, version: int, body: bytes | memoryview) -> bool:
+    def answered(self, number: int, now: float, version: int, cluster: str | None) -> bool:
         """Takes an answer to a question of run(); returns whether it was one."""
         link = self._asked.pop(number, None)
         if link is None:
@@ -217,7 +213,6 @@ class Identity:
         address = link.server.address
         if address in self._unasked:
             self._unasked.remove(address)
-        cluster = _cluster_in(body, version)
         if cluster is not None or version < FIRST_WITH_CLUSTER_ID:
             self._said[address] = cluster
             if cluster not in (None, self._cache.cluster_id):

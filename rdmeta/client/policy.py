@@ -41,11 +41,11 @@ from rdmeta._core import (
     UNKNOWN_TOPIC,
     WAITING,
     MetadataCache,
-    _brokers_in,
 )
 from rdmeta.client.actions import (
     Close,
     Event,
+    MetadataHead,
     Node,
     OtherRequest,
     Poll,
@@ -102,7 +102,7 @@ class Policy:
         policy = Policy(cache, config, [Address("kafka", 9092)], random.Random())
         actions, at = policy.poll(now)          # the driver does these, and polls again by `at`
         policy.on_connected(link, now, (0, 13))
-        policy.on_response(number, now, 13, body)
+        policy.on_response(number, now, 13, body, head)
 
     `topics` are needed from the start: names and patterns ("^orders-.*") in any mixture, or ALL.
     With `sticky` it stays with one node for as long as it can. After close() no input does
@@ -281,9 +281,14 @@ class Policy:
     # ---- from the driver: answers ----
 
     def on_response(
-        self, number: int, now: float, version: int, body: bytes | memoryview
+        self,
+        number: int,
+        now: float,
+        version: int,
+        body: bytes | memoryview,
+        head: MetadataHead | None,
     ) -> Applied | None:
-        """Takes an answer; one of Metadata is applied to the cache.
+        """Takes an answer; one of Metadata, which has a head, is applied to the cache.
 
         Returns what it changed. Returns None for an answer that another one has overtaken, and for
         one to a Call. Returns None for one that the cache refused, which counts as a failure.
@@ -292,23 +297,27 @@ class Policy:
         if link is None:
             return None
         link.heard_at, link.is_silent = now, False
-        if self._identity.answered(number, now, version, body):
+        cluster = None if head is None else head.cluster_id
+        if self._identity.answered(number, now, version, cluster):
             return None
         found = self._flights.answered(number, now)
         if found is None:
             self._late_answers += 1
-            self._nodes.throttle(link.server, now, _throttle_ms(version, body) / 1000)
+            if head is not None and head.throttle_ms > 0:
+                self._nodes.throttle(link.server, now, head.throttle_ms / 1000)
             return None
         flight, attempt = found
         if flight.waiter is not None:
             self._waiters.finish(flight.waiter, None, (version, bytes(body)))
             return None
-        cluster = self._cache.cluster_id
+        if head is None:
+            raise TypeError("an answer to Metadata comes with its head")
+        before = self._cache.cluster_id
         try:
-            applied, node = self._apply(attempt, version, body)
+            applied, node = self._apply(attempt, version, body, head)
         except WrongClusterError as error:
             server = attempt.link.server.address
-            wrong = self._identity.explained(error, server, version, body)
+            wrong = self._identity.explained(error, server, head.cluster_id)
             self._refused(flight, attempt, now, wrong)
             return None
         except Error as error:
@@ -317,17 +326,17 @@ class Policy:
         self._connecting.succeeded(version)
         self._identity.took(attempt.link.server.address, version)
         self._applied(flight, attempt, now, applied, node)
-        if cluster not in (None, self._cache.cluster_id) and flight.kind is not RequestKind.FULL:
+        if before not in (None, self._cache.cluster_id) and flight.kind is not RequestKind.FULL:
             self._requests.want_full("rebootstrap", urgent=True)  # the rest of the cache is gone
         return applied
 
     def _apply(
-        self, attempt: Attempt, version: int, body: bytes | memoryview
+        self, attempt: Attempt, version: int, body: bytes | memoryview, head: MetadataHead
     ) -> tuple[Applied, Node]:
         server, is_rebootstrapped = attempt.link.server, self._connecting.is_rebootstrapped
         if is_rebootstrapped:
-            is_rebootstrapped = self._identity.has_moved(server.address, version, body)
-        broker = self._nodes.broker_at(server, _brokers_in(body, version))
+            is_rebootstrapped = self._identity.has_moved(server.address, head.cluster_id)
+        broker = self._nodes.broker_at(server, head.brokers)
         applied = self._cache.apply(
             body,
             version,
@@ -834,11 +843,6 @@ def _metadata(attempt: Attempt) -> Request:
     if not isinstance(attempt.request, Request):
         raise TypeError("the request is not one of Metadata")
     return attempt.request
-
-
-def _throttle_ms(version: int, body: bytes | memoryview) -> int:
-    """Returns the throttle_time_ms with which an answer to Metadata begins since version 3."""
-    return max(int.from_bytes(body[:4], "big", signed=True), 0) if version >= 3 else 0
 
 
 def _at(link: Link, error: Error) -> Error:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, ClassVar, Protocol
 
-from rdmeta._core import DENIED, NOT_CACHED, WAITING, MetadataCache, Reading, _brokers_in
+from rdmeta._core import DENIED, NOT_CACHED, WAITING, MetadataCache, Reading, _head_in
 from rdmeta.compat._reading import answers, image_of, leader_of, stale_topics, wait
 from rdmeta.errors import (
     Error,
@@ -293,7 +293,7 @@ class ClusterShape:
                 f"{type(self.cache).__name__} cannot be written to: pass a MetadataCache"
             )
         body = self._encode(metadata)
-        listed = _brokers_in(body, metadata.API_VERSION)
+        _, listed, _ = _head_in(body, metadata.API_VERSION)
         broker = listed[0].id if len(listed) == 1 else None
         sent, self._sent = self._sent or Request(), None
         asked = sent if self.need_all_topic_metadata else None

@@ -213,39 +213,27 @@ cdef int32_t maybe_int32(object value, str what, int32_t none) except? -1:
     return none if value is None else int32(value, what)
 
 
-def _brokers_in(body, version, /):
-    """Returns the brokers of a Metadata response as a tuple of Broker, for rdmeta.net.
+def _head_in(body, version, /):
+    """Returns the head of a Metadata response: its throttle time (ms), brokers and cluster id.
 
-    It reads the response only up to the end of the brokers. A cache refuses a malformed response;
-    this returns the brokers before the fault.
+    The brokers are a tuple of Broker. It reads no further. A cache refuses a malformed response;
+    of one that is damaged in its head this returns 0, the brokers before the fault, and None.
     """
-    cdef list found = []
+    cdef list brokers = []
+    cdef list found = [brokers, 0, None]
     cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
     cdef rdmeta_wire_visitor_t visitor
     cdef Py_buffer data
     memset(&visitor, 0, sizeof(visitor))
     visitor.broker = listed_broker
-    visitor.head = listed_all
+    visitor.head = listed_head
     PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
     try:
         rdmeta_metadata_response_decode(data.buf, <size_t> data.len, v, 0, &visitor,
                                         <void *> found, NULL)
     finally:
         PyBuffer_Release(&data)
-    return tuple(found)
-
-
-def _cluster_in(body, version, /):
-    """Returns the cluster id of a Metadata response, None if it has none or is damaged before it.
-
-    It reads the response only up to the id.
-    """
-    cdef Py_buffer data
-    PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
-    try:
-        return cluster_of(&data, <int16_t> integer(version, "version", INT16_MIN, INT16_MAX))
-    finally:
-        PyBuffer_Release(&data)
+    return found[1], tuple(brokers), found[2]
 
 
 cdef object cluster_of(const Py_buffer *data, int16_t version):
@@ -264,11 +252,13 @@ cdef int32_t listed_cluster(void *opaque, const rdmeta_wire_head_t *head) except
 
 
 cdef int32_t listed_broker(void *opaque, const rdmeta_broker_t *b) except -1:
-    (<list> opaque).append(broker_of(b))
+    (<list> (<list> opaque)[0]).append(broker_of(b))
     return 0
 
 
-cdef int32_t listed_all(void *opaque, const rdmeta_wire_head_t *head) except -1:
+cdef int32_t listed_head(void *opaque, const rdmeta_wire_head_t *head) except -1:
+    cdef list found = <list> opaque
+    found[1], found[2] = head.throttle_ms, text(head.cluster_id)
     return 1  # ends the decoding
 
 

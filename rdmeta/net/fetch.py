@@ -12,7 +12,7 @@ from rdmeta._core import (
     METADATA_MAX_VERSION,
     METADATA_MIN_VERSION,
     MetadataCache,
-    _brokers_in,
+    _head_in,
     decode_metadata_response,
     encode_metadata_request,
 )
@@ -279,7 +279,7 @@ def _ask(
     answer = connection.request(METADATA, version, body, until)
     tolerate = options.tolerate_trailing
     trailing = session.is_librdkafka_mock if tolerate is None else tolerate
-    broker = _broker_at(server, _brokers_in(answer, version), cache.brokers)
+    broker = _broker_at(server, _head_in(answer, version)[1], cache.brokers)
     applied = cache.apply(answer, version, request, broker, tolerate_trailing=trailing)
     if asked.cluster_authorized_operations:
         found = decode_metadata_response(answer, version, tolerate_trailing=trailing)

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import GOLD, SILVER, Parts, StoredName
 from rdmeta.pipeline.manifest import FileEntry
@@ -48,8 +49,18 @@ class LoggedTable(NamedTuple):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of its files, and the partition that these do not have."""
-        columns = SCHEMAS[self.name] if self.layer == "silver" else MEASURES[self.name].schema
+        """The columns of its files, and the partition that these do not have.
+
+        Those of gold have what they mean as the comment of Delta, and the doc of Iceberg.
+        """
+        if self.layer == "silver":
+            columns = SCHEMAS[self.name]
+        else:
+            said = COMMENTS[self.name]
+            columns = pa.schema(
+                each.with_metadata({"comment": said[each.name], "doc": said[each.name]})
+                for each in MEASURES[self.name].schema
+            )
         return columns.append(pa.field(self.partition_by[1], pa.string()))
 
     @property

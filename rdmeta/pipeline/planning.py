@@ -419,9 +419,11 @@ def files_in_place(out: Store, stored: Mapping[str, str]) -> dict[str, StoredFil
     return {**found, **{name: there[file] for name, file in stored.items() if file in there}}
 
 
-def changes_of_plan(plan: Plan, files: Mapping[str, FileEntry]) -> Iterator[TableChange]:
+def changes_of_plan(
+    plan: Plan, files: Mapping[str, FileEntry], is_there: Callable[[str], bool] | None = None
+) -> Iterator[TableChange]:
     """Yields what brings the tables of a plan to these files; none if they have no logs."""
-    return changes_of(plan.states, files, Store(plan.options.out).has)
+    return changes_of(plan.states, files, is_there or Store(plan.options.out).has)
 
 
 def files_of_period(cluster_id: str, period: str, parts: Parts) -> Iterator[str]:

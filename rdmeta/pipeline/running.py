@@ -91,9 +91,10 @@ def run(
     with using(plan.options.storage):
         if _has_nothing_to_do(plan):
             return Made(plan, files=plan.manifest.files, unchanged=len(plan.unchanged))
+        run_id = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{os.urandom(4).hex()}"
         for _ in range(_ATTEMPTS):
             try:
-                return _carried_out(plan, engine, workers, progress)
+                return _carried_out(plan, engine, workers, progress, run_id)
             except CommitLostError:
                 plan = plan_of(plan.options, engine=engine)
     raise PipelineError(
@@ -103,7 +104,7 @@ def run(
 
 
 def _carried_out(
-    plan: Plan, engine: Engine | None, workers: int | None, progress: Progress
+    plan: Plan, engine: Engine | None, workers: int | None, progress: Progress, run_id: str
 ) -> Made:
     out = Store(plan.options.out)
     # On a store the commits to the tables keep runs apart.
@@ -119,7 +120,7 @@ def _carried_out(
             _remove_leftovers(out)
         manifest = runner.manifest()
         if plan.kind.has_logs:
-            runner.commit(manifest)
+            runner.commit(manifest, run_id)
         if not plan.options.is_gold_alone:
             write_inputs(out, made.plan.files)
         if not plan.kind.has_logs:
@@ -209,13 +210,18 @@ class _Runner:
         made = {c: dict(d) for c, d in plan.days.items()}
         return Manifest(made, found, dict(plan.names), self._months)
 
-    def commit(self, manifest: Manifest) -> None:
+    def commit(self, manifest: Manifest, run_id: str) -> None:
         """Brings the tables to the files of the manifest: those of silver first, then gold."""
         logs = logs_of(self._out, self._plan.kind)
         assert logs is not None
-        run = f"{datetime.now(timezone.utc):%Y%m%dT%H%M%SZ}-{os.urandom(4).hex()}"
-        for change in changes_of_plan(self._plan, manifest.files):
-            logs.commit(change, change.properties(run))
+        for change in changes_of_plan(self._plan, manifest.files, self._require):
+            logs.commit(change, change.properties(run_id))
+
+    def _require(self, name: str) -> bool:
+        """Raises CommitLostError if a file to commit is gone, as after a vacuum beside this run."""
+        if not self._out.has(name):
+            raise CommitLostError(f"{self._out.shown(name)}: another program has removed it")
+        return True
 
     def remove_unwanted(self, manifest: Manifest) -> None:
         """Removes the parts that no manifest has, and this run or one that died has made.

@@ -7,6 +7,7 @@ versions write other bytes, and then a part would differ from one executor to th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _PACKAGES = ("pyarrow", "duckdb")
-# Spark spreads so many tasks over its executors. One that comes later is asked by its own tasks.
+# Spark spreads so many tasks over its executors. One that comes later is asked by its own packs.
 _TASKS = 16
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
@@ -27,13 +28,7 @@ Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
 def require_executors(session: SparkSession) -> None:
     """Raises PipelineError, which names a host and both versions, if an executor differs."""
-    wanted = {"rdmeta": __version__}
-    for name in _PACKAGES:
-        try:
-            wanted[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    asked = session.range(0, _TASKS, 1, _TASKS).mapInArrow(probe(wanted), "refusal string")
+    asked = session.range(0, _TASKS, 1, _TASKS).mapInArrow(probe(versions_here()), "refusal string")
     try:
         refusals = sorted({row[0] for row in asked.collect()})
     except spark_errors() as error:
@@ -42,28 +37,48 @@ def require_executors(session: SparkSession) -> None:
         raise PipelineError(refusals[0])
 
 
-def probe(wanted: dict[str, str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Returns what an executor runs, whose code Spark sends along: it yields what is wrong."""
+def versions_here() -> dict[str, str]:
+    """Returns the versions that the driver has."""
+    found = {"rdmeta": __version__}
+    for name in _PACKAGES:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
-    def found(batches: Batches) -> Iterator[pa.RecordBatch]:
+
+def refusing(wanted: dict[str, str]) -> Callable[[], str | None]:
+    """Returns what an executor runs, whose code Spark sends along: it says what is wrong there."""
+
+    def refusal() -> str | None:
         import importlib
         import socket
 
+        for name, right in wanted.items():
+            try:
+                module = "rdmeta._version" if name == "rdmeta" else name
+                there = importlib.import_module(module).__version__
+                problem = f"has {name} {there}, and the driver {right}"
+            except ImportError as error:
+                there, problem = None, f"cannot import {name}: {error}"
+            if there != right:
+                extra = "rdmeta[pipeline]" if name == "rdmeta" else name
+                advice = f"install {extra}=={right} for its Python"
+                return f"executor {socket.gethostname()} {problem}; {advice}"
+        return None
+
+    return refusal
+
+
+def probe(wanted: dict[str, str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
+    """Returns what yields the refusal of an executor, if it has one."""
+    refusal = refusing(wanted)
+
+    def found(batches: Batches) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
 
         for _ in batches:
-            for name, right in wanted.items():
-                try:
-                    module = "rdmeta._version" if name == "rdmeta" else name
-                    there = importlib.import_module(module).__version__
-                    problem = f"has {name} {there}, and the driver {right}"
-                except ImportError as error:
-                    there, problem = None, f"cannot import {name}: {error}"
-                if there != right:
-                    extra = "rdmeta[pipeline]" if name == "rdmeta" else name
-                    advice = f"install {extra}=={right} for its Python"
-                    text = f"executor {socket.gethostname()} {problem}; {advice}"
-                    yield pa.record_batch({"refusal": pa.array([text], pa.string())})
-                    return
+            if (text := refusal()) is not None:
+                yield pa.record_batch({"refusal": pa.array([text], pa.string())})
+                return
 
     return found

@@ -13,7 +13,6 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from rdmeta._version import __version__
 from rdmeta.errors import Error
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.attempting import attempt
@@ -21,6 +20,7 @@ from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, Result
+from rdmeta.spark.probing import refusing, versions_here
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,12 +38,10 @@ def shipped(folder: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
     `folder` is where relative paths begin. Each row that it yields has a pickled result with its
     counts, or says why this executor makes none.
     """
-    version, counts = __version__, COUNTS
+    refused, counts = refusing(versions_here()), COUNTS
 
     def attempted(batches: Batches) -> Iterator[pa.RecordBatch]:
         # The executor has nothing of this module: names of its top level would need rdmeta.
-        import socket
-
         import pyarrow as pa
 
         def row(result: bytes | None, refusal: str | None, *counted: int) -> pa.RecordBatch:
@@ -53,18 +51,11 @@ def shipped(folder: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
                 values[name] = pa.array([number], pa.int64())
             return pa.record_batch(values)
 
-        try:
-            from rdmeta._version import __version__ as found
-
-            problem = None if found == version else f"has rdmeta {found}, and the driver {version}"
-            if problem is None:
-                from rdmeta.spark.remote import made
-        except ImportError as error:
-            problem = f"cannot import rdmeta: {error}"
-        if problem is not None:
-            advice = f"install rdmeta[pipeline]=={version} for its Python"
-            yield row(None, f"executor {socket.gethostname()} {problem}; {advice}")
+        if (text := refused()) is not None:
+            yield row(None, text)
             return
+        from rdmeta.spark.remote import made
+
         for batch in batches:
             for pack in batch.column("tasks").to_pylist():
                 for result, counted in made(pack, folder):

@@ -12,8 +12,12 @@ from recorded import cluster_day, contents, tree
 from rdmeta import pipeline
 from rdmeta.pipeline.committing import EVERY_TABLE, LoggedTable
 from rdmeta.pipeline.delta import DeltaLogs
+from rdmeta.pipeline.gold.column_comments import COMMENTS
+from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.iceberg import IcebergLogs
 from rdmeta.pipeline.layout import StoredName
+from rdmeta.pipeline.manifest import Manifest
+from rdmeta.pipeline.running import _Runner
 
 deltalake = pytest.importorskip("deltalake", reason="the extra delta is not installed")
 pytest.importorskip("pyiceberg.catalog.sql", reason="the extra iceberg is not installed")
@@ -38,6 +42,13 @@ class Tables(NamedTuple):
         if self.kind == "delta":
             return [self.opened(table).version() + 1 for table in SILVER]
         return [len(self.opened(table).snapshots()) for table in SILVER]
+
+    def comments(self, table: LoggedTable) -> dict[str, str]:
+        """Returns what the table says of its columns, and no more than DESCRIBE shows."""
+        fields = self.opened(table).schema().fields
+        if self.kind == "delta":
+            return {each.name: each.metadata.get("comment") for each in fields}
+        return {each.name: each.doc for each in fields}
 
     def append(self, rows: int) -> None:
         """Adds rows to the intervals, as another program does."""
@@ -68,6 +79,9 @@ def test_each_reader_sees_the_rows_of_a_folder(given: Tables, tmp_path: Path) ->
     made(given.source, given.out, gold=True)
     made(given.source, tmp_path / "folder", gold=True)
     assert_same_rows(given.out, tmp_path / "folder", EVERY_TABLE)
+    for name in MEASURES:
+        found = given.comments(LoggedTable("gold", name))
+        assert found == {**COMMENTS[name], "month": None}
     assert pipeline.check(given.out) == []
     seen = tree(given.out)
     made(given.source, given.out, gold=True)
@@ -113,6 +127,29 @@ def test_the_loser_of_two_commits_plans_again(
     made(given.source, tmp_path / "folder")
     assert given.versions() == [2, 3, *[2] * (len(SILVER) - 2)]
     assert_same_rows(given.out, tmp_path / "folder", SILVER)
+
+
+def test_a_file_that_a_vacuum_removes_before_the_commit_is_made_again(
+    given: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stores have no lock, so a run may take up a file that a vacuum there is about to remove."""
+    cluster_day(given.source, "one", 2)
+    commit, removed = _Runner.commit, list[Path]()
+
+    def beaten(self: Any, manifest: Manifest, run_id: str) -> None:
+        if not removed:
+            stored = [each.stored for each in manifest.files.values() if each.stored]
+            removed.extend(given.out / name for name in stored if name not in before)
+            removed[-1].unlink()
+        commit(self, manifest, run_id)
+
+    before = given.files()
+    monkeypatch.setattr(_Runner, "commit", beaten)
+    made(given.source, given.out)
+    made(given.source, tmp_path / "folder")
+    assert removed[-1].exists()
+    assert_same_rows(given.out, tmp_path / "folder", SILVER)
+    assert pipeline.check(given.out) == []
 
 
 def test_vacuum_removes_what_only_older_versions_have(given: Tables) -> None:

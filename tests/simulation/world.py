@@ -21,12 +21,13 @@ from cluster import Cluster
 from faults import Faults
 from invariants import Invariants
 from network import Answer, Link, Network
+from policy_driver import head_of
 from report import Report
 from rules import Rules
 from scene import Scene, scene_of
 from violation import Violation
 
-from rdmeta import MetadataCache
+from rdmeta import Applied, MetadataCache
 from rdmeta.client.actions import Action, Close, Connect, Finish, Send
 from rdmeta.client.policy import Policy
 from rdmeta.config.address import parse_bootstrap
@@ -209,15 +210,20 @@ class World:
     def answered(self, link: Link, send: Send, answer: Answer) -> None:
         self.invariants.answering(send)
         self.rules.answering(answer)
-        applied = self.policy.on_response(send.number, self.now, answer.version, answer.body)
+        applied = self._respond(send, answer)
         self.say("answered", link, send, answer, applied)
         if send.number in self.invariants.in_flight:
             self.rules.answered(link, send, answer, applied)
         self.invariants.answered(link, send, answer, applied)
 
     def answered_again(self, send: Send, answer: Answer) -> None:
-        applied = self.policy.on_response(send.number, self.now, answer.version, answer.body)
+        applied = self._respond(send, answer)
         self.demand(applied is None, "the second answer to a request was applied")
+
+    def _respond(self, send: Send, answer: Answer) -> Applied | None:
+        version, body = answer.version, answer.body
+        head = head_of(send, version, body)
+        return self.policy.on_response(send.number, self.now, version, body, head)
 
     # ---- the course of a seed -------------------------------------------------------------------
 

@@ -19,13 +19,25 @@ import frames
 from frames import B, P, T
 
 from rdmeta import Applied, Error, MetadataCache, TransportError
-from rdmeta.client.actions import Close, Connect, Finish, Problem, RequestKind, Send, Updated
+from rdmeta._core import _head_in
+from rdmeta.client.actions import (
+    Close,
+    Connect,
+    Finish,
+    MetadataHead,
+    OtherRequest,
+    Problem,
+    RequestKind,
+    Send,
+    Updated,
+)
 from rdmeta.client.policy import Policy
 from rdmeta.config import Config
 from rdmeta.config.address import Address
 from rdmeta.model import ALL, Request
+from rdmeta.net.handshake import METADATA
 
-__all__ = ["ADDRESSES", "BROKERS", "B", "Driver", "P", "T", "names_of", "topic"]
+__all__ = ["ADDRESSES", "BROKERS", "B", "Driver", "P", "T", "head_of", "names_of", "topic"]
 
 ADDRESSES = [Address(f"broker-{i}", 9092) for i in (1, 2, 3)]
 BROKERS = tuple(B(i, f"broker-{i}") for i in (1, 2, 3))
@@ -35,6 +47,12 @@ def topic(name: str, leader: int = 1, epoch: int = 1, **more: Any) -> T:
     """Returns a topic with one partition, and an id of its own."""
     more.setdefault("id", frames.topic_id(name))
     return T(name, [P(0, leader, epoch)], **more)
+
+
+def head_of(send: Send, version: int, body: bytes) -> MetadataHead | None:
+    """Returns the head of an answer, as the driver reads it, if the request is one of Metadata."""
+    is_other = isinstance(send.request, OtherRequest) and send.request.api_key != METADATA
+    return None if is_other else MetadataHead(*_head_in(body, version))
 
 
 class Driver:
@@ -168,7 +186,9 @@ class Driver:
         """Answers a request with these bytes."""
         self.open.pop(send.number, None)
         self.policy.on_bytes(send.link, self.now)
-        applied = self.policy.on_response(send.number, self.now, version, body)
+        applied = self.policy.on_response(
+            send.number, self.now, version, body, head_of(send, version, body)
+        )
         self.poll()
         return applied
 
