@@ -64,6 +64,12 @@ STOPS += [
     ("iceberg", "9"),
     ("iceberg", "manifest"),
 ]
+COMMITS_TO_GOLD = [
+    ("delta", "24"),
+    ("iceberg", "17"),
+    pytest.param("delta", "17", marks=pytest.mark.nightly),
+]
+MOMENTS = [("delta", 0.6), pytest.param("iceberg", 3.0, marks=pytest.mark.nightly)]
 MARKED = [
     pytest.param(*each, marks=pytest.mark.proof if each == ("delta", "9") else pytest.mark.slow)
     for each in STOPS
@@ -104,7 +110,7 @@ def gold_folders(folders: tuple[Path, Path, Path]) -> tuple[Path, Path]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("kind", "stop"), [("delta", "17"), ("delta", "24"), ("iceberg", "17")])
+@pytest.mark.parametrize(("kind", "stop"), COMMITS_TO_GOLD)
 def test_a_run_killed_around_a_commit_to_gold_goes_on(
     folders: tuple[Path, Path, Path],
     gold_folders: tuple[Path, Path],
@@ -143,7 +149,7 @@ def test_readers_see_each_row_once_while_a_run_commits(
 
 @pytest.mark.slow
 @pytest.mark.timeout(600 if EVERY else 300)
-@pytest.mark.parametrize(("kind", "seconds"), [("delta", 0.6), ("iceberg", 3.0)])
+@pytest.mark.parametrize(("kind", "seconds"), MOMENTS)
 def test_a_run_killed_at_any_moment_goes_on(
     folders: tuple[Path, Path, Path], tmp_path: Path, kind: str, seconds: float
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 from bench.report import made, page
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_page_is_timed_beside_its_gold() -> None:
     found = page.measure(2, 7, 2)
     counts = {name: len(samples) for name, samples in found.items()}
@@ -16,7 +16,7 @@ def test_the_page_is_timed_beside_its_gold() -> None:
     assert all(value > 0 for samples in found.values() for value in samples)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_generating_is_timed_beside_the_pipeline() -> None:
     found = made.measure(1, 2)
     assert {*found} == {"generate", "pipeline", "short", "long"}

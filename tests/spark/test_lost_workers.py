@@ -157,7 +157,8 @@ def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random:
     folders.assert_whole()
 
 
-@pytest.mark.parametrize("remote", [None, pytest.param("local[2]", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("remote", [None, "local[2]"])
 def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: str | None) -> None:
     """A terminal sends it to the driver, to Java and to the workers. `remote` is Spark Connect."""
     env: dict[str, str | None] = {**folders.surroundings(slow=0.1), "SPARK_TESTING": "1"}
