@@ -13,6 +13,7 @@ import pytest
 from clocks import Clock
 from costs import watched
 from hypothesis import HealthCheck, settings
+from hypothesis.strategies import text
 
 from rdmeta import MetadataCache
 from rdmeta.embedded import EmbeddedCluster
@@ -123,6 +124,12 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         if "needs confluent-kafka" in str(error):
             pytest.skip(str(error))
         raise
+
+
+@pytest.fixture(scope="session", autouse=True)
+def first_text() -> None:
+    """Has Hypothesis make its table of Unicode: in a fresh clone that takes two seconds of CPU."""
+    text().validate()
 
 
 @pytest.fixture
