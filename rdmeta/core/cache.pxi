@@ -324,7 +324,7 @@ cdef class MetadataCache(Reading):
             if err == RDMETA_ERR_MALFORMED:
                 where = malformed_at(&data, v, a.request.flags)
             elif err == RDMETA_ERR_WRONG_CLUSTER:
-                where = (f" of cluster {cluster_of(&data, v)!r}, and the cache is of"
+                where = (f" of cluster {head_of(&data, v)[2]!r}, and the cache is of"
                          f" {self.cluster_id!r}")
         finally:
             PyBuffer_Release(&data)

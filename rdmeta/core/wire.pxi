@@ -219,36 +219,25 @@ def _head_in(body, version, /):
     The brokers are a tuple of Broker. It reads no further. A cache refuses a malformed response;
     of one that is damaged in its head this returns 0, the brokers before the fault, and None.
     """
+    cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
+    cdef Py_buffer data
+    PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
+    try:
+        return head_of(&data, v)
+    finally:
+        PyBuffer_Release(&data)
+
+
+cdef tuple head_of(const Py_buffer *data, int16_t version):
     cdef list brokers = []
     cdef list found = [brokers, 0, None]
-    cdef int16_t v = <int16_t> integer(version, "version", INT16_MIN, INT16_MAX)
     cdef rdmeta_wire_visitor_t visitor
-    cdef Py_buffer data
     memset(&visitor, 0, sizeof(visitor))
     visitor.broker = listed_broker
     visitor.head = listed_head
-    PyObject_GetBuffer(body, &data, PyBUF_SIMPLE)
-    try:
-        rdmeta_metadata_response_decode(data.buf, <size_t> data.len, v, 0, &visitor,
-                                        <void *> found, NULL)
-    finally:
-        PyBuffer_Release(&data)
-    return found[1], tuple(brokers), found[2]
-
-
-cdef object cluster_of(const Py_buffer *data, int16_t version):
-    cdef list found = []
-    cdef rdmeta_wire_visitor_t visitor
-    memset(&visitor, 0, sizeof(visitor))
-    visitor.head = listed_cluster
     rdmeta_metadata_response_decode(data.buf, <size_t> data.len, version, 0, &visitor,
                                     <void *> found, NULL)
-    return found[0] if found else None
-
-
-cdef int32_t listed_cluster(void *opaque, const rdmeta_wire_head_t *head) except -1:
-    (<list> opaque).append(text(head.cluster_id))
-    return 1  # ends the decoding
+    return found[1], tuple(brokers), found[2]
 
 
 cdef int32_t listed_broker(void *opaque, const rdmeta_broker_t *b) except -1:
