@@ -6,31 +6,32 @@ versions write other bytes, and then a part would differ from one executor to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from rdmeta._version import __version__
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.spark.spark_session import reason_of, spark_errors
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 _PACKAGES = ("pyarrow", "duckdb")
 # Spark spreads so many tasks over its executors. One that comes later is asked by its own packs.
 _TASKS = 16
 
-Batches: TypeAlias = "Iterable[pa.RecordBatch]"
-
 
 def require_executors(session: SparkSession) -> None:
     """Raises PipelineError, which names a host and both versions, if an executor differs."""
-    asked = session.range(0, _TASKS, 1, _TASKS).mapInArrow(probe(versions_here()), "refusal string")
+    from pyspark.sql import functions as sf
+
+    refusal = refusing(versions_here())
+    probe = sf.udf(lambda _: refusal(), "string", useArrow=False)  # an executor may lack pyarrow
+    asked = session.range(0, _TASKS, 1, _TASKS).select(probe("id").alias("refusal"))
     try:
-        refusals = sorted({row[0] for row in asked.collect()})
+        refusals = sorted({row.refusal for row in asked.collect() if row.refusal is not None})
     except spark_errors() as error:
         raise PipelineError(f"the Spark job has failed: {reason_of(error)}") from error
     if refusals:
@@ -67,18 +68,3 @@ def refusing(wanted: dict[str, str]) -> Callable[[], str | None]:
         return None
 
     return refusal
-
-
-def probe(wanted: dict[str, str]) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
-    """Returns what yields the refusal of an executor, if it has one."""
-    refusal = refusing(wanted)
-
-    def found(batches: Batches) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
-        for _ in batches:
-            if (text := refusal()) is not None:
-                yield pa.record_batch({"refusal": pa.array([text], pa.string())})
-                return
-
-    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pytest
@@ -16,17 +17,14 @@ from recorded import cluster_day
 from rdmeta import pipeline
 from rdmeta._version import __version__
 from rdmeta.spark import probing, run
-from rdmeta.spark.probing import probe
+from rdmeta.spark.probing import refusing
 
 WANTED = {"rdmeta": __version__, "pyarrow": pyarrow.__version__, "duckdb": "9.9.9"}
 # Spark's worker runs the function like this, without rdmeta or with another one.
 EXECUTOR = """
 import pickle, sys
-import pyarrow as pa
 {before}
-found = pickle.loads(sys.stdin.buffer.read())
-for row in found([pa.record_batch({{"id": pa.array([0])}})]):
-    print(row.to_pylist()[0]["refusal"])
+print(pickle.loads(sys.stdin.buffer.read())() or "")
 """
 
 
@@ -39,18 +37,33 @@ for row in found([pa.record_batch({{"id": pa.array([0])}})]):
             "import rdmeta._version as found; found.__version__ = '0.0.1'",
             f"has rdmeta 0.0.1, and the driver {__version__}; install rdmeta[pipeline]==",
         ),
+        ("sys.modules['pyarrow'] = None", "cannot import pyarrow: "),
         ("sys.modules['duckdb'] = None", "cannot import duckdb: "),
         ("import duckdb; duckdb.__version__ = '1.0'", "has duckdb 1.0, and the driver 9.9.9; "),
         ("import duckdb; duckdb.__version__ = '9.9.9'", ""),
     ],
 )
 def test_an_executor_says_what_it_lacks(before: str, text: str) -> None:
-    sent = cloudpickle.dumps(probe(WANTED))  # type: ignore[no-untyped-call]
+    sent = cloudpickle.dumps(refusing(WANTED))  # type: ignore[no-untyped-call]
     words = [sys.executable, "-c", EXECUTOR.format(before=before)]
     done = subprocess.run(words, input=sent, capture_output=True, env=environment(), check=True)
     said = done.stdout.decode()
     assert text in said
     assert said.startswith("executor ") == bool(text)
+
+
+@pytest.mark.slow
+def test_an_executor_without_pyarrow_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "pyarrow.py").write_text("raise ImportError('it is not here')")
+    cluster_day(tmp_path / "history", "one", 1)
+    plan = pipeline.plan([tmp_path / "history"], tmp_path / "out")
+    with pytest.MonkeyPatch.context() as patch:
+        of_workers: Any = spark.sparkContext.environment
+        patch.setitem(of_workers, "PYTHONPATH", str(tmp_path / "broken"))
+        with pytest.raises(pipeline.PipelineError, match=r"executor \S+ cannot import pyarrow: it"):
+            run(plan, spark)
+    assert list((tmp_path / "out").rglob("*.parquet")) == []
 
 
 @pytest.mark.slow

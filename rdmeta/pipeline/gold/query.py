@@ -7,6 +7,9 @@ share, and `rows` runs one measure.
 from __future__ import annotations
 
 import os
+import resource
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
     import duckdb
 
 _MEMORY_SHARE = 0.6
+# Where Linux says how much memory a container may have, in versions 2 and 1 of cgroups.
+_OF_CONTAINER = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
 
 
 def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
@@ -32,18 +40,32 @@ def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     share = min(beside, os.cpu_count() or 1)
-    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     connection = duckdb.connect(
         ":memory:",
         config={
             "threads": max(1, (os.cpu_count() or 1) // share),
-            "memory_limit": f"{int(pages * _MEMORY_SHARE / share) >> 20}MiB",
+            "memory_limit": f"{int(_memory() * _MEMORY_SHARE / share) >> 20}MiB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def _memory() -> int:
+    """Returns how many bytes a process may have: those of the machine, or a limit below that.
+
+    The limit is that of its container, as of a pod of Kubernetes, or of its address space, which is
+    how Spark enforces `spark.executor.pyspark.memory`.
+    """
+    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    if (most := resource.getrlimit(resource.RLIMIT_AS)[0]) != resource.RLIM_INFINITY:
+        limits.append(most)
+    for path in _OF_CONTAINER:
+        with suppress(OSError, ValueError):  # no such version, or "max", which is none
+            limits.append(int(path.read_text()))
+    return min(limits)
 
 
 def require_duckdb() -> None:
