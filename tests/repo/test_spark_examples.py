@@ -30,7 +30,7 @@ print(json.dumps({"errors": bag.import_errors, "dags": dags}))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_job_makes_tables_by_spark_submit(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_measures_of_random_silver_are_those_of_duckdb(light: SparkSession, seed
         assert unordered(spark_gold(given, name)) == unordered(gold_of(silver, name)), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", MEASURES)
 def test_a_measure_of_silver_of_logs_is_that_of_duckdb_and_of_a_naive_walk(
     light: SparkSession, seed: int, name: str

@@ -18,7 +18,7 @@ from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.work import MonthTask, Result
 from rdmeta.spark import executors, large_months, run
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 
 
 def test_the_bytes_are_those_of_duckdb(
