@@ -44,6 +44,7 @@ LARGEST = 20_000_000
 # intervals take many times that in memory.
 SETTINGS = {"spark.sql.autoBroadcastJoinThreshold": "1m"}
 _MADE = "name string, rows bigint, bytes bigint, sha256 string, stored string"
+_SUMS = {"rows": "rows_written", "bytes": "bytes_written"}  # as of packs, for `observe()`
 
 
 def is_large(task: AnyTask) -> TypeGuard[MonthTask]:
@@ -76,7 +77,9 @@ def _written(task: MonthTask, made: MadeMonth, name: str, rows: DataFrame) -> Ma
         return pa.Table.from_pylist([vars(file)])
 
     # A month is of one cluster, so that its rows come to one task.
-    found = rows.groupBy("cluster_id").applyInArrow(write, _MADE).collect()
+    files = rows.groupBy("cluster_id").applyInArrow(write, _MADE)
+    sums = (sf.sum(of).alias(name) for of, name in _SUMS.items())
+    found = files.observe("rdmeta", *sums).collect()
     if found:
         return MadeFile(**found[0].asDict())
     return write_measure(task, made, name, MEASURES[name].schema.empty_table())

@@ -22,6 +22,7 @@ from processes import environment
 from recorded import cluster_day
 
 from rdmeta import pipeline
+from rdmeta.pipeline import running
 from rdmeta.pipeline.committing import LoggedTable
 from rdmeta.pipeline.layout import StoredName, TableKind
 from rdmeta.pipeline.logs import logs_of
@@ -224,6 +225,36 @@ def test_the_run_that_commits_second_plans_again(
     monkeypatch.setattr(DeltaLogs, "commit", beaten)
     made(source, out)
     monkeypatch.undo()
+    assert_as_made(out, [source, other], tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "late", ["write_manifest", pytest.param("write_inputs", marks=pytest.mark.nightly)]
+)
+def test_a_manifest_that_a_slower_run_puts_over_a_newer_one_is_mended_by_the_next(
+    out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: str
+) -> None:
+    """Another run with more input comes between the commits of a run and its last files."""
+    source, other = tmp_path / "history", tmp_path / "other"
+    cluster_day(source, "one", 1)
+    cluster_day(other, "one", 1, at=50_000)
+    cluster_day(other, "two", 1)
+    made(source, out, tables="delta")
+    cluster_day(source, "one", 2)
+    write, count = getattr(running, late), 0
+
+    def overtaken(*arguments: Any) -> None:
+        nonlocal count
+        count += 1
+        if count == 1:
+            pipeline.run(pipeline.plan([source, other], out), workers=1)
+        write(*arguments)
+
+    monkeypatch.setattr(running, late, overtaken)
+    made(source, out)
+    monkeypatch.undo()
+    assert pipeline.check(out) != []
+    assert made(source, out).made == []  # the logs have all, and copies of `other` are in bronze
     assert_as_made(out, [source, other], tmp_path / "out")
 
 

@@ -52,11 +52,19 @@ def seen_by_spark(out: Path, folders: list[Path], kind: str) -> dict[str, list[i
     return found
 
 
+# Before the first commit, in it, among the commits, and before the manifest; and how many of TABLES
+# have the new rows then.
+STOPS = {
+    "delta": {"1": 0, "log": 0, "3": 1, "manifest": 3},
+    "iceberg": {"1": 0, "in": 0, "3": 1, "manifest": 3},
+}
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("kind", ["delta", "iceberg"])
-def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str) -> None:
-    """Also after a SIGKILL among the commits: the first table has the new rows, others not yet."""
+@pytest.mark.parametrize(("kind", "stop"), [(kind, stop) for kind in STOPS for stop in STOPS[kind]])
+def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str, stop: str) -> None:
+    """Also after a SIGKILL: a table has the new rows once it was committed, and no row twice."""
     source, out, old, new = (tmp_path / name for name in ("history", "out", "old", "new"))
     cluster_day(source, "a/b %", 1)
     made(source, out, gold=True, tables=kind)
@@ -64,8 +72,9 @@ def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str) -
     cluster_day(source, "a/b %", 2)
     cluster_day(source, "one", 1)
     made(source, new, gold=True)
-    killed(source, out, kind, "3", "gold")
-    seen_by_spark(out, [new, old, old], kind)
+    killed(source, out, kind, stop, "gold")
+    count = STOPS[kind][stop]
+    seen_by_spark(out, [new] * count + [old] * (len(TABLES) - count), kind)
     made(source, out, gold=True)
     rows, *_, before = seen_by_spark(out, [new] * 3, kind)["partition_interval"]
     assert (rows, before) == (24, 8)
