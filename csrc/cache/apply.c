@@ -387,7 +387,7 @@ static rdmeta_err_t check_cluster(rdmeta_apply_t *a) {
 
 /* Reads the end of the answer, and returns an error if the answer as a whole
  * has one or names no broker. Sets the advice that goes with it. */
-static rdmeta_err_t check_close(rdmeta_apply_t *a) {
+static rdmeta_err_t reject_failed_answer(rdmeta_apply_t *a) {
         rdmeta_err_t err = rdmeta_wire_close(&a->w);
 
         if (err)
@@ -449,7 +449,7 @@ static rdmeta_err_t stage_all(rdmeta_apply_t *a, const void *response,
         if (!err)
                 err = stage_topics(a);
         if (!err)
-                err = check_close(a);
+                err = reject_failed_answer(a);
         return err ? err : prepare(a);
 }
 

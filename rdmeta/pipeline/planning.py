@@ -56,7 +56,7 @@ from rdmeta.pipeline.layout import (
 )
 from rdmeta.pipeline.log_inputs import is_raw
 from rdmeta.pipeline.log_joining import JoinedLog
-from rdmeta.pipeline.log_stage import LogStage, stage_of
+from rdmeta.pipeline.log_planning import LogStage, stage_of
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import DayRecord, FileEntry, Manifest, days_of_parts, read_manifest
 from rdmeta.pipeline.storage import Storage, using
