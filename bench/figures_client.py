@@ -34,15 +34,18 @@ def _refresh(scale: Scale) -> Iterable[Figure]:
 
 def _elections(scale: Scale) -> Iterable[Figure]:
     job = Job("client", ("elections", f"--rounds={scale.kills}", f"--seconds={WATCHED_S}"))
-    told = "leader killed, Client that is told: lag behind the first broker"
+    complaining = "leader killed, Client that gets complaints: lag behind the first broker"
     cap = ("told", "cap")
-    yield _figure(told, "ms", job, cap, "retry.backoff.max.ms", Goal(factor=0.8))
+    yield _figure(complaining, "ms", job, cap, "retry.backoff.max.ms", Goal(factor=0.8))
     busy = "busy Java producer"
-    yield _figure(f"{told}, beside Java", "ms", job, ("told", "java_busy"), busy)
+    yield _figure(f"{complaining}, beside Java", "ms", job, ("told", "java_busy"), busy)
     busy = "busy aiokafka producer"
     goal = Goal(factor=1.2)
-    yield _figure(f"{told}, beside aiokafka", "ms", job, ("told", "aiokafka_busy"), busy, goal)
-    asked = "leader killed, Client that is told: Metadata requests until it knows, beside aiokafka"
+    yield _figure(
+        f"{complaining}, beside aiokafka", "ms", job, ("told", "aiokafka_busy"), busy, goal
+    )
+    asked = "leader killed, Client that gets complaints: Metadata requests until it knows"
+    asked += ", beside aiokafka"
     keys = ("told_requests", "aiokafka_busy_requests")
     yield _figure(asked, "requests", job, keys, busy, Goal(factor=2))
     idle = "leader killed, idle Client with a connection to it: lag behind the first broker"

@@ -58,7 +58,7 @@ LIMITS = """\
 """
 
 
-class Facts:
+class MeasuredFacts:
     """The measured rows by name; it notes which are missing."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
@@ -79,23 +79,23 @@ def _number(value: float) -> str:
     return f"{value:,.0f}".replace(",", " ") if value >= 100 else digits(float(value))
 
 
-def _per_million(facts: Facts, what: str) -> tuple[float, float]:
+def _per_million(facts: MeasuredFacts, what: str) -> tuple[float, float]:
     """Returns a row of the largest history for a million of records: its value, its reference."""
     value, other = facts.pair(f"{silver_name(SIZE)}: {what}")
     return value * 1e6 / SIZE, other * 1e6 / SIZE
 
 
-def _records(facts: Facts) -> str:
+def _records(facts: MeasuredFacts) -> str:
     _, millions = facts.pair(f"{silver_name(SIZE)}: CPU of plain processes")
     return f"records read in that run | {_number(millions)} million | {_number(RECORDS)} million"
 
 
-def _history(facts: Facts) -> str:
+def _history(facts: MeasuredFacts) -> str:
     _, mib = _per_million(facts, "bytes of tables")
     return f"history, zstd Parquet | {_number(mib * SIZE / 1e6)} MiB | {_gib(mib * RECORDS)}"
 
 
-def _tables(facts: Facts) -> str:
+def _tables(facts: MeasuredFacts) -> str:
     mib, _ = _per_million(facts, "bytes of tables")
     return f"tables of silver | {_number(mib * SIZE / 1e6)} MiB | {_gib(mib * RECORDS)}"
 
@@ -109,36 +109,36 @@ def _fleet(number: float) -> str:
     return f"{_number(number)} | {_number(number * FLEET / CLUSTER_DAYS)}"
 
 
-def _input_files(facts: Facts) -> str:
+def _input_files(facts: MeasuredFacts) -> str:
     _, files = facts.pair(f"{silver_name(SIZE)}: files of tables")
     return f"files of history, one an hour | {_fleet(files)}"
 
 
-def _files(facts: Facts) -> str:
+def _files(facts: MeasuredFacts) -> str:
     files, _ = facts.pair(f"{silver_name(SIZE)}: files of tables")
     return f"files of tables | {_fleet(files)}"
 
 
-def _tasks(facts: Facts) -> str:
+def _tasks(facts: MeasuredFacts) -> str:
     tasks, _ = facts.pair(f"{silver_name(SIZE)}: tasks")
     return (
         f"tasks, one a cluster and day | {_number(tasks)} | {_number(tasks * FLEET / CLUSTER_DAYS)}"
     )
 
 
-def _cpu(facts: Facts) -> str:
+def _cpu(facts: MeasuredFacts) -> str:
     seconds, millions = facts.pair(f"{silver_name(SIZE)}: CPU of plain processes")
     hours = seconds / millions * RECORDS / 3600
     return f"CPU time, all of it | {_number(seconds)} s | {_number(hours)} hours"
 
 
-def _spark_cpu(facts: Facts) -> str:
+def _spark_cpu(facts: MeasuredFacts) -> str:
     spark, plain = facts.pair(f"{silver_name(SIZE)}, local[2]")
     hours = 2 * spark * RECORDS / (SIZE / 1e6) / 3600
     return f"core-hours of Spark on two cores | {_number(2 * spark / 3600)} | {_number(hours)}"
 
 
-TABLE: tuple[Callable[[Facts], str], ...] = (
+TABLE: tuple[Callable[[MeasuredFacts], str], ...] = (
     _records,
     _history,
     _tables,
@@ -150,7 +150,7 @@ TABLE: tuple[Callable[[Facts], str], ...] = (
 )
 
 
-def _speed(facts: Facts) -> str:
+def _speed(facts: MeasuredFacts) -> str:
     spark, plain = facts.pair(f"{silver_name(SIZE)}, local[2]")
     less, _ = facts.pair(f"{silver_name(LESS)}, local[2]")
     times = spark / less
@@ -161,7 +161,7 @@ def _speed(facts: Facts) -> str:
     )
 
 
-def _memory(facts: Facts) -> str:
+def _memory(facts: MeasuredFacts) -> str:
     most, _ = facts.pair(f"a Python worker's most memory, {count(SIZE)} changes")
     less, first = facts.pair(f"a Python worker's most memory, {count(LESS)} changes")
     return (
@@ -171,7 +171,7 @@ def _memory(facts: Facts) -> str:
     )
 
 
-def _executors(facts: Facts) -> str:
+def _executors(facts: MeasuredFacts) -> str:
     size = count(SCALE.spark_changes)
     spark, plain = facts.pair(f"{size} changes, the time on two executors as a part of that on one")
     return (
@@ -180,7 +180,7 @@ def _executors(facts: Facts) -> str:
     )
 
 
-def _day(facts: Facts) -> str:
+def _day(facts: MeasuredFacts) -> str:
     name = f"one day more on {SCALE.spark_days}"
     day, full = facts.pair(name)
     rows, all_rows = facts.pair(f"{name}: rows decoded")
@@ -191,7 +191,7 @@ def _day(facts: Facts) -> str:
     )
 
 
-def _logs(facts: Facts) -> str:
+def _logs(facts: MeasuredFacts) -> str:
     name = f"logs of {count(SCALE.spark_logs)} records of 10 clusters to silver"
     tables, mib = facts.pair(f"{name}: bytes of tables")
     cpu, tasks = facts.pair(f"{name}: CPU of plain processes")
@@ -207,7 +207,7 @@ def _logs(facts: Facts) -> str:
     )
 
 
-def _log_day(facts: Facts) -> str:
+def _log_day(facts: MeasuredFacts) -> str:
     name = f"one day more on {SCALE.spark_days} of a log in one segment"
     day, full = facts.pair(name)
     made, _ = facts.pair(f"{name}: recordings")
@@ -218,7 +218,7 @@ def _log_day(facts: Facts) -> str:
     )
 
 
-def _clusters(facts: Facts) -> str:
+def _clusters(facts: MeasuredFacts) -> str:
     spark, plain = facts.pair(f"{count(SCALE.spark_clusters)} clusters of 50 rows")
     each = 1e3 * spark / SCALE.spark_clusters
     return (
@@ -228,7 +228,7 @@ def _clusters(facts: Facts) -> str:
     )
 
 
-def _small_files(facts: Facts) -> str:
+def _small_files(facts: MeasuredFacts) -> str:
     spark, plain = facts.pair(f"{count(SCALE.spark_files)} files of one row on average")
     each = 1e3 * spark / SCALE.spark_files
     return (
@@ -238,7 +238,7 @@ def _small_files(facts: Facts) -> str:
     )
 
 
-def _plan(facts: Facts) -> str:
+def _plan(facts: MeasuredFacts) -> str:
     dry, run = facts.pair(f"a dry run of {SCALE.spark_year} days")
     mib, files = facts.pair(f"the manifest of {SCALE.spark_year} days")
     each = mib * 2**20 / files
@@ -251,12 +251,12 @@ def _plan(facts: Facts) -> str:
     )
 
 
-def _start(facts: Facts) -> str:
+def _start(facts: MeasuredFacts) -> str:
     start, job = facts.pair("the start of a session")
     return f"A session starts in {_number(start)} s. Its first Python job takes {_number(job)} s."
 
 
-SENTENCES: tuple[Callable[[Facts], str], ...] = (
+SENTENCES: tuple[Callable[[MeasuredFacts], str], ...] = (
     _speed,
     _memory,
     _executors,
@@ -270,7 +270,7 @@ SENTENCES: tuple[Callable[[Facts], str], ...] = (
 )
 
 
-def _measured(facts: Facts, parts: Sequence[Callable[[Facts], str]]) -> list[str]:
+def _measured(facts: MeasuredFacts, parts: Sequence[Callable[[MeasuredFacts], str]]) -> list[str]:
     out = []
     for part in parts:
         try:
@@ -280,9 +280,9 @@ def _measured(facts: Facts, parts: Sequence[Callable[[Facts], str]]) -> list[str
     return out
 
 
-def facts_of(rows: Sequence[Row]) -> Facts:
+def facts_of(rows: Sequence[Row]) -> MeasuredFacts:
     """Returns the facts of which the page would use these rows, and miss others."""
-    facts = Facts(rows)
+    facts = MeasuredFacts(rows)
     _measured(facts, (*TABLE, *SENTENCES))
     return facts
 

@@ -245,7 +245,7 @@ class BusyAiokafka(Aiokafka):
         return self.updates
 
 
-class KafkaPython(WatchedSubject):
+class KafkaPythonWatch(WatchedSubject):
     """kafka-python's producer, idle after one record."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -268,7 +268,7 @@ SUBJECTS: dict[str, Callable[[str, str], WatchedSubject]] = {
     "idle": Idle,
     "aiokafka": Aiokafka,
     "aiokafka_busy": BusyAiokafka,
-    "kafka-python": KafkaPython,
+    "kafka-python": KafkaPythonWatch,
 }
 
 

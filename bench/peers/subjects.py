@@ -111,7 +111,7 @@ class Rdmeta(Subject):
         return total
 
 
-class Plain(Subject):
+class PlainDict(Subject):
     """A dict of lists of leaders, from what rdmeta decoded: no rules, no other facts."""
 
     name = "dict"
@@ -220,4 +220,4 @@ class AioKafka(_LeaderForPartition):
         return TopicPartition
 
 
-SUBJECTS: tuple[Subject, ...] = (Rdmeta(), Plain(), KafkaPython(), AioKafka())
+SUBJECTS: tuple[Subject, ...] = (Rdmeta(), PlainDict(), KafkaPython(), AioKafka())

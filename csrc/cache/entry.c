@@ -310,7 +310,7 @@ void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
         } else {
                 /* A topic that is not valid is retained for max age, so that
                  * a stale answer is not taken for the first one; a removed one
-                 * for the grace time at least, so that it is told once. */
+                 * for the grace time at least, so that it is reported once. */
                 int64_t ttl = c->conf.max_age_us;
 
                 if (rdmeta_topic_has_gone(e->topic) &&

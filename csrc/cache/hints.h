@@ -1,5 +1,5 @@
 /*
- * in_flight: names that were asked for and not answered yet.
+ * hints: names that were asked for and not answered yet.
  *
  * A hint marks a name as in flight. It keeps a second thread from asking again,
  * and a reader from taking silence for absence. A name that is not cached gets

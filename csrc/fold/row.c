@@ -21,7 +21,7 @@ enum {
         CONFIG   = 1 << 10,
         TERM     = 1 << 11, /* another controller leads */
         MARK     = 1 << 12, /* the observation begins */
-        TOLD     = 1 << 13  /* only says until when was observed */
+        UNTIL    = 1 << 13  /* only says until when was observed */
 };
 
 static const struct {
@@ -44,7 +44,7 @@ static const struct {
         [RDMETA_CONFIG_CHANGED]   = {CONFIG, RDMETA_BY_CONFIG_CHANGED},
         [RDMETA_RESYNC]           = {MARK, RDMETA_BY_NOTHING},
         [RDMETA_OBSERVED_FROM]    = {MARK, RDMETA_BY_NOTHING},
-        [RDMETA_OBSERVED_TO]      = {TOLD, RDMETA_BY_NOTHING},
+        [RDMETA_OBSERVED_TO]      = {UNTIL, RDMETA_BY_NOTHING},
         [RDMETA_TOPIC_ID_LEARNED] = {NAMED, RDMETA_BY_TOPIC_ID_LEARNED},
         [RDMETA_LEADER_EPOCH_CHANGED] = {LED, RDMETA_BY_LEADER_EPOCH_CHANGED},
         [RDMETA_CLUSTER_ID_LEARNED]   = {0, RDMETA_BY_NOTHING},
@@ -411,7 +411,7 @@ static void take_min_isr_of_all(step_t *s, int32_t min_isr) {
 }
 
 /* Gives all partitions of a topic another minimum ISR: its own, or the one that
- * a poll told. */
+ * a poll reported. */
 static rdmeta_err_t take_min_isr(step_t *s, rdmeta_fold_topic_t *t,
                                  int32_t min_isr) {
         int32_t *place = s->row->source == RDMETA_SOURCE_POLL
@@ -724,7 +724,7 @@ static rdmeta_err_t take(step_t *s) {
         else if (row->topic.data)
                 err = take_named(s);
         if (!err && !f->is_baseline && !s->is_known_better &&
-            !(s->does & (MARK | TOLD)))
+            !(s->does & (MARK | UNTIL)))
                 err = rdmeta_fold_put_change(f, row, s->next.at);
         return err;
 }

@@ -164,8 +164,8 @@ def _max_lag(quorum: Quorum) -> int | None:
 class _Rounds:
     """Asks clusters again and again by clients that stay connected.
 
-    A cluster that fails before its first answer is given up. After that an error is told once, and
-    the client goes on.
+    A cluster that fails before its first answer is given up. After that an error is printed once,
+    and the client goes on.
     """
 
     def __init__(

@@ -348,7 +348,7 @@ Condition = Callable[[Reading, Answers], Verdict]
 
 
 def conditions(wanted: Conditions) -> list[Condition]:
-    """Returns the conditions, in the order in which they are told."""
+    """Returns the conditions, in the order in which they are listed."""
     found: list[Condition] = []
     for topic in wanted.topics:
         if wanted.gone:

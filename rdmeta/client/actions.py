@@ -86,7 +86,7 @@ class Close(NamedTuple):
 class Finish(NamedTuple):
     """End an application's call: with an error, or with the cache's version or a call's answer.
 
-    `value` is a pair (version, body) for a Call, else None.
+    `value` is a pair (version, body) for another request, else None.
     """
 
     waiter: int

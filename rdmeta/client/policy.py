@@ -291,7 +291,8 @@ class Policy:
         """Takes an answer; one of Metadata, which has a head, is applied to the cache.
 
         Returns what it changed. Returns None for an answer that another one has overtaken, and for
-        one to a Call. Returns None for one that the cache refused, which counts as a failure.
+        one to another request. Returns None for one that the cache refused: that counts as a
+        failure.
         """
         link = self._nodes.answered(number)
         if link is None:

@@ -204,7 +204,7 @@ class Shell:
         raise NotImplementedError
 
     def _tell(self, act: Act[object]) -> None:
-        """Has the policy told something, soon."""
+        """Gives the policy something to do, soon."""
         self._ask(act)
 
     # ---- topics ---------------------------------------------------------------------------------

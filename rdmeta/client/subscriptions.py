@@ -61,7 +61,7 @@ class Subscriptions:
         # Those that are needed only by waits, none of which has ended well.
         self._lent: set[str] = set()
         # When the needs of waits were taken back, the last ones last.
-        self._taken: dict[str, float] = {}
+        self._taken_back: dict[str, float] = {}
         self._patterns: dict[str, re.Pattern[str]] = {}
         self._matched: set[str] = set()
         self._idle: list[tuple[float, str]] = []
@@ -170,7 +170,7 @@ class Subscriptions:
         for name in wanted:
             self._use(name, now)
         if is_lent:
-            again = [name for name in fresh if self._taken.get(name, -math.inf) + AGAIN > now]
+            again = [name for name in fresh if self._taken_back.get(name, -math.inf) + AGAIN > now]
             fresh = {name: kept for name, kept in fresh.items() if name not in again}
         self._share_request(fresh, now)
         return list(fresh)
@@ -190,8 +190,8 @@ class Subscriptions:
         if name not in self._lent:
             return False
         self._lent.discard(name)
-        self._taken = {n: at for n, at in self._taken.items() if at + AGAIN > now}
-        self._taken[name] = now
+        self._taken_back = {n: at for n, at in self._subscribed_at.items() if at + AGAIN > now}
+        self._taken_back[name] = now
         self._used.pop(name, None)
         self.sent([name])
         return name not in self

@@ -215,7 +215,7 @@ class DriverThread:
             raise self._failure
 
     def tell(self, act: Act[object]) -> None:
-        """Has the policy told something, soon. Raises Error once the driver is closed."""
+        """Gives the policy something to do, soon. Raises Error once the driver is closed."""
         self._post(lambda: self._driver.do(act))
 
     def ask(self, act: Act[R]) -> R:

@@ -64,7 +64,7 @@ class Waiters:
         self._waiters: dict[int, Waiter] = {}
         self._by_topic: dict[str, dict[int, Waiter]] = {}
         self._deadlines: list[tuple[float, int]] = []
-        # A failure of which no waiter has been told, because there was none.
+        # A failure that no waiter knows of, because there was none.
         self._unreported: Error | None = None
         self.is_holding = False
         self._held: dict[int, _Held] = {}
@@ -127,12 +127,12 @@ class Waiters:
             self._finish(Finish(number, error, self._version()))
 
     def fail_late(self) -> None:
-        """Ends the waiters that began after a failure with its error, if none was told of it."""
+        """Ends the waiters that began after a failure with its error, if none knows of it."""
         if self._unreported is not None and self._waiters:
             self.fail_all(self._unreported)
 
     def forget_failure(self) -> None:
-        """Drops the failure of which no waiter has been told."""
+        """Drops the failure that no waiter knows of."""
         self._unreported = None
 
     # ---- outcomes that are held ----

@@ -125,7 +125,7 @@ cdef int64_t text_end(const ArrowArray *chunk, bint is_large) noexcept nogil:
 
 
 @cython.final
-cdef class Column:
+cdef class ArrowColumn:
     """A column's chunks; pointers into them are valid as long as this object."""
 
     cdef ArrowSchema *schema
@@ -276,7 +276,7 @@ cdef char string_kind(const ArrowSchema *schema) except 0:
                     f" {format.decode('ascii', 'replace')!r}")
 
 
-cdef int64_t column_names(Column column, rdmeta_str_t *out) except -1:
+cdef int64_t column_names(ArrowColumn column, rdmeta_str_t *out) except -1:
     """Points each of `out`, which has column.n, into the column; returns their number.
 
     TypeError for a column of anything but strings, ValueError for a null.
@@ -309,7 +309,7 @@ cdef int64_t column_names(Column column, rdmeta_str_t *out) except -1:
     return n
 
 
-cdef int64_t column_numbers(Column column, int32_t *out) except -1:
+cdef int64_t column_numbers(ArrowColumn column, int32_t *out) except -1:
     """Copies column.n partition ids to `out`; returns their number.
 
     TypeError for a column of anything but integers, ValueError for a null or an id beyond int32.
@@ -366,8 +366,8 @@ cdef class Names:
         if isinstance(topics, (str, bytes)):
             raise TypeError(f"topics must be a list of names, not one {type(topics).__name__}")
         if is_column(topics):
-            self.keep = Column(topics)
-            self.allocate((<Column> self.keep).n)
+            self.keep = ArrowColumn(topics)
+            self.allocate((<ArrowColumn> self.keep).n)
             self.n = <size_t> column_names(self.keep, self.items)
             return
         topics = tuple(topics)

@@ -9,14 +9,14 @@
 # A pointer inside a stored record must not be followed. Its length, and whether it is NULL, are
 # valid. Each piece begins at a multiple of 8 bytes.
 
-cdef struct Records:
+cdef struct RecordBuffer:
     char *bytes
     size_t n
     size_t used
     size_t capacity
 
 
-cdef bint record_put(Records *r, const void *data, size_t size) noexcept nogil:
+cdef bint record_put(RecordBuffer *r, const void *data, size_t size) noexcept nogil:
     """Appends a copy of `size` bytes; returns False without memory."""
     cdef size_t padded = (size + 7) & ~(<size_t> 7)
     cdef size_t capacity
@@ -34,13 +34,13 @@ cdef bint record_put(Records *r, const void *data, size_t size) noexcept nogil:
     return True
 
 
-cdef bint record_put_ids(Records *r, rdmeta_ids_t ids) noexcept nogil:
+cdef bint record_put_ids(RecordBuffer *r, rdmeta_ids_t ids) noexcept nogil:
     return ids.ids is NULL or record_put(r, ids.ids, ids.count * sizeof(int32_t))
 
 
 cdef int32_t record_visit(void *opaque, const rdmeta_change_t *c) noexcept nogil:
-    """Appends a copy of one record to the Records at `opaque`, for C to call. NO_MEMORY."""
-    cdef Records *r = <Records *> opaque
+    """Appends a copy of one record to the RecordBuffer at `opaque`, for C to call. NO_MEMORY."""
+    cdef RecordBuffer *r = <RecordBuffer *> opaque
     if not (record_put(r, c, sizeof(c[0]))
             and (c.cluster_id.data is NULL or record_put(r, c.cluster_id.data, c.cluster_id.len))
             and (c.topic.data is NULL or record_put(r, c.topic.data, c.topic.len))
@@ -126,7 +126,7 @@ cdef object change_of(const rdmeta_change_t *c, str session):
 cdef class ChangeTable(ArrowTable):
     """The records of a Changes, as Change objects or as Arrow columns."""
 
-    cdef Records records
+    cdef RecordBuffer records
     cdef str session
     cdef bytes session_bytes
     cdef const char *session_text

@@ -27,7 +27,7 @@ def partitions_for(keys, partitions, partitioner="murmur2", *, out=None):
     """
     cdef bint is_one = PyIndex_Check(partitions) and not hasattr(partitions, "__len__")
     cdef int32_t one = int32(partitions, "partitions") if is_one else 0
-    cdef Column column = Column(keys) if is_column(keys) else None
+    cdef ArrowColumn column = ArrowColumn(keys) if is_column(keys) else None
     cdef Numbers numbers = None
     cdef const int32_t *counts = &one
     cdef int32_t number = partitioner_number(partitioner)
@@ -73,7 +73,7 @@ cdef tuple key_tuple(object keys):
     return tuple(keys)
 
 
-cdef int check_key_column(Column column) except -1:
+cdef int check_key_column(ArrowColumn column) except -1:
     """TypeError for a column of anything but binary and strings."""
     cdef bytes format = column.schema.format
     if column.schema.dictionary is not NULL:
@@ -96,7 +96,7 @@ cdef int partitions_of_keys(int32_t partitioner, tuple keys, const int32_t *coun
     return 0
 
 
-cdef void partitions_of_column(int32_t partitioner, Column column, const int32_t *counts,
+cdef void partitions_of_column(int32_t partitioner, ArrowColumn column, const int32_t *counts,
                                size_t step, int32_t *out) noexcept nogil:
     """Writes the partition of each key of a column to `out`."""
     cdef const ArrowArray *chunk

@@ -27,13 +27,13 @@ cdef class LogBytes:
         PyBuffer_Release(&self.held)
 
 
-cdef struct Lines:
+cdef struct LineBuffer:
     char *bytes
     size_t used
     size_t capacity
 
 
-cdef struct Wanted:
+cdef struct RecordFilter:
     uint64_t types  # bits of api keys
     uint32_t controls  # bits of control records' types
     rdmeta_str_t topic  # data NULL: any
@@ -43,8 +43,8 @@ cdef struct Wanted:
     int32_t flags  # of the JSON
 
 
-cdef rdmeta_err_t lines_add(Lines *lines, const rdmeta_kraft_record_t *record, rdmeta_str_t topic,
-                            int32_t flags) noexcept nogil:
+cdef rdmeta_err_t lines_add(LineBuffer *lines, const rdmeta_kraft_record_t *record,
+                            rdmeta_str_t topic, int32_t flags) noexcept nogil:
     """Appends a record and a newline. NO_MEMORY, MALFORMED."""
     cdef rdmeta_err_t err = RDMETA_ERR_TOO_SMALL
     cdef size_t capacity, size = 0
@@ -66,7 +66,7 @@ cdef rdmeta_err_t lines_add(Lines *lines, const rdmeta_kraft_record_t *record, r
 
 
 cdef rdmeta_err_t batch_lines(const rdmeta_kraft_state_t *state, const rdmeta_kraft_batch_t *batch,
-                              const Wanted *wanted, Lines *lines) noexcept nogil:
+                              const RecordFilter *wanted, LineBuffer *lines) noexcept nogil:
     """Appends the records of a batch that are wanted. NO_MEMORY; MALFORMED: bad bytes.
 
     The batch was replayed: the state has the names of its topics.
@@ -106,7 +106,7 @@ cdef rdmeta_err_t batch_lines(const rdmeta_kraft_state_t *state, const rdmeta_kr
 
 cdef object kraft_json(const rdmeta_kraft_record_t *record, int32_t flags):
     """Returns the data of a record as a str of JSON. MemoryError."""
-    cdef Lines lines
+    cdef LineBuffer lines
     cdef rdmeta_str_t none
     none.data = NULL
     none.len = 0
@@ -290,8 +290,8 @@ cdef struct Columns:
     int32_t *data_ends
     int32_t *name_ends
     char *ids  # 16 bytes for each; zeros: none
-    Lines data
-    Lines names
+    LineBuffer data
+    LineBuffer names
 
 
 def kraft_summary(data, /):
@@ -447,7 +447,7 @@ cdef rdmeta_err_t columns_add(Columns *c, const rdmeta_kraft_record_t *record,
     return RDMETA_OK
 
 
-cdef int lines_room(Lines *lines, size_t size) noexcept nogil:
+cdef int lines_room(LineBuffer *lines, size_t size) noexcept nogil:
     """Makes room for so many bytes; returns -1 without memory."""
     cdef size_t capacity = 2 * lines.capacity + size + 4096
     cdef char *grown
@@ -632,8 +632,8 @@ cdef class KraftReplay:
         bad batch `fault` tells; it ends the call, without an exception. MemoryError.
         """
         cdef LogBytes given = LogBytes(data)
-        cdef Wanted wanted
-        cdef Lines lines
+        cdef RecordFilter wanted
+        cdef LineBuffer lines
         cdef rdmeta_err_t err
         cdef size_t used = 0
         wanted.types = kraft_bits(types) if types is not None or controls is None else 0
@@ -660,8 +660,8 @@ cdef class KraftReplay:
         finally:
             free(lines.bytes)
 
-    cdef rdmeta_err_t each_batch(self, const uint8_t *p, size_t size, const Wanted *wanted,
-                                 Lines *lines, size_t *used) noexcept nogil:
+    cdef rdmeta_err_t each_batch(self, const uint8_t *p, size_t size, const RecordFilter *wanted,
+                                 LineBuffer *lines, size_t *used) noexcept nogil:
         """Writes and applies one batch after the other; MALFORMED, NO_MEMORY."""
         cdef const rdmeta_kraft_state_t *state = rdmeta_kraft_replay_state(self.replay_)
         cdef rdmeta_kraft_batch_t batch
@@ -711,7 +711,7 @@ cdef class KraftReplay:
         self.state()
         found = no_records(self.kept.session)
         found.records = self.kept.records
-        memset(&self.kept.records, 0, sizeof(Records))
+        memset(&self.kept.records, 0, sizeof(RecordBuffer))
         return found
 
     def whole(self, wall_us, /, str session=None):

@@ -84,7 +84,7 @@ cdef class Numbers:
 
     def __cinit__(self, partitions, size_t n, str rows="topics"):
         cdef size_t i = 0
-        cdef Column column
+        cdef ArrowColumn column
         self.rows = rows
         self.items = <int32_t *> PyMem_Malloc(sizeof(int32_t) * (n or 1))
         if self.items is NULL:
@@ -93,7 +93,7 @@ cdef class Numbers:
             self.copy(partitions, n)
             return
         if is_column(partitions):
-            column = Column(partitions)
+            column = ArrowColumn(partitions)
             self.check_counts(n, <size_t> column.n)
             column_numbers(column, self.items)
             return

@@ -73,15 +73,15 @@ cdef int32_t name_visit(void *opaque, const rdmeta_str_t *topic) noexcept nogil:
 
 # ---- a walk over topics ---------------------------------------------------------------------
 
-cdef struct Found:
+cdef struct FoundTopics:
     const rdmeta_topic_t **topics
     size_t n
     size_t capacity
 
 
 cdef int32_t find_visit(void *opaque, const rdmeta_topic_t *topic) noexcept nogil:
-    """Appends a topic to the Found at `opaque`, for C to call. NO_MEMORY."""
-    cdef Found *found = <Found *> opaque
+    """Appends a topic to the FoundTopics at `opaque`, for C to call. NO_MEMORY."""
+    cdef FoundTopics *found = <FoundTopics *> opaque
     cdef const rdmeta_topic_t **grown
     cdef size_t capacity
     if found.n == found.capacity:
@@ -103,7 +103,7 @@ cdef class Walk:
 
     cdef Reading source
     cdef rdmeta_reader_t *reader
-    cdef Found found
+    cdef FoundTopics found
     cdef int64_t now
     cdef rdmeta_topic_info_t info
 

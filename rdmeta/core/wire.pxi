@@ -101,7 +101,7 @@ def encode_metadata_response(answer):
     KeyError: an entry is missing. ArgumentError: a string is longer than 32 767 bytes, or a host
     is None. TypeError, ValueError.
     """
-    cdef Answer made = Answer.__new__(Answer)
+    cdef AnswerToEncode made = AnswerToEncode.__new__(AnswerToEncode)
     cdef rdmeta_err_t err
     cdef size_t need = 0
     cdef bytes body
@@ -118,7 +118,7 @@ def encode_metadata_response(answer):
 
 @cython.final
 @cython.internal
-cdef class Answer:
+cdef class AnswerToEncode:
     """An answer of a caller as C takes it; `kept` owns what it points to."""
 
     cdef rdmeta_wire_head_t head

@@ -30,7 +30,7 @@ def record(
     random = Random(cluster.random.random())
     state, cache = ClusterTruth(), MetadataCache()
     now = begin
-    told: dict[str, int | None] = {}
+    reported: dict[str, int | None] = {}
     recorder = Recorder(
         cache,
         directory,
@@ -51,9 +51,9 @@ def record(
             body = encode_metadata_response(answer(cluster.cluster_id, state))
             cache.apply(body, 12, ALL)
             known = state.min_isrs()
-            if new := {name: value for name, value in known.items() if told.get(name) != value}:
+            if new := {name: value for name, value in known.items() if reported.get(name) != value}:
                 recorder.configs(new)
-            told = known
+            reported = known
         recorder.observe()
     if watch.killed is None:
         recorder.close()

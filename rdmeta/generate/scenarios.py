@@ -149,7 +149,8 @@ class ScenarioPlan:
     def rebalance(self, at: int, moved: int) -> None:
         """Moves replicas of some partitions to the next broker; the last move is cancelled.
 
-        A log ends with its last change, so a controller is elected behind it: its outcome is told.
+        A log ends with its last change, so a controller is elected behind it: then the log has its
+        outcome.
         """
         cluster = self.cluster
         cluster.at(at + 30 * MINUTE_US + 2 * MINUTE_US * moved, self._lead_anew)

@@ -16,8 +16,8 @@ footer names the one that it continues. So each day can be read, and deleted, al
 dies writes no `observed_to`; its observations end at the last file's `observed_to_us`.
 
 The recorder makes each file by rename: a file is complete and on disk, or it is not there. Its
-parts are `MinIsrs`, the min.insync.replicas that it has been told, and `OpenRecording`, the rows
-that are not in a file yet.
+parts are `MinIsrs`, the min.insync.replicas that brokers have reported, and `OpenRecording`, the
+rows that are not in a file yet.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ObservedCache(Protocol):
 
 
 class MinIsrs:
-    """The min ISR of topics, as the brokers told them. `known` is what rows tell already."""
+    """The min ISR of topics, as the brokers reported them. `known` is what rows say already."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
@@ -87,11 +87,11 @@ class MinIsrs:
         self._ids: dict[str, str | None] = {}
         self._new: dict[str, int | None] = {}
         self._asked: dict[str, datetime] = {}
-        # For each topic in _new: when it was asked for before, so that no row told the new value.
+        # For each topic in _new: when it was asked for before, so that no row has the new value.
         self._before: dict[str, datetime | None] = {}
 
     def tell(self, values: Mapping[str, int | None], now: datetime) -> None:
-        """Takes values that the brokers just told; None: a value is not known any more."""
+        """Takes values that the brokers just reported; None: a value is not known any more."""
         for topic, value in values.items():
             if value == self.known.get(topic):
                 self._new.pop(topic, None)
@@ -102,13 +102,13 @@ class MinIsrs:
             self._asked[topic] = now
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Drops what rows told of topics that ended; a later topic of that name is another one."""
+        """Drops what rows said of topics that ended; a later topic of that name is another one."""
         for topic in topics:
             for each in (self.known, self._ids, self._new, self._asked, self._before):
                 each.pop(topic, None)
 
     def settle(self, topics: Mapping[str, str | None]) -> None:
-        """Takes the values of these topics as told, and drops what rows told of other ones.
+        """takes the values of these topics as reported, and drops what rows said of other ones.
 
         A baseline of these topics, names with ids, is about to be written. Before it nothing was
         observed for a while, so that only an equal id says that a name is still the same topic.
@@ -121,7 +121,7 @@ class MinIsrs:
             self._keep(topic, topics[topic], value)
 
     def rows(self, state: ObservedImage, version: int, now: datetime) -> pa.Table:
-        """Returns the rows of new values, and takes these as told.
+        """Returns the rows of new values, and takes these as reported.
 
         The value of a topic that `state` does not have yet waits for the topic.
         """
@@ -381,7 +381,7 @@ class Recorder:
         return taken
 
     def configs(self, min_isr: Mapping[str, int | None], answer: str = "known") -> None:
-        """Takes topics' min.insync.replicas, as the brokers told them between two observations.
+        """Takes topics' min.insync.replicas, as the brokers reported them between two observations.
 
             recorder.configs({"orders": 2, "clicks": None})
 

@@ -34,15 +34,11 @@ def findings_of(logs: Sequence[NodeLog]) -> list[Finding]:
     """Returns what is odd about each log, and between the copies. Raises KraftError."""
     found = [finding for log in logs for finding in _of_one(log)]
     found += _leaders(logs)
-    tails = set()
+    between: dict[object, Finding] = {}
     for one, other in combinations(logs, 2):
-        for finding in _between(one, other):
-            # Each other copy shows the same tail.
-            tail = finding.text.partition(" never ")[0]
-            if tail not in tails:
-                tails.add(tail)
-                found.append(finding)
-    return found
+        for what, finding in _between(one, other):
+            between.setdefault(what, finding)  # each other copy shows the same tail
+    return [*found, *between.values()]
 
 
 def _name(log: NodeLog) -> str:
@@ -118,16 +114,17 @@ def _leaders(logs: Sequence[NodeLog]) -> Iterator[Finding]:
 # ---- two copies ---------------------------------------------------------------------------------
 
 
-def _between(one: NodeLog, other: NodeLog) -> Iterator[Finding]:
+def _between(one: NodeLog, other: NodeLog) -> Iterator[tuple[object, Finding]]:
+    """Yields what is wrong between two logs, and what it is about."""
     common = last_common(one, other)
     if common is not None:
         differing = _first_difference(one, other, common[1])
         if differing is not None:
-            yield Finding(
-                True,
+            text = (
                 f"{_name(one)} and {_name(other)} both have offset {common[1]} of epoch"
-                f" {common[0]}, and differ before it: first {differing}",
+                f" {common[0]}, and differ before it: first {differing}"
             )
+            yield (_name(one), _name(other)), Finding(True, text)
             return
     behind = -1 if common is None else common[1]
     ours, theirs = (_tail(log, behind) for log in (one, other))
@@ -136,12 +133,12 @@ def _between(one: NodeLog, other: NodeLog) -> Iterator[Finding]:
     if ours > theirs:
         one, other, ours, theirs = other, one, theirs, ours
     is_serious = any(each.end > ours[1] for each in one.used)
-    yield Finding(
-        is_serious,
+    text = (
         f"{_name(one)}: offsets {ours[1]} to {one.scan.end - 1} of epoch {ours[0]} never"
         f" committed: in {_name(other)} epoch {theirs[0]} has offset {theirs[1]}"
-        + ("; but its snapshot says that they did" if is_serious else ""),
+        + ("; but its snapshot says that they did" if is_serious else "")
     )
+    yield (_name(one), ours), Finding(is_serious, text)
 
 
 def _tail(log: NodeLog, behind: int) -> tuple[int, int] | None:

@@ -403,14 +403,14 @@ class KraftLog:
         times can be had.
         """
 
-        def made() -> KraftState:
+        def read() -> KraftState:
             end = self.offset(at)
             replayed = self.replay(end, end)
             replayed.advance(end)
             known = self.cluster_id, self.proven, self.show_secrets
             return KraftState(replayed.replay, *known, replayed.faults)
 
-        return self.again(made)
+        return self.again(read)
 
     def changes(
         self, since: Point = None, until: Point = None, *, listener: str | None = None
@@ -425,7 +425,7 @@ class KraftLog:
         default its first one. Raises KraftError.
         """
 
-        def made() -> LogChanges:
+        def read() -> LogChanges:
             begin = self.start if since is None else self.offset(since)
             end = self.offset(until)
             session = str(uuid5(NAMESPACE_OID, f"{self.cluster_id} from {begin}"))
@@ -442,7 +442,7 @@ class KraftLog:
             rows = replayed.replay.changes()
             return LogChanges(rows, reached, end <= self.proven, replayed.faults)
 
-        return self.again(made)
+        return self.again(read)
 
     def explain(
         self, topic: str | None = None, partition: int | None = None, *, broker: int | None = None

@@ -87,7 +87,7 @@ class LogDays:
     ) -> None:
         self._replay, self._cluster_id, self._end = replay, cluster_id, end
         self._first = (begin, reason, continues)
-        self._until, self._ended_by, self._taken = until, ended_by, taken
+        self._until, self._ended_by, self._on_changes = until, ended_by, taken
         self._known_unknown: int = replay.replay.info()["unknown"]
 
     def recordings(self) -> Iterator[tuple[OpenRecording, int | None]]:
@@ -150,5 +150,5 @@ class LogDays:
         latest = info["latest_us"]
         now = recording.observed_to if latest is None else nearest_moment(latest)
         recording.add(rows, info["next"], now)
-        if self._taken is not None:
-            self._taken(recording)
+        if self._on_changes is not None:
+            self._on_changes(recording)

@@ -43,9 +43,9 @@ def collector(
 
     Raises MissingExtraError without prometheus-client, TypeError for what is no client.
     """
-    from rdmeta.metrics.prometheus import made
+    from rdmeta.metrics.prometheus import collector_of
 
-    return made(clients, per_topic, min_isr)
+    return collector_of(clients, per_topic, min_isr)
 
 
 def instruments(

@@ -61,7 +61,7 @@ def _family(metric: Metric) -> Family:
     return make(metric.name, metric.doc, labels=(CLUSTER, *metric.labels))
 
 
-def made(
+def collector_of(
     clients: tuple[AnyClient, ...], per_topic: Iterable[str], min_isr: MinIsrs | None
 ) -> Collector:
     """Returns the collector; raises TypeError for what is no client."""

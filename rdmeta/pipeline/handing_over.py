@@ -4,7 +4,7 @@ The last answer before the log's end may be older than that, and must undo nothi
 last state holds until the recording tells of a change. It holds no longer than the longest time
 between two answers of that day, as there was an answer by then. No log is carried over a midnight,
 nor into a hole: from there nothing is known until the recording takes over. A change that the log
-told, and that the recording saw only after the log's end, is told once.
+reported, and that the recording saw only after the log's end, is reported once.
 """
 
 from __future__ import annotations
@@ -100,34 +100,36 @@ _THING = ("kind", "topic", "topic_id", "partition", "broker")
 
 
 class LateSights:
-    """The changes that logs of a day told as they ended, to find their late sights by."""
+    """The changes that logs of a day reported as they ended, to find their late sights by."""
 
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self._gap = max((e.longest_gap_us or 0 for e in stretches if not e.is_of_log), default=0)
         self._reported: dict[int, tuple[int, dict[tuple[Any, ...], Any]]] = {}
 
     def without(self, stretch: Stretch, rows: pa.Table) -> pa.Table:
-        """Returns rows of `change` without those that a log, taken before, told already."""
+        """Returns rows of `change` without those that a log, taken before, reported already."""
         if stretch.is_of_log:
             since = stretch.seen_to_us - self._gap
-            told = self._reported.setdefault(stretch.counts_to_us or 0, (stretch.seen_to_us, {}))[1]
+            reported = self._reported.setdefault(
+                stretch.counts_to_us or 0, (stretch.seen_to_us, {})
+            )[1]
             late = rows.filter(pc.greater(pc.cast(rows["observed_at"], pa.int64()), since))
-            told.update((_thing(row), _value(row)) for row in late.to_pylist())
+            reported.update((_thing(row), _value(row)) for row in late.to_pylist())
             return rows
         ends = [end for end in self._reported if end <= (stretch.counts_from_us or 0)]
-        end, told = self._reported[max(ends)] if ends else (0, {})
-        if not told:
+        end, reported = self._reported[max(ends)] if ends else (0, {})
+        if not reported:
             return rows
         times = pc.cast(rows["observed_at"], pa.int64())
         looked = pc.subtract(times, pc.fill_null(rows["unseen_us"], stretch.longest_gap_us or 0))
         is_late = pc.less(looked, end)
         late = iter(rows.filter(is_late).to_pylist())
-        kept = [not each or _is_news(next(late), told) for each in is_late.to_pylist()]
+        kept = [not each or _is_news(next(late), reported) for each in is_late.to_pylist()]
         return rows.filter(pa.array(kept, pa.bool_()))
 
 
-def _is_news(row: Mapping[str, Any], told: Mapping[tuple[Any, ...], Any]) -> bool:
-    return told.get(_thing(row)) != _value(row)
+def _is_news(row: Mapping[str, Any], reported: Mapping[tuple[Any, ...], Any]) -> bool:
+    return reported.get(_thing(row)) != _value(row)
 
 
 def _thing(row: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -73,7 +73,7 @@ class FileEntry:
 
 @dataclass(frozen=True)
 class DayRecord:
-    """A day's digest, and until when each origin told of it, in microseconds since 1970.
+    """A day's digest, and until when each origin saw it, in microseconds since 1970.
 
     `is_gone` says that input of it is gone, and that what was made of it stays.
     """
@@ -253,7 +253,7 @@ def _footer(out: Store, name: str) -> dict[str, Any]:
 
 
 def _origins(rows: pa.Table) -> dict[str, int]:
-    """Returns until when each origin told of a day, as the manifest has it."""
+    """Returns until when each origin saw a day, as the manifest has it."""
     times = pc.cast(rows["seen_to"], "int64").to_pylist()
     return dict(zip(rows["origin"].to_pylist(), times, strict=True))
 
@@ -302,7 +302,7 @@ def faults_of_files(store: Store, kind: TableKind) -> list[Fault]:
     return faults
 
 
-def kept(store: Store, name: str) -> FileEntry:
+def entry_of(store: Store, name: str) -> FileEntry:
     """Returns what the manifest says of a file that is there; raises OSError, ArrowException."""
     with store.opened(name) as stream:
         digest = sha256_of(stream)
@@ -315,7 +315,7 @@ def kept(store: Store, name: str) -> FileEntry:
 
 def _difference(store: Store, name: str, wanted: FileEntry) -> str | None:
     try:
-        found = kept(store, name)
+        found = entry_of(store, name)
     except (pa.ArrowException, OSError) as error:
         return f"it cannot be read: {error}"
     if found == wanted:

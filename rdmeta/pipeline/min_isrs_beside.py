@@ -1,4 +1,4 @@
-"""The min ISRs that recorders beside a metadata log were told, as rows for the fold of that log.
+"""The min ISRs that recorders beside a metadata log have seen, as rows for the fold of that log.
 
 Static settings of brokers are in no log, so it may not know the min ISR of a topic. A recorder asks
 the brokers. Its rows come into the log's fold at their time, with the log's version then; the fold
@@ -48,9 +48,9 @@ def min_isrs_beside(
     for begin, end, recording in _spans(log, stretches):
         if begin > reached:
             forget(known, reached)
-        told, later = _known_at(_rows(read(recording)), begin, end)
-        forget(known.keys() - told.keys(), begin)
-        for topic, row in told.items():
+        reported, later = _known_at(_rows(read(recording)), begin, end)
+        forget(known.keys() - reported.keys(), begin)
+        for topic, row in reported.items():
             if topic not in known or known[topic]["detail"] != row["detail"]:
                 tell(row, begin)
         for row in later:
@@ -105,16 +105,16 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
 
 def _known_at(rows: Iterable[Row], begin: int, end: int) -> tuple[dict[str, Row], list[Row]]:
     """Returns what was known of each topic at `begin`, and the rows from there to before `end`."""
-    told: dict[str, Row] = {}
+    reported: dict[str, Row] = {}
     later: list[Row] = []
     for row in rows:
         if row["observed_at"] > begin:
             later += [row] if row["observed_at"] < end else []
         elif row["kind"] == "config_changed" and row["detail"] != _UNKNOWN:
-            told[row["topic"]] = row
+            reported[row["topic"]] = row
         else:
-            told.pop(row["topic"], None)
-    return told, later
+            reported.pop(row["topic"], None)
+    return reported, later
 
 
 class MinIsrRows:

@@ -22,7 +22,7 @@ from rdmeta.pipeline.layout import BRONZE, GOLD, SILVER, period_of, write_layout
 from rdmeta.pipeline.lock import Lock, NoLock
 from rdmeta.pipeline.log_inputs import is_raw
 from rdmeta.pipeline.logs import logs_of
-from rdmeta.pipeline.manifest import FileEntry, Manifest, kept, read_manifest, write_manifest
+from rdmeta.pipeline.manifest import FileEntry, Manifest, entry_of, read_manifest, write_manifest
 from rdmeta.pipeline.planning import (
     Plan,
     changes_of_plan,
@@ -40,7 +40,7 @@ _ATTEMPTS = 5
 
 
 class Progress(Protocol):
-    """Gets told how far a run is; `stage` is "copy", "logs", "make" or "gold"."""
+    """Learns how far a run is; `stage` is "copy", "logs", "make" or "gold"."""
 
     def begin(self, stage: str, steps: int, rows: int, size: int) -> object: ...
 
@@ -272,7 +272,7 @@ class _Runner:
 
     def _entry_of_copy(self, made: Input) -> FileEntry:
         if made.kind == "note":
-            return kept(self._out, made.name)
+            return entry_of(self._out, made.name)
         return FileEntry(0 if is_raw(made) else made.rows, made.bytes, made.sha256)
 
     def _transcribe(self) -> bool:
@@ -351,7 +351,7 @@ class _Runner:
             self._files[file.name] = entry
         self._stored.update(result.stored)
         for name in result.stored:
-            self._files[name] = kept(self._out, name)
+            self._files[name] = entry_of(self._out, name)
         self._made.unchanged += len(result.stored)
 
     def _made_before(self, unchanged: Sequence[str]) -> Iterator[MadeFile]:
@@ -361,7 +361,7 @@ class _Runner:
         """
         before = self._plan.manifest.files
         for name in unchanged if self._trusted else ():
-            there = kept(self._out, name)
+            there = entry_of(self._out, name)
             if there != before.get(name):
                 yield MadeFile(name, there.rows, there.bytes, there.sha256)
 
@@ -397,11 +397,11 @@ class _Runner:
 
     def _digest(self, name: str) -> str:
         """Returns the digest of a part that is there; raises OSError."""
-        return (self._kept(name) or kept(self._out, name)).sha256
+        return (self._kept(name) or entry_of(self._out, name)).sha256
 
     def _rows(self, name: str) -> int:
         """Returns the number of rows of a part that is there; raises OSError."""
-        return (self._kept(name) or kept(self._out, name)).rows
+        return (self._kept(name) or entry_of(self._out, name)).rows
 
     def _is_copy(self, name: str) -> bool:
         return name.startswith(f"{BRONZE}/")
@@ -419,6 +419,6 @@ class _Runner:
         if name in before and self._trusted:
             return before[name]
         try:
-            return kept(self._out, name)
+            return entry_of(self._out, name)
         except (FileNotFoundError, pa.ArrowException):
             return None

@@ -14,7 +14,7 @@ from small_disk import small_disk
 from written_gold import BEGIN, covered, random_gold, write_gold
 
 from rdmeta.pipeline.layout import gold_file
-from rdmeta.pipeline.manifest import kept, read_manifest, write_manifest
+from rdmeta.pipeline.manifest import entry_of, read_manifest, write_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.report import gold_files
 
@@ -101,7 +101,7 @@ def test_a_run_at_work_is_read_once_more_and_named(
             for name in files.files if is_made_anew else ():
                 table = pq.read_table(out / name).replace_schema_metadata({"run": str(reads)})
                 pq.write_table(table, out / name)
-                files.files[name] = kept(Store(out), name)
+                files.files[name] = entry_of(Store(out), name)
             write_manifest(Store(out), files)
             if is_made_anew and reads == 2:
                 (out / gold_file("incident", "two", "2026-10")).unlink()

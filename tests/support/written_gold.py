@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import Parts, gold_file, write_layout
-from rdmeta.pipeline.manifest import DayRecord, Manifest, kept, write_manifest
+from rdmeta.pipeline.manifest import DayRecord, Manifest, entry_of, write_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import MadeMonth
 
@@ -49,7 +49,7 @@ def write_gold(out: Path, rows: Rows, names: Mapping[str, str] | None = None) ->
             (out / file).parent.mkdir(parents=True, exist_ok=True)
             table = pa.Table.from_pylist(found[name], measure.schema)
             pq.write_table(table, out / file)
-            manifest.files[file] = kept(store, file)
+            manifest.files[file] = entry_of(store, file)
     write_layout(store, dict.fromkeys(sorted(manifest.months), Parts("month", 1)))
     write_manifest(store, manifest)
     return out

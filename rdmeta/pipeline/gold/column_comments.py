@@ -71,7 +71,7 @@ COMMENTS: dict[str, dict[str, str]] = {
         "leader_changed": "the leader changed during it, or when it began; null if the state right before was not seen",
         "begin_unseen": "the replica was missing when observation began",
         "ended_by": "the kind of change that ended it. topic_removed is an end, too, as nothing is left to recover. After topic_absent and topic_error the topic may come back as it was, so these count as censored",
-        "censored": "the end was not seen, for observation or the topic was gone first: it took longer than seconds",
+        "censored": "the end was not seen, because observation ended or the topic disappeared first: recovery took longer than seconds",
     },
     "churn_day": {
         "cluster_id": "the id of the cluster",
@@ -84,7 +84,7 @@ COMMENTS: dict[str, dict[str, str]] = {
         "kept": "elections that the same leader won: its epoch rose",
         "elections": "by how much epochs rose; a broker has those of the changes that made it the leader",
         "unseen_elections": "those whose winner no recorder saw, as the epoch rose by more than one",
-        "unclean": "elections of a replica that was not in sync; a broker has those that made it the leader. Null for days of which only polls tell",
+        "unclean": "elections of a replica that was not in sync; a broker has those that made it the leader. Null on days for which there are only polls",
     },
     "isr_flap_day": {
         "cluster_id": "the id of the cluster",
@@ -135,7 +135,7 @@ COMMENTS: dict[str, dict[str, str]] = {
         "away": "minutes: the time for which it was away",
         "restarts": "returns on that day",
         "unclean_restarts": "those without a controlled shutdown before; null if no source has it",
-        "unknown_restarts": "those of which that is not known, such as of brokers that left before the previous day, or in a hole",
+        "unknown_restarts": "those for which that is not known, such as returns of brokers that left before the previous day, or in a hole",
         "preferred_seconds": "seconds: for each return: how long until it led all partitions whose first replica it has; shortest first",
         "preferred_open": "returns after which it did not lead all of them before it left again, observation ended, or the month ended",
         "observed": "minutes: the observed time of the day",
@@ -168,8 +168,8 @@ COMMENTS: dict[str, dict[str, str]] = {
         "began_at": "the part of its term that lies in the month",
         "ended_at": "the part of its term that lies in the month",
         "broker": "its id; null while no leader is known",
-        "epoch": "its epoch; without a leader the last one's",
+        "epoch": "its epoch; without a leader, that of the last one",
         "seconds": "seconds: from began_at to ended_at",
-        "censored": "the begin or the end of the term was not seen, or lies in another month",
+        "censored": "the beginning or the end of the term was not seen, or lies in another month",
     },
 }

@@ -328,7 +328,7 @@ def advanced(
         end = left.taken(chain, begin, min(chain.rows, most), filter_)
         if end > begin or chain.key in positions and begin == chain.rows:
             positions[chain.key] = chain.position(end)
-    if not left.has_taken:
+    if not left.has_rows:
         return start
     begins = start.positions if start.is_initial else None
     return replace(start, positions=positions, is_initial=False, begin=begins)
@@ -339,7 +339,7 @@ class _Left:
 
     def __init__(self, files: int, rows: int) -> None:
         self._files, self._rows = files, rows
-        self.has_taken = False
+        self.has_rows = False
 
     def taken(self, chain: Chain, begin: int, end: int, filter_: RowFilter) -> int:
         """Returns the row before which the batch stops in a recording."""
@@ -353,7 +353,7 @@ class _Left:
                 stop = min(stop, begin + self._rows)
                 self._files -= 1
                 self._rows -= stop - begin
-                self.has_taken = True
+                self.has_rows = True
             begin = stop
             if begin < min(piece.end, end):
                 break

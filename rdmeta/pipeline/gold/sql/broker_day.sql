@@ -60,7 +60,7 @@ fenced_day AS (
 ),
 
 -- The time in which the source tells whether brokers are fenced. A log without a broker tells it, too.
-told AS (
+reported AS (
     SELECT
         cluster_id,
         began_at,
@@ -80,12 +80,12 @@ told AS (
     )
 ),
 
-told_day AS (
+reported_day AS (
     SELECT
         cluster_id,
         date_trunc('day', began_at) AS day,
         sum(greatest(0, unix_micros(ended_at) - unix_micros(greatest(began_at, reached)))) AS us
-    FROM told
+    FROM reported
     GROUP BY ALL
 ),
 
@@ -226,7 +226,7 @@ fenced_before AS (
         restart.broker,
         restart.back_at,
         bool_or(fenced.shutting_down) AS shut_down,
-        count(*) = count(fenced.shutting_down) AS is_told,
+        count(*) = count(fenced.shutting_down) AS is_reported,
         sum(fenced.us) AS us
     FROM restart
     JOIN broker_interval AS fenced
@@ -251,7 +251,7 @@ judged AS (
             WHEN restart.up_before <= restart.day - INTERVAL 1 DAY THEN NULL
             WHEN unix_micros(restart.back_at) - unix_micros(restart.up_before) > fenced_before.us
                 THEN NULL
-            WHEN fenced_before.is_told THEN NOT restart.shut_down_before
+            WHEN fenced_before.is_reported THEN NOT restart.shut_down_before
         END AS is_unclean
     FROM restart
     LEFT JOIN fenced_before USING (cluster_id, broker, back_at)
@@ -395,13 +395,13 @@ SELECT
     broker_days.day,
     broker_days.broker,
     coalesce(up_day.us, 0) / 60e6 AS up,
-    CASE WHEN told_day.us > 0 THEN coalesce(fenced_day.us, 0) / 60e6 END AS fenced,
-    CASE WHEN told_day.us > 0 THEN coalesce(up_day.shutting_down_us, 0) / 60e6 END
+    CASE WHEN reported_day.us > 0 THEN coalesce(fenced_day.us, 0) / 60e6 END AS fenced,
+    CASE WHEN reported_day.us > 0 THEN coalesce(up_day.shutting_down_us, 0) / 60e6 END
         AS shutting_down,
-    (observed_day.us - coalesce(told_day.us, 0)) / 60e6 AS unknown_fenced,
+    (observed_day.us - coalesce(reported_day.us, 0)) / 60e6 AS unknown_fenced,
     (coalesce(away_first.us, 0) + coalesce(away_later.us, 0)) / 60e6 AS away,
     coalesce(restart_day.restarts, 0) AS restarts,
-    CASE WHEN told_day.us > 0 THEN coalesce(restart_day.unclean, 0) END AS unclean_restarts,
+    CASE WHEN reported_day.us > 0 THEN coalesce(restart_day.unclean, 0) END AS unclean_restarts,
     coalesce(restart_day.unknown, 0) AS unknown_restarts,
     coalesce(preferred_day.seconds, []) AS preferred_seconds,
     coalesce(preferred_day.open, 0) AS preferred_open,
@@ -410,7 +410,7 @@ FROM broker_days
 JOIN observed_day USING (cluster_id, day)
 LEFT JOIN up_day USING (cluster_id, day, broker)
 LEFT JOIN fenced_day USING (cluster_id, day, broker)
-LEFT JOIN told_day USING (cluster_id, day)
+LEFT JOIN reported_day USING (cluster_id, day)
 LEFT JOIN away_first USING (cluster_id, day, broker)
 LEFT JOIN away_later USING (cluster_id, day, broker)
 LEFT JOIN restart_day USING (cluster_id, day, broker)

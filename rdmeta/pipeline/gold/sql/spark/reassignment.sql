@@ -62,7 +62,7 @@ numbered AS (
     WHERE reassigning
 ),
 
-told AS (
+reported AS (
     SELECT
         cluster_id,
         topic,
@@ -102,7 +102,7 @@ SELECT
         WHEN array_sort(replicas_after) = array_sort(from_replicas) THEN 'cancelled'
         ELSE 'unknown'
     END AS outcome
-FROM told
+FROM reported
 UNION ALL
 SELECT
     cluster_id,
