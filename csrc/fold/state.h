@@ -296,8 +296,9 @@ RDMETA_INLINE void rdmeta_fold_clear(rdmeta_fold_t *f) {
         f->controller.broker = f->controller.epoch = -1;
 }
 
-/* Returns the minimum ISR that counts for a topic; -1: not known. A poll reported
- * what counted then, static settings of brokers too, which are in no log. */
+/* Returns the minimum ISR that counts for a topic; -1: not known. A poll
+ * reported what counted then, static settings of brokers too, which are in no
+ * log. */
 RDMETA_INLINE int32_t rdmeta_fold_min_isr(const rdmeta_fold_t *f,
                                           const rdmeta_fold_topic_t *t) {
         if (t->min_isr >= 0 || f->min_isr >= 0)

@@ -60,7 +60,10 @@ def record(
 
 
 def polls(cluster: GeneratedCluster, watch: WatchPlan, end: int) -> Iterator[int]:
-    """Yields the times of the polls that a recorder makes, or at least those that matter."""
+    """Yields the times of the polls that a recorder makes, or at least those that matter.
+
+    Without a broker in service there is no answer.
+    """
 
     def number(at: int) -> int:
         """Returns the poll that sees what happens at a time."""
@@ -71,11 +74,17 @@ def polls(cluster: GeneratedCluster, watch: WatchPlan, end: int) -> Iterator[int
     edges = {number(at) for hole in watch.holes for at in hole}
     kept = news | edges | {each - 1 for each in news | edges}
     last = (stop - 1 - watch.phase) // POLL_US
+    state, changes = ClusterTruth(), iter([*cluster.changes, None])
+    change = next(changes)
     for each in range(last + 1):
         at = watch.phase + each * POLL_US
         if each % _KEPT and each not in kept and each != last:
             continue
-        if not any(first <= at < behind for first, behind in watch.holes):
+        while change is not None and change.at <= at:
+            state.apply(change)
+            change = next(changes)
+        is_answered = len(state.fenced) < len(state.brokers)
+        if is_answered and not any(first <= at < behind for first, behind in watch.holes):
             yield at
 
 

@@ -122,16 +122,17 @@ class MinIsrRows:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         """Takes rows in the order of their times."""
-        self._times = [row["observed_at"] for row in rows]
+        self._times = [(row["observed_at"], False) for row in rows]
         self._rows = pa.RecordBatch.from_pylist([*rows], schema=_SCHEMA)
         self._place = 0
         self._version = 0
+        self._baseline: tuple[int, int] | None = None  # its time and version
 
     def between(self, log: pa.RecordBatch) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yields the next rows of the log in parts, and what comes between; True: a log's part."""
         at = 0
         if log.num_rows and self._place < len(self._times):
-            times = pc.cast(log["observed_at"], pa.int64()).to_pylist()
+            times = self._times_of(log)
             while self._place < len(self._times) and self._times[self._place] < times[-1]:
                 behind = max(bisect_right(times, self._times[self._place]), at)
                 yield log.slice(at, behind - at), True
@@ -142,10 +143,20 @@ class MinIsrRows:
             self._version = log["version"][-1].as_py()
         yield log.slice(at), True
 
-    def _before(self, us: int) -> pa.RecordBatch:
+    def _times_of(self, log: pa.RecordBatch) -> list[tuple[int, bool]]:
+        """Returns the times of rows, and whether one is a change in the moment of the baseline.
+
+        What was known then belongs to the baseline, so it comes before such a change.
+        """
+        times = pc.cast(log["observed_at"], pa.int64()).to_pylist()
+        versions = log["version"].to_pylist()
+        begin, first = self._baseline = self._baseline or (times[0], versions[0])
+        return [(at, at == begin and v != first) for at, v in zip(times, versions, strict=True)]
+
+    def _before(self, time: tuple[int, bool]) -> pa.RecordBatch:
         """Returns the rows before a time, with the log's version."""
         first = self._place
-        while self._place < len(self._times) and self._times[self._place] < us:
+        while self._place < len(self._times) and self._times[self._place] < time:
             self._place += 1
         rows = self._rows.slice(first, self._place - first)
         versions = pa.array([self._version] * rows.num_rows, pa.int64())

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from fake_cache import FakeCache, FakeClock
 from kraft_days import FIRST, LogOfDays
 
@@ -20,7 +21,7 @@ from rdmeta.generate.logs import Given, uuid_text
 from rdmeta.history import CHANGE_SCHEMA, Recorder
 from rdmeta.pipeline.days import Stretch, begin_of, days_of
 from rdmeta.pipeline.inputs import Input, InputRecording
-from rdmeta.pipeline.min_isrs_beside import min_isrs_beside
+from rdmeta.pipeline.min_isrs_beside import MinIsrRows, min_isrs_beside
 
 MIN_ISR = "min.insync.replicas"
 
@@ -122,3 +123,16 @@ def test_of_recordings_that_come_over_midnight_the_one_that_began_first_counts()
     log_rows = pa.RecordBatch.from_pydict({"version": [1], "observed_at": [midnight + 10**12]})
     (part,) = (part for part, is_own in found.between(log_rows) if not is_own)
     assert part["topic"].to_pylist() == ["b", "b"]  # its value, and that it is not known any more
+
+
+@pytest.mark.parametrize("cut", [2, 4])
+def test_what_was_known_at_midnight_belongs_to_the_baseline_although_the_log_changes_then(
+    cut: int,
+) -> None:
+    """Else the fold would see a change of the min ISR there."""
+    row = {"observed_at": 5, "kind": "config_changed", "topic": "orders", "detail": f"{MIN_ISR}=1"}
+    found = MinIsrRows([row])
+    log = pa.RecordBatch.from_pydict({"version": [7, 7, 8, 9], "observed_at": [5, 5, 5, 6]})
+    parts = [part for each in (log[:cut], log[cut:]) for part in found.between(each)]
+    versions = [(each, is_log) for part, is_log in parts for each in part["version"].to_pylist()]
+    assert versions == [(7, True), (7, True), (7, False), (8, True), (9, True)]
