@@ -211,7 +211,7 @@ def table(rows: Sequence[Row]) -> list[str]:
 def missed(rows: Sequence[Row]) -> list[str]:
     """Returns each missed goal once, as a ratio to its reference, and why it is missed if known."""
     out = [
-        f"- {row['name']}: {digits(row['ratio'])} times {row['reference_name']}"
+        f"- {row['name']}: {ratio(row)} times {row['reference_name']}"
         f" ({number(row, 'value')} and {number(row, 'reference')} {row['unit']});"
         f" the goal is {row['rule']}. {row.get('why', '')}".rstrip()
         for row in rows

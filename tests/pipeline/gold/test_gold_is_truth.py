@@ -182,6 +182,8 @@ def random_cluster(random: Random) -> GeneratedCluster:
         at = DAY_US - random.randrange(1, 60) * SECOND_US
         plan.slow_follower(at, random.choice(plan.brokers), 40)
         cluster.corrupt.append(at + 1)
+    if random.random() < 0.3:  # the log changes in the very moment of a midnight
+        plan.slow_follower(DAY_US, random.choice(plan.brokers), 40)
     if random.random() < 0.5:
         first = cluster.watches[0]
         cluster.watches[0] = first._replace(killed=random.randrange(12, 44) * HOUR_US)
