@@ -190,7 +190,7 @@ class Subscriptions:
         if name not in self._lent:
             return False
         self._lent.discard(name)
-        self._taken_back = {n: at for n, at in self._subscribed_at.items() if at + AGAIN > now}
+        self._taken_back = {n: at for n, at in self._taken_back.items() if at + AGAIN > now}
         self._taken_back[name] = now
         self._used.pop(name, None)
         self.sent([name])
