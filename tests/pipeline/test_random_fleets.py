@@ -291,7 +291,7 @@ def _is_of(name: str, days: set[str]) -> bool:
     return any(f"/period={day}/" in name for day in days)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # test_gold_frames compares the kinds in each run of CI
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
 def test_tables_with_logs_have_the_rows_of_a_folder(
