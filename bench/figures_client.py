@@ -34,18 +34,16 @@ def _refresh(scale: Scale) -> Iterable[Figure]:
 
 def _elections(scale: Scale) -> Iterable[Figure]:
     job = Job("client", ("elections", f"--rounds={scale.kills}", f"--seconds={WATCHED_S}"))
-    complaining = "leader killed, Client that gets complaints: lag behind the first broker"
+    complaining = "leader killed, Client that gets complaints"
+    lag = f"{complaining}: lag behind the first broker"
     cap = ("told", "cap")
-    yield _figure(complaining, "ms", job, cap, "retry.backoff.max.ms", Goal(factor=0.8))
+    yield _figure(lag, "ms", job, cap, "retry.backoff.max.ms", Goal(factor=0.8))
     busy = "busy Java producer"
-    yield _figure(f"{complaining}, beside Java", "ms", job, ("told", "java_busy"), busy)
+    yield _figure(f"{lag}, beside Java", "ms", job, ("told", "java_busy"), busy)
     busy = "busy aiokafka producer"
     goal = Goal(factor=1.2)
-    yield _figure(
-        f"{complaining}, beside aiokafka", "ms", job, ("told", "aiokafka_busy"), busy, goal
-    )
-    asked = "leader killed, Client that gets complaints: Metadata requests until it knows"
-    asked += ", beside aiokafka"
+    yield _figure(f"{lag}, beside aiokafka", "ms", job, ("told", "aiokafka_busy"), busy, goal)
+    asked = f"{complaining}: Metadata requests until it knows, beside aiokafka"
     keys = ("told_requests", "aiokafka_busy_requests")
     yield _figure(asked, "requests", job, keys, busy, Goal(factor=2))
     idle = "leader killed, idle Client with a connection to it: lag behind the first broker"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,7 +39,7 @@ def measure(changes: int, rounds: int) -> dict[str, Any]:
                 sessions.first_job(session)
                 run = [_gold(whole, sessions.engine(session)) for _ in range(rounds)]
                 out[f"executors{count}"] = run
-        share = _GIB / (os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        share = _GIB / query._memory()
         with patch.object(query, "_MEMORY_SHARE", share):
             out["duckdb"] = [_gold(whole, None) for _ in range(rounds)]
     return out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -28,7 +29,7 @@ def record(
 ) -> None:
     """Writes what a recorder sees until a time; its UUIDs come from the cluster's numbers."""
     random = Random(cluster.random.random())
-    state, cache = ClusterTruth(), MetadataCache()
+    replay, cache = _Replay(cluster), MetadataCache()
     now = begin
     reported: dict[str, int | None] = {}
     recorder = Recorder(
@@ -39,24 +40,34 @@ def record(
         clock=lambda: now,
         uuids=lambda: UUID(int=random.getrandbits(128), version=4),
     )
-    changes = iter([*cluster.changes, None])
-    change = next(changes)
     for at in polls(cluster, watch, end):
-        has_news = False
-        while change is not None and change.at <= at:
-            state.apply(change)
-            change, has_news = next(changes), True
+        has_news = replay.advance(at)
         now = begin + timedelta(microseconds=at + watch.skew)
         if has_news:
-            body = encode_metadata_response(answer(cluster.cluster_id, state))
+            body = encode_metadata_response(answer(cluster.cluster_id, replay.state))
             cache.apply(body, 12, ALL)
-            known = state.min_isrs()
+            known = replay.state.min_isrs()
             if new := {name: value for name, value in known.items() if reported.get(name) != value}:
                 recorder.configs(new)
             reported = known
         recorder.observe()
     if watch.killed is None:
         recorder.close()
+
+
+class _Replay:
+    """The truth of a cluster as its time goes on."""
+
+    def __init__(self, cluster: GeneratedCluster) -> None:
+        self.state = ClusterTruth()
+        self._left = deque(cluster.changes)
+
+    def advance(self, at: int) -> bool:
+        """Applies the changes up to a time; returns whether there were any."""
+        before = len(self._left)
+        while self._left and self._left[0].at <= at:
+            self.state.apply(self._left.popleft())
+        return len(self._left) < before
 
 
 def polls(cluster: GeneratedCluster, watch: WatchPlan, end: int) -> Iterator[int]:
@@ -74,16 +85,13 @@ def polls(cluster: GeneratedCluster, watch: WatchPlan, end: int) -> Iterator[int
     edges = {number(at) for hole in watch.holes for at in hole}
     kept = news | edges | {each - 1 for each in news | edges}
     last = (stop - 1 - watch.phase) // POLL_US
-    state, changes = ClusterTruth(), iter([*cluster.changes, None])
-    change = next(changes)
+    replay = _Replay(cluster)
     for each in range(last + 1):
         at = watch.phase + each * POLL_US
         if each % _KEPT and each not in kept and each != last:
             continue
-        while change is not None and change.at <= at:
-            state.apply(change)
-            change = next(changes)
-        is_answered = len(state.fenced) < len(state.brokers)
+        replay.advance(at)
+        is_answered = len(replay.state.fenced) < len(replay.state.brokers)
         if is_answered and not any(first <= at < behind for first, behind in watch.holes):
             yield at
 

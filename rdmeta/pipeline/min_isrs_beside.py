@@ -122,7 +122,7 @@ class MinIsrRows:
 
     def __init__(self, rows: Sequence[Row]) -> None:
         """Takes rows in the order of their times."""
-        self._times = [(row["observed_at"], False) for row in rows]
+        self._times = [2 * row["observed_at"] for row in rows]  # in halves of a microsecond
         self._rows = pa.RecordBatch.from_pylist([*rows], schema=_SCHEMA)
         self._place = 0
         self._version = 0
@@ -143,17 +143,20 @@ class MinIsrRows:
             self._version = log["version"][-1].as_py()
         yield log.slice(at), True
 
-    def _times_of(self, log: pa.RecordBatch) -> list[tuple[int, bool]]:
-        """Returns the times of rows, and whether one is a change in the moment of the baseline.
+    def _times_of(self, log: pa.RecordBatch) -> list[int]:
+        """Returns the times of rows; a change in the moment of the baseline is half a step later.
 
-        What was known then belongs to the baseline, so it comes before such a change.
+        The values that a recording had at that moment belong to the baseline.
         """
-        times = pc.cast(log["observed_at"], pa.int64()).to_pylist()
-        versions = log["version"].to_pylist()
-        begin, first = self._baseline = self._baseline or (times[0], versions[0])
-        return [(at, at == begin and v != first) for at, v in zip(times, versions, strict=True)]
+        times = pc.cast(log["observed_at"], pa.int64())
+        if self._baseline is None:
+            self._baseline = times[0].as_py(), log["version"][0].as_py()
+        begin, first = self._baseline
+        is_later = pc.and_(pc.equal(times, begin), pc.not_equal(log["version"], first))
+        halves: list[int] = pc.add(pc.multiply(times, 2), pc.cast(is_later, pa.int64())).to_pylist()
+        return halves
 
-    def _before(self, time: tuple[int, bool]) -> pa.RecordBatch:
+    def _before(self, time: int) -> pa.RecordBatch:
         """Returns the rows before a time, with the log's version."""
         first = self._place
         while self._place < len(self._times) and self._times[self._place] < time:
