@@ -89,6 +89,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return "".join(line for line in lines if "the client logs:" not in line), directory
 
 
+@pytest.mark.slow
 def test_without_java_the_demo_makes_the_tables_and_says_so(shown: tuple[str, Path]) -> None:
     text, directory = shown
     assert "without Spark: Spark needs Java 17 or later" in text
@@ -101,6 +102,7 @@ def test_without_java_the_demo_makes_the_tables_and_says_so(shown: tuple[str, Pa
     assert {"leader_changed", "broker_removed", "broker_added"} <= set(kinds)
 
 
+@pytest.mark.slow
 def test_the_demo_ends_with_the_page_of_a_bad_friday(shown: tuple[str, Path]) -> None:
     text, directory = shown
     (out,) = (directory / "demo-out").iterdir()
@@ -110,6 +112,7 @@ def test_the_demo_ends_with_the_page_of_a_bad_friday(shown: tuple[str, Path]) ->
     assert (out / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 def test_the_demo_explains_what_a_real_log_says(shown: tuple[str, Path]) -> None:
     text, _ = shown
     said = text.partition("The metadata log of a real cluster")[2]
@@ -129,6 +132,7 @@ def test_without_pyspark_the_demo_takes_the_local_engine_and_says_so(
     assert "without Spark: rdmeta.spark needs more packages" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_command_lists_and_waits_while_a_broker_is_away(shown: tuple[str, Path]) -> None:
     text, _ = shown
     (lost,) = re.findall(r"is lost: (\d+) partitions have no leader", text)

@@ -163,7 +163,9 @@ Examples:
 )
 @store_options
 @click.option("--dry-run", is_flag=True, help="Print what would be made, and why; write nothing.")
-@click.option("--strict", is_flag=True, help="Exit with 1 if input is quarantined or missing.")
+@click.option(
+    "--strict", is_flag=True, help="Exit with 1 if input is quarantined, set aside or missing."
+)
 @click.option("--json", "json", is_flag=True, help="Print JSON.")
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only: no tables, no progress.")
 @click.pass_obj
@@ -560,8 +562,8 @@ def _faults(plan: Plan) -> dict[str, Any]:
 
 
 def _tell(plan: Plan, messages: Messages) -> None:
-    """Says on stderr what was set aside, and which days have lost their input."""
-    lines = [f"{each.path}: set aside: {each.reason}" for each in plan.quarantined]
+    """Says on stderr what is not read, and which days have lost their input."""
+    lines = [f"{each.path}: {each.state}: {each.reason}" for each in plan.quarantined]
     lines += [f"{c}: input of {day} is gone; its tables stay" for c, day in plan.gone]
     for line in lines[:_LISTED]:
         messages.note(line)

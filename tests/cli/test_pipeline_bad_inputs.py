@@ -148,7 +148,7 @@ def test_each_action_names_a_cut_file_on_stderr_unless_quiet(
     _cut(first)
     for action in ("bronze", "silver", "all"):
         said = run(action, source, tmp_path / action).err
-        assert f"rdmeta: {first}: set aside: not a whole Parquet file: " in said
+        assert f"rdmeta: {first}: quarantined: not a whole Parquet file: " in said
         assert len(said.splitlines()) == 2
         assert run(action, source, tmp_path / action, "--quiet").err == ""
     dry = run_json("all", source, tmp_path / "new", "--dry-run", "--strict", code=1)

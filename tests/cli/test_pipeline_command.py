@@ -118,7 +118,7 @@ def test_what_is_set_aside_is_named_and_fails_a_strict_run(source: Path, tmp_pat
     (source / "changes-x.parquet").write_bytes(b"")
     words = ("all", source, tmp_path / "out", "--engine", "local")
     done = pipeline(*words)
-    assert f"rdmeta: {source}/changes-x.parquet: set aside: " in done.err
+    assert f"rdmeta: {source}/changes-x.parquet: quarantined: " in done.err
     assert pipeline(*words, "--quiet").err == ""
     found = json(*words, "--strict", code=1)
     assert [fault["path"] for fault in found["faults"]] == [f"{source}/changes-x.parquet"]

@@ -40,6 +40,12 @@ def run(brokers: Brokers, test: Callable[[AsyncClient, Driver], Any], **more: An
     asyncio.run(main())
 
 
+async def at_rest(driver: Driver) -> None:
+    """Waits until the client's next timer is a refresh: nothing is in flight."""
+    while driver._at < time.monotonic() + 60:
+        await asyncio.sleep(0.01)
+
+
 def counted(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Returns a list that gets the time of each turn from now on."""
     turns: list[float] = []
@@ -56,7 +62,7 @@ def counted(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.slow
 def test_an_idle_client_has_no_turns(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(client: AsyncClient, driver: Driver) -> None:
-        await asyncio.sleep(0.3)
+        await at_rest(driver)
         turns = counted(driver, monkeypatch)
         await asyncio.sleep(0.5)
         assert turns == []
@@ -68,7 +74,7 @@ def test_calls_of_one_round_of_the_loop_share_a_turn(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(client: AsyncClient, driver: Driver) -> None:
-        await asyncio.sleep(0.3)
+        await at_rest(driver)
         turns = counted(driver, monkeypatch)
         for n in range(100):
             client.epoch_seen("orders", 0, -n)
@@ -82,7 +88,7 @@ def test_a_change_by_another_door_is_a_turn_and_an_own_one_is_none(
     brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test(client: AsyncClient, driver: Driver) -> None:
-        await asyncio.sleep(0.3)
+        await at_rest(driver)
         turns = counted(driver, monkeypatch)
         for n in range(3):
             apply_answer(client.cache, T("other", [P(0, 1, n)]))

@@ -34,7 +34,7 @@ _SOONEST = 1.0
 
 
 class LoggedIn(NamedTuple):
-    """The end of a login: when (time.monotonic()), on which connection, and whether it was good.
+    """The end of a login: when (the guard's clock), on which connection, and whether it was good.
 
     `again` says that it was a later login on the same connection.
     """
@@ -66,6 +66,8 @@ class Guard:
     delay: float = 0.1
     # Seconds until a session ends without another login (connections.max.reauth.ms); None: never.
     lifetime: float | None = None
+    # Times the sessions.
+    clock: Callable[[], float] = time.monotonic
     # Acts of clients that no client may do.
     mistakes: list[str] = field(default_factory=list)
 
@@ -99,7 +101,7 @@ class Entry:
         if self._exchange is not None:
             self._guard.mistakes.append(f"request {asked.api_key} during another login")
             return False
-        return self._ends_at is None or time.monotonic() < self._ends_at
+        return self._ends_at is None or self._guard.clock() < self._ends_at
 
     async def answer(self, asked: Asked) -> Reply:
         """Answers a request of a login."""
@@ -140,7 +142,7 @@ class Entry:
         if self._exchange is None:
             self._guard.mistakes.append("a message of a login without SaslHandshake")
             return Step("no login was begun")
-        again, now = self.is_open, time.monotonic()
+        again, now = self.is_open, self._guard.clock()
         try:
             step = self._exchange(message)
         except (UnicodeDecodeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""An environment that Spark unpacks on executors which have nothing of rdmeta: docs/spark.md."""
+"""An environment that Spark unpacks on executors without rdmeta: docs/spark-deploy.md."""
 
 from __future__ import annotations
 

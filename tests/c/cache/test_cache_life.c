@@ -106,7 +106,7 @@ CACHE_TEST_WITH(test_a_nested_enter_keeps_topics_of_the_outer_one,
         CHECK(!cw_say(w, "kept#a 0:1@1"));
         rdmeta_reader_enter(w->reader);
         CHECK(!rdmeta_topic_find(w->reader, "kept", 4, w->now.mono_us, &t));
-        for (i = 2; i < 20000; i++) {
+        for (i = 2; i < 4000; i++) {
                 snprintf(topics, sizeof(topics), "kept#a 0:%d@%d", 1 + i % 3,
                          i);
                 CHECK(!cw_say(w, topics));

@@ -31,6 +31,20 @@ void aw_free(aw_text_t *t) {
         memset(t, 0, sizeof(*t));
 }
 
+/* Adds a number; a printf for each would take half of a test's time. */
+static void put_number(aw_text_t *t, int64_t number) {
+        char text[20];
+        size_t i      = sizeof(text);
+        uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+
+        do
+                text[--i] = (char)('0' + left % 10);
+        while (left /= 10);
+        if (number < 0)
+                text[--i] = '-';
+        aw_put_bytes(t, text + i, sizeof(text) - i);
+}
+
 static void put_list(aw_text_t *t, const struct ArrowArrayView *list,
                      int64_t row) {
         const int64_t end = ArrowArrayViewListChildOffset(list, row + 1);
@@ -38,9 +52,11 @@ static void put_list(aw_text_t *t, const struct ArrowArrayView *list,
         const char *comma = "";
 
         aw_put_bytes(t, "[", 1);
-        for (; i < end; i++, comma = ",")
-                aw_put(t, "%s%" PRId64, comma,
-                       ArrowArrayViewGetIntUnsafe(list->children[0], i));
+        for (; i < end; i++, comma = ",") {
+                aw_put_bytes(t, comma, strlen(comma));
+                put_number(t,
+                           ArrowArrayViewGetIntUnsafe(list->children[0], i));
+        }
         aw_put_bytes(t, "]", 1);
 }
 
@@ -64,7 +80,7 @@ static void put_cell(aw_text_t *t, const struct ArrowArrayView *c,
                 aw_put(t, "%.6f", ArrowArrayViewGetDoubleUnsafe(c, row));
                 break;
         default:
-                aw_put(t, "%" PRId64, ArrowArrayViewGetIntUnsafe(c, row));
+                put_number(t, ArrowArrayViewGetIntUnsafe(c, row));
         }
 }
 

@@ -825,11 +825,18 @@ static void grow_list(growing_t *g, const char *before, rdmeta_list_t l) {
                 grow_add(g, "%s%d", i ? "," : "", rdmeta_list_get(l, i));
 }
 
+/* Adds bytes in hex; a printf for each would take half of a test's time. */
 static void grow_bytes(growing_t *g, const uint8_t *p, size_t n) {
+        static const char digits[] = "0123456789abcdef";
+        char text[65];
         size_t i;
 
-        for (i = 0; i < n; i++)
-                grow_add(g, "%02x", p[i]);
+        for (i = 0; i < n; i++) {
+                text[2 * i % 64]     = digits[p[i] >> 4];
+                text[2 * i % 64 + 1] = digits[p[i] & 15];
+                if (i + 1 == n || i % 32 == 31)
+                        grow_add(g, "%.*s", (int)(2 * (i % 32 + 1)), text);
+        }
 }
 
 static void grow_block(growing_t *g, const cw_t *w, const rdmeta_topic_t *t) {
