@@ -62,7 +62,7 @@ class CacheScan:
         self._elections, self._waiters = elections, waiters
         self._suspects, self._complaints = suspects, complaints
         # Whether the cache must be looked at although its version is the same.
-        self.is_changed = True
+        self._is_changed = True
         self._seen = cache.version
         # Needed topics that an answer did not bring, and since when.
         self._unknown: dict[str, float] = {}
@@ -73,17 +73,25 @@ class CacheScan:
         self._reported: dict[str, int] = {}
         # The watched topics that have changed since the last look.
         self._changed: set[str] = set()
-        # Topics that were created again; the policy asks another node.
-        self.recreated: list[str] = []
+        self._recreated: list[str] = []
         # Whether a needed topic is absent; the policy asks nodes in turn.
         self.is_any_absent = False
+
+    def look_again(self) -> None:
+        """Notes that there is something to look at though the cache's version is the same."""
+        self._is_changed = True
+
+    def take_recreated(self) -> list[str]:
+        """Returns the topics that were created again since the last call."""
+        names, self._recreated = self._recreated, []
+        return names
 
     def look(self, now: float, all_asked: bool = False) -> int:
         """Looks at the cache; returns how many things came nearer.
 
         `all_asked` says that an answer about every needed topic has come since the last look.
         """
-        self.is_changed = False
+        self._is_changed = False
         since, self._seen = self._seen, self._cache.version
         moved = 0
         if self._seen != since:
@@ -102,10 +110,10 @@ class CacheScan:
         self._end_propagation(now)
         if self._denied_at <= now:
             still = {name for name in self._denied if self._cache.state(name) == DENIED}
-            self.is_changed |= len(still) < len(self._denied)
+            self._is_changed |= len(still) < len(self._denied)
             self._denied, self._denied_at = still, now + DENIED_LOOK if still else math.inf
         self._output.later(self._denied_at)
-        return self.is_changed or self._cache.version != self._seen
+        return self._is_changed or self._cache.version != self._seen
 
     def _end_propagation(self, now: float) -> None:
         """Drops the topics that have been unknown for too long."""
@@ -154,7 +162,7 @@ class CacheScan:
                 added = [name for name, there in is_there.items() if there]
                 self._subscriptions.match(added, is_there.keys() - set(added))
         if records is not None:
-            self.recreated += [
+            self._recreated += [
                 r.topic
                 for r in records
                 if r.kind == "topic_recreated" and r.topic and r.topic in self._subscriptions
@@ -237,7 +245,7 @@ class CacheScan:
         """Takes topics that are needed no longer."""
         for name in names:
             self._unknown.pop(name, None)
-        self.is_changed = True
+        self.look_again()
 
     def answered(self, flight: Flight, applied: Applied, now: float) -> None:
         """Finds the needed topics that an answer should have brought, and did not."""

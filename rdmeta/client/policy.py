@@ -386,7 +386,7 @@ class Policy:
 
     def _confirm(self, now: float, link: Link | None) -> None:
         """Asks another node about each topic that was created again, or is absent."""
-        names, self._scan.recreated = self._scan.recreated, []
+        names = self._scan.take_recreated()
         for name in names:
             self._schedule.add(Why.ONCE, name, now, self._gate.after_one(now))
         if link is not None and (names or self._scan.is_any_absent):
@@ -438,7 +438,7 @@ class Policy:
             return
         if self._subscriptions.need(names, now):
             self._gate.begin_anew()
-            self._scan.is_changed = True
+            self._scan.look_again()
 
     def forget(self, names: Iterable[str], now: float) -> None:
         """Makes topics not needed, and removes them from the cache; waits for them go on."""
@@ -470,7 +470,7 @@ class Policy:
         self._scan.match_patterns()
         self._suspects.forget(now)
         self._gate.begin_anew()
-        self._scan.is_changed = True
+        self._scan.look_again()
         self._requests.want_full("subscribe", urgent=True)
 
     def touch(self, topic: str, now: float) -> None:
@@ -549,7 +549,7 @@ class Policy:
         try:
             if not self._is_closed and self._subscriptions.need([topic], now, is_lent=True):
                 self._gate.begin_anew()
-                self._scan.is_changed = True
+                self._scan.look_again()
         except InvalidTopicError as invalid:
             error = invalid
         if error is None and self._subscriptions.is_excluded(topic):

@@ -602,7 +602,7 @@ class Requests:
                 if name in self._subscriptions and not self._scan.is_unknown(name):
                     self._schedule.add(Why.ONCE, name, now, self._gate.opens)
         self._schedule.release(now)
-        self._scan.is_changed = True
+        self._scan.look_again()
 
 
 def _again(wants: Collection[Want]) -> set[str]:
