@@ -39,7 +39,7 @@ from rdmeta.pipeline.work import (
     Task,
 )
 from rdmeta.spark.large_months import SETTINGS, is_large, made_by_spark
-from rdmeta.spark.probing import require_executors
+from rdmeta.spark.probing import Room, require_executors
 from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
 from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 
@@ -58,14 +58,13 @@ def spark_engine(session: SparkSession) -> Engine:
     When its iterator ends early, the jobs are cancelled. Before its first tasks it asks the
     executors what they have.
     """
-    asked: list[SparkSession] = []
+    asked: list[Room] = []
 
     def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
         if not asked:
-            require_executors(session)
-            asked.append(session)
-        large = [task for task in tasks if is_large(task)]
-        small = [task for task in tasks if not is_large(task)]
+            asked.append(require_executors(session))
+        large = [task for task in tasks if is_large(task, asked[0])]
+        small = [task for task in tasks if not is_large(task, asked[0])]
         cores = _cores(session) if len(small) > 1 else 1
         packs = [pickle.dumps(pack) for pack in _packed(small, _FOR_A_CORE * cores)]
         size = max(1, -(-len(packs) // _JOBS))

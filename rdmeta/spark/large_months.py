@@ -32,14 +32,18 @@ from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, MadeFile, MadeMonth, MonthTask, Result
 from rdmeta.spark.gold_frames import Measures, measures
+from rdmeta.spark.probing import Room
 from rdmeta.spark.silver_frames import ASIDE, Tables, of_files
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-# The most intervals of partitions of a month that one process gets. DuckDB has them in memory, or
-# on the disk beyond its share of the memory; with so many, sorting them takes it minutes.
+# The most intervals of partitions of a month that one process gets: with so many, sorting takes
+# DuckDB minutes.
 LARGEST = 20_000_000
+# The most bytes of memory that DuckDB needs for one. Much goes to disk, but not all: a month of 10
+# million failed with 1 GiB, in the windows of isr_flap_day, and did not with 1.5 GiB.
+_BYTES_EACH = 200
 # Of the session meanwhile: Spark chooses what it broadcasts by bytes of files and shuffles, and
 # intervals take many times that in memory.
 SETTINGS = {"spark.sql.autoBroadcastJoinThreshold": "1m"}
@@ -47,9 +51,15 @@ _MADE = "name string, rows bigint, bytes bigint, sha256 string, stored string"
 _SUMS = {"rows": "rows_written", "bytes": "bytes_written"}  # as of packs, for `observe()`
 
 
-def is_large(task: AnyTask) -> TypeGuard[MonthTask]:
-    """Returns whether Spark SQL is to make a task: a large month in a folder of a file system."""
-    return isinstance(task, MonthTask) and task.rows > LARGEST and Store(task.out).is_local
+def is_large(task: AnyTask, room: Room) -> TypeGuard[MonthTask]:
+    """Returns whether Spark SQL is to make a task: a large month in a folder of a file system.
+
+    A month is large if a DuckDB on an executor has too little memory for it.
+    """
+    if not isinstance(task, MonthTask):
+        return False
+    most = min(LARGEST, room.memory // min(task.beside, room.cpus) // _BYTES_EACH)
+    return task.rows > most and Store(task.out).is_local
 
 
 def made_by_spark(session: SparkSession, task: MonthTask) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rdmeta._version import __version__
 from rdmeta.pipeline.errors import PipelineError
@@ -23,19 +23,39 @@ _PACKAGES = ("pyarrow", "duckdb")
 _TASKS = 16
 
 
-def require_executors(session: SparkSession) -> None:
+class Room(NamedTuple):
+    """What each executor has at least: bytes for DuckDB, and the CPUs whose tasks share them."""
+
+    memory: int
+    cpus: int
+
+
+def require_executors(session: SparkSession) -> Room:
     """Raises PipelineError, which names a host and both versions, if an executor differs."""
     from pyspark.sql import functions as sf
 
     refusal = refusing(versions_here())
-    probe = sf.udf(lambda _: refusal(), "string", useArrow=False)  # an executor may lack pyarrow
-    asked = session.range(0, _TASKS, 1, _TASKS).select(probe("id").alias("refusal"))
+
+    def answer(_: int) -> tuple[str | None, int, int]:
+        if (found := refusal()) is not None:
+            return found, 0, 0
+        import os
+
+        from rdmeta.pipeline.gold.query import memory_limit
+
+        return None, memory_limit(), os.cpu_count() or 1
+
+    # An executor may lack pyarrow.
+    probe = sf.udf(answer, "refusal string, memory bigint, cpus int", useArrow=False)
+    asked = session.range(0, _TASKS, 1, _TASKS).select(probe("id").alias("found")).select("found.*")
     try:
-        refusals = sorted({row.refusal for row in asked.collect() if row.refusal is not None})
+        answers = asked.collect()
     except spark_errors() as error:
         raise PipelineError(f"the Spark job has failed: {reason_of(error)}") from error
+    refusals = sorted({each.refusal for each in answers if each.refusal is not None})
     if refusals:
         raise PipelineError(refusals[0])
+    return Room(min(each.memory for each in answers), max(each.cpus for each in answers))
 
 
 def versions_here() -> dict[str, str]:

@@ -22,6 +22,8 @@ from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.store import Store
 from rdmeta.spark import executors, remote, run
 from rdmeta.spark.executors import spark_engine
+from rdmeta.spark.large_months import is_large
+from rdmeta.spark.probing import Room
 from rdmeta.spark.remote import made
 
 
@@ -208,3 +210,19 @@ def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
     session: Any = SimpleNamespace(interruptTag=lambda tag: None, conf=Conf())
     with pytest.raises(pipeline.PipelineError, match="an executor has too little memory"):
         list(spark_engine(session)(plan.tasks))
+
+
+def test_a_month_is_sparks_if_duckdb_has_too_little_memory_for_it(
+    source: Path, tmp_path: Path
+) -> None:
+    pipeline.run(pipeline.plan([source], tmp_path / "out", in_place=True), workers=1)
+    task, *_ = pipeline.plan([source], tmp_path / "out", in_place=True, gold=True).months
+    for memory, cpus, beside, rows, expected in (
+        (1 << 30, 2, 1, 5_000_000, False),
+        (1 << 30, 2, 1, 6_000_000, True),
+        (1 << 30, 2, 9, 3_000_000, True),  # two tasks share it at a time
+        (1 << 40, 2, 9, 20_000_000, False),
+        (1 << 40, 2, 9, 20_000_001, True),
+    ):
+        month = replace(task, rows=rows, beside=beside)
+        assert is_large(month, Room(memory, cpus)) == expected

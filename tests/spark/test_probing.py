@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from recorded import cluster_day
 
 from rdmeta import pipeline
 from rdmeta._version import __version__
+from rdmeta.pipeline.gold import query
 from rdmeta.spark import probing, run
 from rdmeta.spark.probing import refusing
 
@@ -77,4 +79,5 @@ def test_no_file_is_written_if_an_executor_differs(
         run(plan, spark)
     assert list((tmp_path / "out").rglob("*.parquet")) == []
     monkeypatch.undo()
+    assert probing.require_executors(spark) == (query.memory_limit(), os.cpu_count())
     assert run(pipeline.plan([tmp_path / "history"], tmp_path / "out"), spark).made

@@ -39,18 +39,23 @@ def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
     require_duckdb()
     import duckdb
 
-    share = min(beside, os.cpu_count() or 1)
+    cpus = os.cpu_count() or 1
     connection = duckdb.connect(
         ":memory:",
         config={
-            "threads": max(1, (os.cpu_count() or 1) // share),
-            "memory_limit": f"{int(_memory() * _MEMORY_SHARE / share) >> 20}MiB",
+            "threads": max(1, cpus // min(beside, cpus)),
+            "memory_limit": f"{memory_limit() // min(beside, cpus) >> 20}MiB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         },
     )
     connection.execute("SET TimeZone = 'UTC'")
     return connection
+
+
+def memory_limit() -> int:
+    """Returns how many bytes DuckDB may have here, in all processes together."""
+    return int(_memory() * _MEMORY_SHARE)
 
 
 def _memory() -> int:
