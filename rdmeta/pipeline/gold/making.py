@@ -357,7 +357,8 @@ def _naming_damage(task: MonthTask) -> Iterator[None]:
     except duckdb.OutOfMemoryException as error:
         raise PipelineError(
             f"{task.out}: there is too little memory or disk for gold of {task.month} of"
-            f" {task.cluster_id}: {str(error).splitlines()[0]}"
+            f" {task.cluster_id}: {str(error).splitlines()[0]}; in a folder of a file system Spark"
+            " (--engine spark) makes a large month with all its executors"
         ) from error
 
 

@@ -7,7 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from recorded import cluster_day, contents
 
+from rdmeta import pipeline
 from rdmeta.pipeline.gold import query
 
 
@@ -29,3 +31,22 @@ def test_the_limit_of_a_container_counts(tmp_path: Path, monkeypatch: pytest.Mon
 def test_the_limit_of_a_python_worker_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda what: (1 << 29, 1 << 30))
     assert limit_of_queries() == "307.0 MiB"
+
+
+def test_a_month_that_needs_more_memory_says_what_makes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster_day(tmp_path / "history", "one", 1)
+    out = tmp_path / "out"
+    pipeline.run(pipeline.plan([tmp_path / "history"], out, in_place=True), workers=1)
+    before = contents(out)
+    plan = pipeline.plan([tmp_path / "history"], out, in_place=True, gold=True)
+    monkeypatch.setattr(query, "memory_limit", lambda: 4 << 20)
+    with pytest.raises(
+        pipeline.PipelineError, match=r"too little memory or disk .* one: .*--engine"
+    ):
+        pipeline.run(plan, workers=1)
+    assert contents(out) == {**before, "lock": b'{"failed": true}\n'}
+    monkeypatch.undo()
+    plan = pipeline.plan([tmp_path / "history"], out, in_place=True, gold=True)
+    assert pipeline.run(plan, workers=1).made
