@@ -113,18 +113,25 @@ def _run(words: Sequence[str], env: Mapping[str, str]) -> int:
     Ctrl-C on a terminal reaches the command by itself. Otherwise a SIGINT is passed on, and so is
     SIGTERM, which then ends this process.
     """
-    process = subprocess.Popen(words, env=env)
     is_terminal = sys.stdin is not None and sys.stdin.isatty()
+    process: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
 
     def interrupt(number: int, frame: object) -> None:
-        if not is_terminal:
+        if process is None:
+            early.append(number)  # the command may run already, and Popen has not returned yet
+        elif not is_terminal:
             process.send_signal(number)
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
+        process = subprocess.Popen(words, env=env)
+        for number in early if not is_terminal else ():
+            process.send_signal(number)
         code = process.wait()
     finally:
-        _end(process)
+        if process is not None:
+            _end(process)
         signal.signal(signal.SIGINT, before)
     return code if code >= 0 else 128 - code
 

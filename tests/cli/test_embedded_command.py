@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import commands
 import pytest
 from in_process import Running
+from waiting import until
 
 import rdmeta
 
@@ -140,6 +143,22 @@ def test_ctrl_c_on_a_terminal_reaches_the_command_once_and_leaves_the_cluster() 
         terminal.process.terminate()
         terminal.end()
         assert terminal.text.count("SIGINT") == 1
+
+
+def test_a_sigint_while_the_command_starts_reaches_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    popen, ready = subprocess.Popen, tmp_path / "ready"
+
+    def slow(*words: Any, **options: Any) -> subprocess.Popen[bytes]:
+        process = popen(*words, **options)
+        until(ready.exists)
+        signal.raise_signal(signal.SIGINT)
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", slow)
+    program = f"trap 'exit 5' INT; touch {ready}; while :; do sleep 0.05; done"
+    assert commands.run("embedded", "--", "sh", "-c", program) == (5, "", "")
 
 
 def test_without_confluent_kafka_it_names_the_extras() -> None:

@@ -15,6 +15,7 @@ import pytest
 from kraft_days import FIRST, LogOfDays
 from kraft_logs import GOLDEN, LOG, LOGS, Made
 from source_reads import read, reader_of, rows_of, tasks_of
+from spark_releases import since
 from stream_plans import Stream
 
 from rdmeta import pipeline
@@ -104,6 +105,7 @@ def test_options_choose_records_and_pieces(days: Path, monkeypatch: pytest.Monke
         offsets(path=path, cluster="d")
 
 
+@since("4.1")
 def test_filters_choose_pieces(days: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logged, "_PIECE", 200)
     monkeypatch.setattr("rdmeta.spark.source.files.PACK_BYTES", 1)
