@@ -165,7 +165,7 @@ def _month(scale: Scale) -> Iterable[Figure]:
     yield _figure(f"{name}, local[2]", "s", job, keys, other, Goal(factor=2.2))
     keys, other = ("mib", "limit"), "1 GiB"
     yield _figure(f"{name}: a worker's most memory", "MiB", job, keys, other, Goal(factor=1))
-    keys, other = ("spark", "duckdb"), "one DuckDB with 4 GiB"
+    keys, other = ("spark", "duckdb"), "one DuckDB with 8 GiB"
     yield _figure(f"{name}, beside DuckDB", "s", job, keys, other)
     name = f"gold of a month of {count(scale.spark_month // 2)} changes by Spark SQL"
     keys, other = ("executors2", "executors1"), "one"

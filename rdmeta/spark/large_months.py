@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 # The most intervals of partitions of a month that one process gets: with so many, sorting takes
 # DuckDB minutes.
 LARGEST = 20_000_000
-# The most bytes of memory that DuckDB needs for one. Much goes to disk, but not all: a month of 10
-# million failed with 1 GiB, in the windows of isr_flap_day, and did not with 1.5 GiB.
-_BYTES_EACH = 200
+# The most bytes of memory that DuckDB needs for one. Much goes to disk, but not all: in the windows
+# of isr_flap_day 10 million failed with 1 GiB and not with 1.5, 20 million with 4 and not with 6.
+_BYTES_EACH = 350
 # Of the session meanwhile: Spark chooses what it broadcasts by bytes of files and shuffles, and
 # intervals take many times that in memory.
 SETTINGS = {"spark.sql.autoBroadcastJoinThreshold": "1m"}

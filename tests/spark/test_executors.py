@@ -218,9 +218,9 @@ def test_a_month_is_sparks_if_duckdb_has_too_little_memory_for_it(
     pipeline.run(pipeline.plan([source], tmp_path / "out", in_place=True), workers=1)
     task, *_ = pipeline.plan([source], tmp_path / "out", in_place=True, gold=True).months
     for memory, cpus, beside, rows, expected in (
-        (1 << 30, 2, 1, 5_000_000, False),
-        (1 << 30, 2, 1, 6_000_000, True),
-        (1 << 30, 2, 9, 3_000_000, True),  # two tasks share it at a time
+        (1 << 30, 2, 1, 3_000_000, False),
+        (1 << 30, 2, 1, 3_100_000, True),
+        (1 << 30, 2, 9, 1_600_000, True),  # two tasks share it at a time
         (1 << 40, 2, 9, 20_000_000, False),
         (1 << 40, 2, 9, 20_000_001, True),
     ):
