@@ -27,7 +27,7 @@ def measure(changes: int, rounds: int) -> dict[str, Any]:
     with TemporaryDirectory() as folder, patch.object(large_months, "LARGEST", 0):
         whole = _silver(changes, Path(folder, "whole"))
         half = _silver(max(1, changes // 2), Path(folder, "half"))
-        with patch.object(query, "memory_limit", lambda: _DUCKDB):
+        with patch.object(query, "room_here", lambda: query.Room(_DUCKDB, 2)):
             out["duckdb"] = [_gold(whole, None) for _ in range(rounds)]
         with sessions.local("local[2]") as session:
             sessions.first_job(session)

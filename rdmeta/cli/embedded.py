@@ -118,15 +118,17 @@ def _run(words: Sequence[str], env: Mapping[str, str]) -> int:
     early: list[int] = []
 
     def interrupt(number: int, frame: object) -> None:
+        if is_terminal:
+            return
         if process is None:
             early.append(number)  # the command may run already, and Popen has not returned yet
-        elif not is_terminal:
+        else:
             process.send_signal(number)
 
     before = signal.signal(signal.SIGINT, interrupt)
     try:
         process = subprocess.Popen(words, env=env)
-        for number in early if not is_terminal else ():
+        for number in early:
             process.send_signal(number)
         code = process.wait()
     finally:

@@ -28,6 +28,7 @@ except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
+from rdmeta.pipeline.gold.query import Room
 from rdmeta.pipeline.work import (
     AnyTask,
     CopyTask,
@@ -39,7 +40,7 @@ from rdmeta.pipeline.work import (
     Task,
 )
 from rdmeta.spark.large_months import SETTINGS, is_large, made_by_spark
-from rdmeta.spark.probing import Room, require_executors
+from rdmeta.spark.probing import require_executors
 from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
 from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
 

@@ -29,10 +29,10 @@ from rdmeta.pipeline.gold.making import (
     write_measure,
 )
 from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.gold.query import Room
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, MadeFile, MadeMonth, MonthTask, Result
 from rdmeta.spark.gold_frames import Measures, measures
-from rdmeta.spark.probing import Room
 from rdmeta.spark.silver_frames import ASIDE, Tables, of_files
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ _SUMS = {"rows": "rows_written", "bytes": "bytes_written"}  # as of packs, for `
 def is_large(task: AnyTask, room: Room) -> TypeGuard[MonthTask]:
     """Returns whether Spark SQL is to make a task: a large month in a folder of a file system.
 
-    A month is large if a DuckDB on an executor has too little memory for it.
+    A month is large if it would take DuckDB too long, or has too little memory on an executor.
     """
     if not isinstance(task, MonthTask):
         return False
-    most = min(LARGEST, room.memory // min(task.beside, room.cpus) // _BYTES_EACH)
+    most = min(LARGEST, room.memory // room.at_a_time(task.beside) // _BYTES_EACH)
     return task.rows > most and Store(task.out).is_local
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rdmeta._version import __version__
 from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.gold.query import Room
 from rdmeta.spark.spark_session import reason_of, spark_errors
 
 if TYPE_CHECKING:
@@ -23,15 +24,11 @@ _PACKAGES = ("pyarrow", "duckdb")
 _TASKS = 16
 
 
-class Room(NamedTuple):
-    """What each executor has at least: bytes for DuckDB, and the CPUs whose tasks share them."""
-
-    memory: int
-    cpus: int
-
-
 def require_executors(session: SparkSession) -> Room:
-    """Raises PipelineError, which names a host and both versions, if an executor differs."""
+    """Returns the least memory of an executor, and the most CPUs that share it.
+
+    Raises PipelineError, which names a host and both versions, if an executor differs.
+    """
     from pyspark.sql import functions as sf
 
     refusal = refusing(versions_here())
@@ -39,11 +36,9 @@ def require_executors(session: SparkSession) -> Room:
     def answer(_: int) -> tuple[str | None, int, int]:
         if (found := refusal()) is not None:
             return found, 0, 0
-        import os
+        from rdmeta.pipeline.gold.query import room_here
 
-        from rdmeta.pipeline.gold.query import memory_limit
-
-        return None, memory_limit(), os.cpu_count() or 1
+        return None, *room_here()
 
     # An executor may lack pyarrow.
     probe = sf.udf(answer, "refusal string, memory bigint, cpus int", useArrow=False)

@@ -410,20 +410,26 @@ def test_a_session_that_is_very_short_is_logged_in_again_as_soon_as_brokers_allo
     clock: RunningClock, guard: Guard, broker: Broker
 ) -> None:
     guard.lifetime = 0.2
+    asked: list[float] = []
+
+    def password() -> str:
+        asked.append(clock())
+        return "secret"
 
     async def main() -> None:
         clock.rule()
         heard = Heard()
-        connection = await connected(heard, broker.address, security=secured())
+        connection = await connected(heard, broker.address, security=secured(password))
         while connection.channel.reauthentications < 2 and heard.error is None:
-            clock.advance(0.05)
+            if len(asked) == connection.channel.session.logins:
+                clock.advance(0.05)  # not while a login is under way: the broker may be slow
             await asyncio.sleep(0.01)
         assert heard.error is None
         connection.close()
 
     asyncio.run(main())
     at = [each.at for each in broker.logins]
-    assert all(two - one >= 1.0 for one, two in zip(at, at[1:], strict=False))
+    assert all(1.0 <= two - one < 5.0 for one, two in zip(at, at[1:], strict=False))
 
 
 def test_a_password_that_was_changed_meanwhile_breaks_the_connection_with_one_clear_error(

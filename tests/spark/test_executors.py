@@ -18,12 +18,12 @@ from recorded import cluster_day, large_days
 
 from rdmeta import pipeline
 from rdmeta.pipeline import planning
+from rdmeta.pipeline.gold.query import Room
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.store import Store
 from rdmeta.spark import executors, remote, run
 from rdmeta.spark.executors import spark_engine
 from rdmeta.spark.large_months import is_large
-from rdmeta.spark.probing import Room
 from rdmeta.spark.remote import made
 
 

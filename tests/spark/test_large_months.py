@@ -15,9 +15,9 @@ from recorded import contents
 
 from rdmeta import pipeline
 from rdmeta.pipeline.gold.measures import MEASURES
+from rdmeta.pipeline.gold.query import Room
 from rdmeta.pipeline.work import MonthTask, Result
 from rdmeta.spark import executors, large_months, run
-from rdmeta.spark.probing import Room
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 

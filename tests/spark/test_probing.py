@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -79,5 +78,5 @@ def test_no_file_is_written_if_an_executor_differs(
         run(plan, spark)
     assert list((tmp_path / "out").rglob("*.parquet")) == []
     monkeypatch.undo()
-    assert probing.require_executors(spark) == (query.memory_limit(), os.cpu_count())
+    assert probing.require_executors(spark) == query.room_here()
     assert run(pipeline.plan([tmp_path / "history"], tmp_path / "out"), spark).made

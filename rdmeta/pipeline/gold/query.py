@@ -10,7 +10,7 @@ import os
 import resource
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,12 +39,12 @@ def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
     require_duckdb()
     import duckdb
 
-    cpus = os.cpu_count() or 1
+    room = room_here()
     connection = duckdb.connect(
         ":memory:",
         config={
-            "threads": max(1, cpus // min(beside, cpus)),
-            "memory_limit": f"{memory_limit() // min(beside, cpus) >> 20}MiB",
+            "threads": room.cpus // room.at_a_time(beside),
+            "memory_limit": f"{room.memory // room.at_a_time(beside) >> 20}MiB",
             "autoinstall_known_extensions": False,
             "autoload_known_extensions": False,
         },
@@ -53,9 +53,20 @@ def connected(beside: int = 1) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def memory_limit() -> int:
-    """Returns how many bytes DuckDB may have here, in all processes together."""
-    return int(_memory() * _MEMORY_SHARE)
+class Room(NamedTuple):
+    """The bytes that DuckDB may have, and the CPUs, of all processes of a machine together."""
+
+    memory: int
+    cpus: int
+
+    def at_a_time(self, beside: int) -> int:
+        """Returns how many of so many processes share them at a time."""
+        return min(beside, self.cpus)
+
+
+def room_here() -> Room:
+    """Returns what this machine, or the limits of this process, leave for DuckDB."""
+    return Room(int(_memory() * _MEMORY_SHARE), os.cpu_count() or 1)
 
 
 def _memory() -> int:

@@ -41,7 +41,7 @@ def test_a_month_that_needs_more_memory_says_what_makes_it(
     pipeline.run(pipeline.plan([tmp_path / "history"], out, in_place=True), workers=1)
     before = contents(out)
     plan = pipeline.plan([tmp_path / "history"], out, in_place=True, gold=True)
-    monkeypatch.setattr(query, "memory_limit", lambda: 4 << 20)
+    monkeypatch.setattr(query, "room_here", lambda: query.Room(4 << 20, 1))
     with pytest.raises(
         pipeline.PipelineError, match=r"too little memory or disk .* one: .*--engine"
     ):
