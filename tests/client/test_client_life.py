@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from broker import METADATA, Brokers, Fault
 from processes import open_files
-from waiting import check_interrupts, until
+from waiting import PROMPT, check_interrupts, until
 
 from rdmeta import Client
 from rdmeta.errors import Error
@@ -149,7 +149,7 @@ def test_close_is_prompt_while_a_broker_is_silent(brokers: Brokers) -> None:
     time.sleep(0.05)
     begun = time.monotonic()
     client.close()
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < PROMPT
     for broker in brokers:
         broker.thaw()
 
@@ -167,7 +167,7 @@ def test_close_is_prompt_while_a_name_is_looked_up(monkeypatch: pytest.MonkeyPat
     time.sleep(0.05)
     begun = time.monotonic()
     client.close()
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < PROMPT
     assert "rdmeta-client" not in ours()
     going_on.set()
     until(lambda: ours() == [])
@@ -186,7 +186,7 @@ def test_close_waits_a_second_at_most_for_a_listener(brokers: Brokers) -> None:
     assert entered.wait(20)
     begun = time.monotonic()
     client.close()
-    assert 0.9 < time.monotonic() - begun < 3
+    assert 0.9 < time.monotonic() - begun < PROMPT
     going_on.set()
     until(lambda: ours() == [])
 
@@ -213,13 +213,13 @@ def test_close_waits_a_second_at_most_for_all_listeners(brokers: Brokers) -> Non
         going_on.wait(30)
 
     client = Client(conf(brokers))
-    for _ in range(4):
+    for _ in range(10):
         client.on_update(hang)
     client.refresh()
-    until(lambda: len(entered) == 4)
+    until(lambda: len(entered) == 10)
     begun = time.monotonic()
     client.close()
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < PROMPT
     going_on.set()
     until(lambda: ours() == [])
 
@@ -268,7 +268,7 @@ def test_a_call_ends_if_the_thread_of_another_call_cannot_be_started(
     assert len(errors) == 2
     begun = time.monotonic()
     client.close()
-    assert time.monotonic() - begun < 0.5
+    assert time.monotonic() - begun < PROMPT
 
 
 def test_ctrl_c_ends_a_wait(brokers: Brokers) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from answers import apply_answer
 from frames import P, T
-from waiting import until
+from waiting import PROMPT, until
 
 from rdmeta import MetadataCache
 from rdmeta.client.listeners import (
@@ -161,7 +161,7 @@ def test_close_waits_a_bounded_time_for_tasks_that_swallow_cancelling() -> None:
         async def go_on(batch: object) -> None:
             with suppress(asyncio.CancelledError):
                 await asyncio.sleep(60)
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(60)
 
         inbox = EventInbox()
         listener = Listener(go_on, inbox)
@@ -172,7 +172,7 @@ def test_close_waits_a_bounded_time_for_tasks_that_swallow_cancelling() -> None:
         delivery.close()
         begun = time.monotonic()
         await ended_all([delivery], 0.05)
-        assert time.monotonic() - begun < 0.4
+        assert time.monotonic() - begun < PROMPT
 
     asyncio.run(main())
 

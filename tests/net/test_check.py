@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from frames import B
 from login_server import LoginServer
 from marked_secrets import Secrets, described
 from secured import Guard
+from waiting import PROMPT
 
 import rdmeta
 from rdmeta.errors import (
@@ -79,11 +81,12 @@ def failures(servers: tuple[CheckedServer, ...]) -> list[tuple[str | None, type[
 def test_a_server_without_a_fault_has_each_step_with_its_time() -> None:
     with Brokers(1) as brokers:
         brokers[1].fault.delay = 0.05
+        began = time.monotonic()
         (found,) = rdmeta.check(plain(brokers[1].address))
     assert list(found.seconds) == ["name", "tcp", "versions", "metadata"]
-    assert 0.05 <= found.seconds["versions"] < 5
-    assert 0.05 <= found.seconds["metadata"] < 5
-    assert found.seconds["tcp"] < 0.05
+    assert found.seconds["versions"] >= 0.05
+    assert found.seconds["metadata"] >= 0.05
+    assert sum(found.seconds.values()) <= time.monotonic() - began
     assert (found.server, found.broker, found.is_bootstrap) == (brokers[1].address, 1, True)
     assert (found.failed, found.error, found.cluster_id) == (None, None, "cluster")
     assert (found.tls, found.expires) == (None, None)
@@ -205,16 +208,17 @@ def test_a_server_that_is_silent_costs_the_time_out(silent: socket.socket) -> No
     address = f"127.0.0.1:{silent.getsockname()[1]}"
     began = time.monotonic()
     (found,) = check(plain(address), 0.2)
-    assert 0.2 <= time.monotonic() - began < 10
+    assert 0.2 <= time.monotonic() - began < PROMPT
     assert failures((found,)) == [("versions", RequestTimedOutError)]
 
 
 def test_bootstrap_servers_that_are_silent_cost_the_time_out_once() -> None:
-    with Brokers(1) as brokers, black_hole() as one, black_hole() as two:
+    with Brokers(1) as brokers, ExitStack() as stack:
+        holes = [stack.enter_context(black_hole()) for _ in range(6)]
         begin = time.monotonic()
-        servers = check(plain(f"{one},{two},{brokers.bootstrap}"), timeout=1.0)
-        assert time.monotonic() - begin < 1.9
-    assert [each.failed for each in servers] == ["tcp", "tcp", None]
+        servers = check(plain(",".join([*holes, brokers.bootstrap])), timeout=1.0)
+        assert time.monotonic() - begin < PROMPT
+    assert [each.failed for each in servers] == ["tcp"] * 6 + [None]
 
 
 def test_advertised_brokers_that_are_silent_cost_the_time_out_once() -> None:
@@ -223,7 +227,7 @@ def test_advertised_brokers_that_are_silent_cost_the_time_out_once() -> None:
             brokers.truth.brokers[id] = B(id, f"127.0.0.{id}", everywhere.getsockname()[1])
         began = time.monotonic()
         found = check(plain(brokers[1].address), 1.0)
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < PROMPT
     assert failures(found) == [("versions", RequestTimedOutError)] * 6
 
 

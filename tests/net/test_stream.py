@@ -173,8 +173,8 @@ def test_a_silent_address_keeps_the_next_one_waiting_for_its_share_alone(
     async def main() -> None:
         heard = Heard()
         begun = asyncio.get_running_loop().time()
-        connection = await connected(heard, first, brokers[2].address, timeout=0.6)
-        assert 0.29 < asyncio.get_running_loop().time() - begun < 0.6
+        connection = await connected(heard, first, brokers[2].address, timeout=2.0)
+        assert 0.9 < asyncio.get_running_loop().time() - begun < 2.0
         assert str(connection.channel.endpoint) == brokers[2].address
         connection.close()
 
