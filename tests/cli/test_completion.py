@@ -243,6 +243,7 @@ def test_bash_completes_a_topic_while_a_user_types(
         terminal.end()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="no zsh")
 def test_zsh_completes_a_topic_while_a_user_types(
     path: str, cluster: rdmeta.EmbeddedCluster, tmp_path: Path
@@ -261,6 +262,7 @@ def test_zsh_completes_a_topic_while_a_user_types(
         terminal.end()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fish") is None, reason="no fish")
 def test_fish_completes_topics_clusters_and_commands(
     path: str, cluster: rdmeta.EmbeddedCluster, tmp_path: Path

@@ -304,6 +304,7 @@ def test_operations_are_shown_by_name(brokers: Brokers) -> None:
     assert "operations" not in without["topics"][0] | without["clusters"][0]
 
 
+@pytest.mark.slow
 def test_a_parquet_file_that_cannot_be_written_is_named(
     cluster: rdmeta.EmbeddedCluster, tmp_path: Path
 ) -> None:

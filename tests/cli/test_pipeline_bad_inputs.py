@@ -288,6 +288,6 @@ def test_the_longest_names_of_topics_come_back(tmp_path: Path) -> None:
         recorder.observe()
         clock.pass_seconds(5)
         recorder.observe()
-    run("all", tmp_path / "history", tmp_path / "out", "--strict")
+    run("silver", tmp_path / "history", tmp_path / "out", "--strict")
     rows = ds.dataset(tmp_path / "out/silver/v1/topic_interval").to_table(columns=["topic"])
     assert sorted(rows["topic"].to_pylist()) == sorted(names)

@@ -116,7 +116,7 @@ def test_bronze_then_silver_is_the_same_as_all(source: Path, tmp_path: Path) -> 
 
 def test_what_is_set_aside_is_named_and_fails_a_strict_run(source: Path, tmp_path: Path) -> None:
     (source / "changes-x.parquet").write_bytes(b"")
-    words = ("all", source, tmp_path / "out", "--engine", "local")
+    words = ("silver", source, tmp_path / "out", "--engine", "local")
     done = pipeline(*words)
     assert f"rdmeta: {source}/changes-x.parquet: quarantined: " in done.err
     assert pipeline(*words, "--quiet").err == ""
@@ -288,13 +288,13 @@ REGION = f"{AMAZON}region=eu-west-1&"
 @pytest.mark.parametrize(
     ("action", "store", "number", "code"),
     [
-        ("all", AMAZON, None, 2),
-        ("all", REGION, signal.SIGTERM, -15),
         ("check", AMAZON, signal.SIGINT, 130),
         *(
             pytest.param(*row, marks=pytest.mark.slow)
             for row in (
+                ("all", AMAZON, None, 2),
                 ("all", GOOGLE, None, 2),
+                ("all", REGION, signal.SIGTERM, -15),
                 ("all", REGION, None, 2),
                 ("check", AMAZON, None, 2),
                 ("all", GOOGLE, signal.SIGINT, 130),
@@ -366,7 +366,7 @@ def test_the_page_names_spark_first_and_what_each_engine_needs() -> None:
 
 def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path) -> None:
     env, started = counted_java(tmp_path / "java")
-    words = ("pipeline", "all", str(source), str(tmp_path / "out"))
+    words = ("pipeline", "silver", str(source), str(tmp_path / "out"))
     done = commands.run(*words, "--json", env=env)
     assert commands.checked_json(done.out)["engine"] == "local"
     assert done.err == f"{HERE}the plan has 26 rows (--engine chooses another)\n"
@@ -389,7 +389,7 @@ def test_without_an_engine_few_rows_go_to_processes(source: Path, tmp_path: Path
 def test_a_master_chooses_spark(
     source: Path, tmp_path: Path, more: tuple[str, ...], env: dict[str, str], cause: str
 ) -> None:
-    words = ("pipeline", "all", str(source), str(tmp_path / "out"), *more)
+    words = ("pipeline", "silver", str(source), str(tmp_path / "out"), *more)
     done = commands.run(*words, "--dry-run", "--json", env=env)
     assert commands.checked_json(done.out)["engine"] == "spark"
     assert done.err == f"rdmeta: the tasks run on Spark, as {cause} (--engine chooses another)\n"
@@ -456,6 +456,7 @@ def test_a_run_without_pyspark_names_the_extra_and_the_other_engine(
     assert (copies.code, copies.err.startswith(f"{HERE}the plan has 26 rows")) == (0, True)
 
 
+@pytest.mark.slow
 def test_vacuum_prints_what_it_removes(tmp_path: Path) -> None:
     pytest.importorskip("deltalake", reason="the extra delta is not installed")
     out = tmp_path / "out"

@@ -136,7 +136,7 @@ def test_a_feeder_that_was_killed_is_started_again_for_the_same_readers(
     cluster: rdmeta.EmbeddedCluster, path: Path
 ) -> None:
     attached = None
-    for leader in (1, 2, 3):
+    for leader in (1, 2):
         cluster.set_leader("orders", 0, leader)
         with commands.started(*words(cluster, path)) as process:
             process.next_line()

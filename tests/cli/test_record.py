@@ -140,6 +140,7 @@ def test_sigterm_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directo
     assert "topic_added" in kinds(directory, "clicks")
 
 
+@pytest.mark.proof
 def test_ctrl_c_ends_a_recording_whole(cluster: rdmeta.EmbeddedCluster, directory: Path) -> None:
     with commands.started(*words(cluster, directory, "-q", "--every", "0.1")) as process:
         process.next_line()

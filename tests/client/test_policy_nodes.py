@@ -541,7 +541,7 @@ def test_hedges_follow_after_twice_the_time_each_up_to_10_s() -> None:
     d.start(topic("orders"))
     d.policy.refresh(d.now)
     times: list[float] = []
-    for _ in d.ticks(45):
+    for _ in d.ticks(27):
         for link in d.connecting():
             d.connect(link.link)
         while len(times) < len(d.sends) - 1:

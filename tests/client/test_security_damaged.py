@@ -57,7 +57,7 @@ def do_damage(brokers: Brokers, client: Any, rng: random.Random) -> Counter[str]
         return Fault() if rng.random() < 0.4 else next(rounds).fault
 
     done: Counter[str] = Counter()
-    end = time.monotonic() + damage.seconds(2.5)
+    end = time.monotonic() + damage.seconds(1.5)
     while time.monotonic() < end:
         for broker in brokers:
             broker.handshake_fault = fault

@@ -834,7 +834,7 @@ def test_memory_follows_the_state_and_not_the_number_of_changes() -> None:
     fold.add(table)
     after = fold.stats()["memory"]
     many: list[Row] = []
-    for i in range(20_000):
+    for i in range(8_000):
         # A new list, and a topic that comes and goes, in each version.
         rows: list[Row] = [
             {"kind": "isr_changed", "topic": "t", "partition": 0, "new_isr": (i,)},

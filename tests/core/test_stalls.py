@@ -123,6 +123,7 @@ def test_a_million_partitions_are_applied_while_other_threads_run() -> None:
     tried("apply", attempt)
 
 
+@pytest.mark.proof
 def test_lookups_go_on_while_a_million_partitions_are_applied(large: Large) -> None:
     names = [large_name(i) for i in range(0, TOPICS, 100)]
     large.apply().join()

@@ -133,7 +133,7 @@ def test_damaged_records_of_tls_end_in_an_error() -> None:
     settings = TlsSettings(ca_pem=ours.pem)
     context, server = Tls(settings).context(), ours.server("127.0.0.1")
     done: Counter[str] = Counter()
-    end = time.monotonic() + damage.seconds(1.0)
+    end = time.monotonic() + damage.seconds(0.5)
     while time.monotonic() < end:
         done[shaken(rng, Tunnel(context, settings, "127.0.0.1"), server)] += 1
     print(done)

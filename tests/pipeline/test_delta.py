@@ -145,6 +145,7 @@ def test_a_table_whose_columns_changed_is_refused(copied: tuple[Path, Path]) -> 
         made(source, out)
 
 
+@pytest.mark.slow
 def test_a_killed_run_whose_input_is_gone_leaves_whole_days(
     copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +205,7 @@ def test_without_the_extra_the_error_names_it(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_cluster_of_days_and_parts_is_in_place_after_a_dead_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -151,6 +151,7 @@ def silver(out: Path) -> dict[str, bytes]:
     return {name: c for name, c in lasting(out).items() if name.startswith("silver")}
 
 
+@pytest.mark.slow
 def test_a_second_run_is_refused_while_the_first_one_works(
     before: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from kraft_logs import GOLDEN, LOG, LOGS, Made, secrets_of_logs
 
 @pytest.mark.parametrize("is_damaged", [False, True])
 @pytest.mark.parametrize("made", LOGS, ids=lambda made: str(made.name))
+@pytest.mark.slow
 def test_no_secret_leaves_the_raw_copies(made: Made, is_damaged: bool, tmp_path: Path) -> None:
     hidden, source, out = secrets_of_logs(), tmp_path / "in", tmp_path / "out"
     shutil.copytree(GOLDEN / made.name, source)

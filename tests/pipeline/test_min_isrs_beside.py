@@ -60,6 +60,7 @@ def timeline(found: list[dict[str, Any]], name: str) -> list[tuple[float, Any]]:
     return turns
 
 
+@pytest.mark.proof
 def test_the_min_isr_of_recordings_counts_over_midnights_and_from_one_to_the_next(
     tmp_path: Path,
 ) -> None:

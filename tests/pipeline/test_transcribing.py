@@ -303,7 +303,7 @@ def test_unknown_records_and_clocks_that_go_back_are_counted(tmp_path: Path) -> 
     source = days.write(tmp_path / "in", 1).parent
     name = f"{days.end:020d}-{1:010d}.checkpoint"
     (source / LOG / name).write_bytes(snapshot([], 1, days.log.time_ms - 1000))
-    answer = json.loads(run("pipeline", "all", str(source), str(tmp_path / "out"), "--json").out)
+    answer = json.loads(run("pipeline", "silver", str(source), str(tmp_path / "out"), "--json").out)
     (log,) = answer["logs"]
     assert (log["nodes"], log["clocks_back"], log["proven_to"]) == ([1], 1, days.end)
     assert (log["waits"], log["holes"]) == (None, [])
@@ -314,9 +314,8 @@ def test_unknown_records_and_clocks_that_go_back_are_counted(tmp_path: Path) -> 
     files = sorted(look(tmp_path / "out").files, key=lambda each: each.observed_from)
     assert [each.unknown_records for each in files] == [1, None]
     assert rows(tmp_path / "out", "partition_interval")[0]["partial"]
-    assert (
-        "the types of 1 records" in run("pipeline", "all", str(source), str(tmp_path / "new")).err
-    )
+    done = run("pipeline", "silver", str(source), str(tmp_path / "new"))
+    assert "the types of 1 records" in done.err
 
 
 def test_a_dry_run_names_copies_and_days(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ C_DEFINITION = re.compile(
     re.MULTILINE,
 )
 # A path that begins with a directory of one machine or user.
-MACHINE_PATH = re.compile(r"(?<![\w.$/>}-])/(?:work|farm|root|home|Users)/\w")
+MACHINE_PATH = re.compile(r"/(?<![\w.$/>}-]/)(?:work|farm|root|home|Users)/\w")
 
 
 def written_files(root: Path) -> list[Path]:

@@ -76,6 +76,7 @@ def test_a_patched_policy_leaves_the_shipped_one_alone() -> None:
     assert sys.modules["rdmeta.client.policy"].Policy is shipped
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_run_in_every_process() -> None:
     seed = random.randrange(10**6)
     runs = {

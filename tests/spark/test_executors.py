@@ -75,7 +75,7 @@ def test_a_damaged_input_is_quarantined_by_an_executor(
     assert spark.read.parquet(f"file://{tmp_path}/out/silver/v1/observation").count() == 9
 
 
-@pytest.mark.parametrize("action", ["all", "bronze"])
+@pytest.mark.parametrize("action", [pytest.param("all", marks=pytest.mark.slow), "bronze"])
 def test_the_command_says_that_there_is_no_java(source: Path, tmp_path: Path, action: str) -> None:
     words = ("pipeline", action, str(source), str(tmp_path / "out"), "--engine", "spark")
     done = commands.run_process(*words, env={"JAVA_HOME": str(tmp_path)})
@@ -151,7 +151,7 @@ def test_all_packs_are_in_jobs_that_run_at_a_time(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A cluster has many slots, and each pack needs one."""
-    for number in range(40):
+    for number in range(15):
         cluster_day(source, f"cluster-{number}", 1)
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
     jobs = Jobs(13)
@@ -159,7 +159,7 @@ def test_all_packs_are_in_jobs_that_run_at_a_time(
     monkeypatch.setattr(executors, "_collected", jobs.collected)
     with pytest.raises(pipeline.PipelineError, match="executor a has no rdmeta"):
         list(spark_engine(jobs)(plan.tasks))  # type: ignore[arg-type]
-    assert jobs.packs == len(plan.tasks) == 50
+    assert jobs.packs == len(plan.tasks) == 25
     assert jobs.conf == {"spark.job.description": "ours"}
 
 

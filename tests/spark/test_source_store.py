@@ -57,6 +57,7 @@ def footers_opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return opened
 
 
+@pytest.mark.slow
 def test_a_read_of_a_store_opens_only_footers_of_the_cluster_and_of_the_day(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +90,7 @@ def test_each_request_of_a_read_and_of_a_stream_has_the_key_of_the_options(
     assert set(asked) == {"of-the-test"}
 
 
+@pytest.mark.slow
 def test_a_stream_of_a_store_has_each_row_once(
     uri: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

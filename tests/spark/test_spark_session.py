@@ -60,7 +60,7 @@ def ran(folder: Path, program: str) -> subprocess.CompletedProcess[bytes]:
 @pytest.mark.parametrize(
     ("missing", "master", "extra"),
     [
-        ("grpc", None, ".[connect]"),
+        pytest.param("grpc", None, ".[connect]", marks=pytest.mark.slow),
         ("pyspark", None, ".[connect]"),
         ("pyspark.core", "local[2]", ".[spark]"),
     ],
@@ -78,6 +78,7 @@ def test_a_missing_package_names_the_extra(
         assert last.endswith(f"pip install -e '{extra}'")
 
 
+@pytest.mark.slow
 def test_the_engine_imports_without_the_link_to_java(tmp_path: Path) -> None:
     program = "import sys; sys.modules['py4j'] = sys.modules['pyspark.core'] = None\n"
     program += "import rdmeta.spark.executors as e; print(len(e.spark_errors()))"

@@ -128,6 +128,7 @@ def test_gold_alone_is_made_of_the_silver_that_is_there(tmp_path: Path) -> None:
         pipeline.plan([], tmp_path / "none", silver=False, gold=True)
 
 
+@pytest.mark.slow
 def test_silver_that_changes_without_gold_makes_the_months_differ(tmp_path: Path) -> None:
     source, out = tmp_path / "history", tmp_path / "out"
     cluster_day(source, "one", 1)
