@@ -9,8 +9,8 @@ is made by fixtures.
 from __future__ import annotations
 
 import asyncio
+import builtins
 import resource
-import sys
 import threading
 import time
 from collections.abc import Generator
@@ -19,8 +19,6 @@ from typing import Any
 import pytest
 
 CPU_S, ASLEEP_S, LOOK_S = 1.0, 0.5, 0.05
-# A test that imports so many modules is the first of its process to use a library, and pays for it.
-IMPORTED = 20
 # Tests with one of these marks may cost what they need.
 COSTLY = ("proof", "slow", "nightly", "packaging", "real")
 
@@ -62,6 +60,30 @@ class Sleeps:
         patch.setattr(asyncio, "sleep", pausing)
 
 
+class Imports:
+    """Adds up the CPU time of imports: the first test of a process that uses a library pays it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth = 0
+
+    def watch(self, patch: pytest.MonkeyPatch) -> None:
+        """Replaces what imports until `patch` is undone."""
+        load = builtins.__import__
+
+        def importing(*arguments: Any, **named: Any) -> Any:
+            if self._depth or threading.current_thread() is not threading.main_thread():
+                return load(*arguments, **named)
+            begun, self._depth = time.thread_time(), 1
+            try:
+                return load(*arguments, **named)
+            finally:
+                self.seconds += time.thread_time() - begun
+                self._depth = 0
+
+        patch.setattr(builtins, "__import__", importing)
+
+
 def _cpu_s() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
@@ -69,15 +91,15 @@ def _cpu_s() -> float:
 
 def watched(item: pytest.Item) -> Generator[None, Any, Any]:
     """Wraps the call of a test: fails one without a mark that costs more than it may."""
-    sleeps, before, modules = Sleeps(), _cpu_s(), len(sys.modules)
+    sleeps, imports, before = Sleeps(), Imports(), _cpu_s()
     with pytest.MonkeyPatch.context() as patch:
         sleeps.watch(patch)
+        imports.watch(patch)
         result = yield
-    cpu = _cpu_s() - before
+    cpu = _cpu_s() - before - imports.seconds
     item.user_properties += [("cpu", round(cpu, 2)), ("asleep", round(sleeps.seconds, 2))]
     if not any(item.get_closest_marker(name) for name in COSTLY):
-        is_first = len(sys.modules) - modules > IMPORTED
-        check(0 if is_first else cpu, sleeps.seconds)
+        check(cpu, sleeps.seconds)
     return result
 
 
