@@ -159,7 +159,7 @@ def _gold(scale: Scale) -> Iterable[Figure]:
 
 
 def _month(scale: Scale) -> Iterable[Figure]:
-    job = _job("month", scale.spark_rounds, changes=scale.spark_month)
+    job = _job("month", scale.spark_rounds, kind="engines", changes=scale.spark_month)
     name = f"gold of a month of {count(scale.spark_month)} changes by Spark SQL"
     keys, other = ("spark", "half"), "half as many"
     yield _figure(f"{name}, local[2]", "s", job, keys, other, Goal(factor=2.2))
@@ -167,7 +167,9 @@ def _month(scale: Scale) -> Iterable[Figure]:
     yield _figure(f"{name}: a worker's most memory", "MiB", job, keys, other, Goal(factor=1))
     keys, other = ("spark", "duckdb"), "one DuckDB with 8 GiB"
     yield _figure(f"{name}, beside DuckDB", "s", job, keys, other)
-    name = f"gold of a month of {count(scale.spark_month // 2)} changes by Spark SQL"
+    half = scale.spark_month // 2
+    job = _job("month", scale.spark_rounds, kind="executors", changes=half)
+    name = f"gold of a month of {count(half)} changes by Spark SQL"
     keys, other = ("executors2", "executors1"), "one"
     yield _figure(f"{name}, two executors", "s", job, keys, other, Goal(factor=0.65))
 

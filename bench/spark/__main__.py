@@ -40,7 +40,7 @@ PROGRAM = Program(
         "year": ("days", "rounds"),
         "functions": ("keys", "rounds"),
         "gold": ("changes", "rounds"),
-        "month": ("changes", "rounds"),
+        "month": ("kind", "changes", "rounds"),
         "bronze": ("number", "rounds"),
         "commits": ("number", "rounds"),
         "frames": ("changes", "rounds"),

@@ -21,26 +21,36 @@ if TYPE_CHECKING:
 _DUCKDB = 8 << 30  # with 1 GiB it fails at 10 million changes, with 4 GiB at 20
 
 
-def measure(changes: int, rounds: int) -> dict[str, Any]:
-    """Returns seconds, also of half as many changes, these on one and two executors; and MiB."""
-    out: dict[str, Any] = {"spark": [], "half": [], "duckdb": [], "mib": [], "limit": []}
+def measure(kind: str, changes: int, rounds: int) -> dict[str, Any]:
+    """Returns the seconds of `kind`, which is "engines" or "executors"."""
+    parts = {"engines": _engines, "executors": _executors}
     with TemporaryDirectory() as folder, patch.object(large_months, "LARGEST", 0):
-        whole = _silver(changes, Path(folder, "whole"))
-        half = _silver(max(1, changes // 2), Path(folder, "half"))
-        with patch.object(query, "room_here", lambda: query.Room(_DUCKDB, 2)):
-            out["duckdb"] = [_gold(whole, None) for _ in range(rounds)]
-        with sessions.local("local[2]") as session:
+        return parts[kind](changes, rounds, Path(folder))
+
+
+def _engines(changes: int, rounds: int, folder: Path) -> dict[str, Any]:
+    """Times Spark SQL, also for half as many changes, and DuckDB; adds MiB of a worker."""
+    whole = _silver(changes, folder / "whole")
+    half = _silver(max(1, changes // 2), folder / "half")
+    with patch.object(query, "room_here", lambda: query.Room(_DUCKDB, 2)):
+        out = {"duckdb": [_gold(whole, None) for _ in range(rounds)], "spark": [], "half": []}
+    with sessions.local("local[2]") as session:
+        sessions.first_job(session)
+        for _ in range(rounds):
+            out["half"].append(_gold(half, sessions.engine(session)))
+            out["spark"].append(_gold(whole, sessions.engine(session)))
+        return {**out, "mib": [sessions.worker_peak(session)], "limit": [1024.0]}
+
+
+def _executors(changes: int, rounds: int, folder: Path) -> dict[str, Any]:
+    """Times Spark SQL on one executor, and on two."""
+    made, out = _silver(changes, folder / "made"), {}
+    for count in (1, 2):
+        with sessions.local(f"local-cluster[{count},1,2048]") as session:
             sessions.first_job(session)
-            for _ in range(rounds):
-                out["half"].append(_gold(half, sessions.engine(session)))
-                out["spark"].append(_gold(whole, sessions.engine(session)))
-            out["mib"].append(sessions.worker_peak(session))
-            out["limit"].append(1024.0)
-        for count in (1, 2):
-            with sessions.local(f"local-cluster[{count},1,2048]") as session:
-                sessions.first_job(session)
-                run = [_gold(half, sessions.engine(session)) for _ in range(rounds)]
-                out[f"executors{count}"] = run
+            out[f"executors{count}"] = [
+                _gold(made, sessions.engine(session)) for _ in range(rounds)
+            ]
     return out
 
 
