@@ -133,6 +133,13 @@ def _function(name: str) -> Any:
     return getattr(library, symbol, None) if name in _RELEASES else getattr(library, symbol)
 
 
+class OlderConfluentError(Error):
+    """The confluent-kafka of this process is too old for `what`, which needs `command`."""
+
+    def __init__(self, what: str, command: str) -> None:
+        super().__init__(f"{what} needs confluent-kafka {_RELEASES[command]} or newer: upgrade it")
+
+
 class _Kicker:
     """Bounds the time for which librdkafka's mock thread overlooks a command.
 
@@ -420,8 +427,7 @@ class EmbeddedCluster:
     def _check_pushed(self, api_key: int) -> None:
         """Raises Error if answers of this API would ignore errors that are pushed."""
         if api_key == _METADATA and _function("topic_delete") is None:
-            what = "push_errors() of Metadata needs confluent-kafka"
-            raise Error(f"{what} {_RELEASES['topic_delete']} or newer: upgrade it")
+            raise OlderConfluentError("push_errors() of Metadata", "topic_delete")
 
     def _of_partition(self, name: str, topic: str, partition: int, *arguments: int) -> None:
         """Runs a command about one partition; raises NoSuchPartitionError."""
@@ -455,7 +461,7 @@ class EmbeddedCluster:
         self._check_ours()
         function = _function(name)
         if function is None:
-            raise Error(f"{name} needs confluent-kafka {_RELEASES[name]} or newer: upgrade it")
+            raise OlderConfluentError(name, name)
         with self._lock:
             self._check_open()
             with self._kicker:

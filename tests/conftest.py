@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.strategies import text
 
 from rdmeta import MetadataCache
-from rdmeta.embedded import EmbeddedCluster
-from rdmeta.errors import Error
+from rdmeta.embedded import EmbeddedCluster, OlderConfluentError
 
 # Bytecode is kept, also by the processes that tests start: without it each start takes twice as
 # long, and each process of pytest-xdist reads the tests for 23 s instead of 6.
@@ -120,10 +119,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """
     try:
         return (yield from watched(item))
-    except Error as error:
-        if "needs confluent-kafka" in str(error):
-            pytest.skip(str(error))
-        raise
+    except OlderConfluentError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -28,9 +28,8 @@ from pyarrow import fs
 
 from rdmeta._atomic import AtomicFile
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.storage import OPTIONS, current, hidden, kind_of, split, using
+from rdmeta.pipeline.storage import FLAGS, OPTIONS, current, hidden, kind_of, split, using
 
-_FLAGS = {"true": True, "false": False}
 _LATE = datetime(9999, 1, 1, tzinfo=timezone.utc)
 _CHUNK = 8 << 20
 _ASKING = "rdmeta asks a store"
@@ -349,10 +348,9 @@ def _opened_store(where: str, given: Mapping[str, str]) -> tuple[Any, str]:
         store, root = _given_store(uri, given) if given else fs.FileSystem.from_uri(uri)
     except (pa.ArrowException, ValueError, TypeError, OSError) as error:
         reason = hidden(str(error), given)
-        if "libjvm" in reason or "libhdfs" in reason:
-            lacking = "libjvm" if "libjvm" in reason else "libhdfs"
-            reason = (
-                f"{lacking} is missing: {scheme} needs Java (set JAVA_HOME) and Hadoop's client"
+        if kind == "hdfs":
+            reason += (
+                f"; {scheme} needs Java (set JAVA_HOME) and Hadoop's client"
                 " (set HADOOP_HOME, and CLASSPATH to the output of hadoop classpath --glob)"
             )
         raise PipelineError(f"{where}: {reason}") from error
@@ -363,7 +361,7 @@ def _given_store(uri: str, given: Mapping[str, str]) -> tuple[Any, str]:
     """Returns the file system of a URI with options, and the path in it; raises as pyarrow."""
     parts = urlsplit(uri)
     values: dict[str, Any] = {OPTIONS[name].arrow: value for name, value in given.items()}
-    query: dict[str, Any] = {n: _FLAGS.get(v, v) for n, v in parse_qsl(parts.query)}
+    query: dict[str, Any] = {n: FLAGS.get(v, v) for n, v in parse_qsl(parts.query)}
     user, _, host = parts.netloc.rpartition("@")
     path = unquote(parts.path).strip("/")
     if kind_of(uri) == "s3":
