@@ -57,7 +57,7 @@ cdef class Image(Reading):
     cdef rdmeta_image_t *image
     cdef rdmeta_image_info_t info
 
-    cdef int settle(self) except -1
+    cdef int complete(self) except -1
 
 
 cdef class Attached(Reading):

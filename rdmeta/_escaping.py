@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+_SHOWN = 24
+
 
 def escaped(text: str) -> str:
     """Returns the text with each character that does not print as an escape, such as \\x1b.
@@ -12,3 +14,8 @@ def escaped(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def first_bytes(data: bytes) -> str:
+    """Returns the first bytes of what another server sent, with escapes."""
+    return f"{data[:_SHOWN]!r}{'...' if len(data) > _SHOWN else ''}"

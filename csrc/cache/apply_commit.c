@@ -21,13 +21,13 @@ static void commit_deadline(rdmeta_apply_t *a, rdmeta_entry_t *e, int how) {
                 rdmeta_entry_list(c, e, RDMETA_DEADLINES_NONE, 0);
                 return;
         } else if (how == RDMETA_UPDATE_GONE) {
-                deadline = now - 1; /* settle retains it for max age */
+                deadline = now - 1; /* it is retained for max age */
         } else {
                 deadline = rdmeta_deadlines_after(
                         now, rdmeta_merge_ttl(&c->conf, e->topic->state));
         }
         rdmeta_entry_deadline(c, e, deadline);
-        rdmeta_entry_settle(c, e, now);
+        rdmeta_entry_relist(c, e, now);
 }
 
 static void commit_swap(rdmeta_apply_t *a, const rdmeta_update_t *p) {

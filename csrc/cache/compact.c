@@ -162,7 +162,7 @@ static int order_move(rdmeta_cache_t *c, size_t looks, size_t moves) {
  * images keep each original that is moved, and pages besides. So with images,
  * more memory must be unused before a plan is made. Chunks whose last originals
  * images keep do not prevent a new plan. */
-static int compact_wanted(rdmeta_cache_t *c) {
+static int compact_is_due(rdmeta_cache_t *c) {
         const size_t part = rdmeta_tailq_first(&c->epochs.images) ? 4 : 8;
 
         if (c->compact_generation != c->order.generation) {
@@ -181,7 +181,7 @@ static int compact_wanted(rdmeta_cache_t *c) {
 void rdmeta_compact(rdmeta_cache_t *c, size_t looks, size_t moves) {
         const rdmeta_changelog_t *changelog = &c->changelog;
 
-        if (!compact_wanted(c) || rdmeta_live_images_reserve(c, moves) ||
+        if (!compact_is_due(c) || rdmeta_live_images_reserve(c, moves) ||
             !order_move(c, looks, moves) || c->compact_at < c->order.count)
                 return;
         if (rdmeta_live_images_reserve(

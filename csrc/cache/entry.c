@@ -285,7 +285,7 @@ static int state_list(uint16_t state) {
         }
 }
 
-void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
+void rdmeta_entry_relist(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us) {
         const int64_t deadline = atomic_load_explicit(&e->topic->deadline,
                                                       memory_order_relaxed);
@@ -339,7 +339,7 @@ void rdmeta_entry_unhint(rdmeta_cache_t *c, rdmeta_entry_t *e,
                 rdmeta_entry_erase(c, e);
                 rdmeta_entry_retire(c, t);
         } else {
-                rdmeta_entry_settle(c, e, mono_us);
+                rdmeta_entry_relist(c, e, mono_us);
         }
 }
 

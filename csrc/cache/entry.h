@@ -40,7 +40,7 @@ void rdmeta_entry_provenance(rdmeta_cache_t *c, rdmeta_entry_t *e,
                              rdmeta_provenance_t provenance);
 /* Moves an entry that is not in flight to the list that its state and deadline
  * ask for. */
-void rdmeta_entry_settle(rdmeta_cache_t *c, rdmeta_entry_t *e,
+void rdmeta_entry_relist(rdmeta_cache_t *c, rdmeta_entry_t *e,
                          int64_t mono_us);
 /* Returns 1 if the entry's hint is in time and was made after the request
  * left. Returns 0 if the request does not say when it left. */

@@ -162,7 +162,7 @@ static void load_commit(load_t *l) {
                 rdmeta_entry_t *e = c->order.slots[i].entry;
 
                 rdmeta_entry_publish(c, e, 0);
-                rdmeta_entry_settle(c, e, l->now.mono_us);
+                rdmeta_entry_relist(c, e, l->now.mono_us);
         }
         rdmeta_transaction_end(&l->write, 1);
 }

@@ -66,7 +66,7 @@ static rdmeta_note_t *note_of(rdmeta_cache_t *c, rdmeta_entry_t *e) {
 }
 
 /* Removes the note of an entry if it says nothing any more. */
-static void note_settle(rdmeta_cache_t *c, rdmeta_entry_t *e) {
+static void note_drop_empty(rdmeta_cache_t *c, rdmeta_entry_t *e) {
         rdmeta_notes_t *notes = &c->notes;
         const uint32_t at     = e->note - 1;
 
@@ -83,7 +83,7 @@ void rdmeta_note_due(rdmeta_cache_t *c, rdmeta_entry_t *e, uint32_t due) {
         if (!due && !e->note)
                 return;
         note_of(c, e)->due = due & 127;
-        note_settle(c, e);
+        note_drop_empty(c, e);
 }
 
 void rdmeta_note_rewind(rdmeta_cache_t *c, rdmeta_entry_t *e,
@@ -95,7 +95,7 @@ void rdmeta_note_rewind(rdmeta_cache_t *c, rdmeta_entry_t *e,
         note = note_of(c, e);
         rdmeta_rewind_free(c, note->rewind);
         note->rewind = kept;
-        note_settle(c, e);
+        note_drop_empty(c, e);
 }
 
 /* Returns a time in milliseconds, modulo 2^32, and never 0. */
@@ -114,7 +114,7 @@ void rdmeta_note_gone(rdmeta_cache_t *c, rdmeta_entry_t *e, int64_t gone_us) {
         note->gone_ms = gone_us == RDMETA_GONE_NEVER ? 0 : gone_ms(gone_us);
         note->given   = 0;
         note->expired = 0;
-        note_settle(c, e);
+        note_drop_empty(c, e);
 }
 
 void rdmeta_note_expired(rdmeta_cache_t *c, rdmeta_entry_t *e,

@@ -30,7 +30,7 @@ static void sweep_postpone(rdmeta_cache_t *c, rdmeta_entry_t *e,
         const int64_t ttl = rdmeta_merge_ttl(&c->conf, e->topic->state);
 
         rdmeta_entry_deadline(c, e, rdmeta_deadlines_after(mono_us, ttl));
-        rdmeta_entry_settle(c, e, mono_us);
+        rdmeta_entry_relist(c, e, mono_us);
 }
 
 /* Records topics as removed that were absent for too long. They are retained:
@@ -72,7 +72,7 @@ static rdmeta_err_t sweep_absent(rdmeta_cache_t *c, rdmeta_time_t now) {
                 rdmeta_note_expired(c, e, now.mono_us);
                 rdmeta_note_due(c, e, 0);
                 rdmeta_transaction_item(&w, old, t);
-                rdmeta_entry_settle(c, e, now.mono_us);
+                rdmeta_entry_relist(c, e, now.mono_us);
         }
         rdmeta_transaction_end(&w, w.begun);
         return RDMETA_OK;

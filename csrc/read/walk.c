@@ -4,7 +4,7 @@
 #include "topic/sort.h"
 
 /* Returns 1 if `which` asks for topics of this state. */
-static int is_wanted(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
+static int is_visited(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
                      int64_t mono_us) {
         if (t->state == RDMETA_TOPIC_VALID)
                 return which & (deadline >= mono_us ? RDMETA_WALK_VALID
@@ -27,7 +27,7 @@ static size_t walk_collect(const rdmeta_cache_t *c, const rdmeta_str_t *prefix,
                 if (t->name_len < prefix->len ||
                     memcmp(t->name, prefix->data, prefix->len) != 0)
                         break;
-                if (!is_wanted(t, rdmeta_view_deadline(&c->root, t), which,
+                if (!is_visited(t, rdmeta_view_deadline(&c->root, t), which,
                                mono_us))
                         continue;
                 if (out)
@@ -77,7 +77,7 @@ static rdmeta_err_t image_walk(rdmeta_image_t *image,
                 if (seen.topic->name_len < prefix->len ||
                     memcmp(seen.topic->name, prefix->data, prefix->len) != 0)
                         break;
-                if (is_wanted(seen.topic, seen.deadline, which, mono_us))
+                if (is_visited(seen.topic, seen.deadline, which, mono_us))
                         err = visit(opaque, seen.topic);
         }
         return err;

@@ -36,7 +36,7 @@ COMMANDS = {
 }
 
 # The variable by which a shell's function asks; rdmeta/cli/completion.py writes that function.
-_COMPLETE = "_RDMETA_COMPLETE"
+VARIABLE = "_RDMETA_COMPLETE"
 # Those that end by themselves, soon and without much garbage.
 _BRIEF = ("list", "image", "config", "completion", "log")
 
@@ -100,10 +100,10 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # a character that the locale lacks is escaped
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    if _COMPLETE in os.environ:
+    if VARIABLE in os.environ:
         from rdmeta.cli.completion import answer
 
-        return answer(os.environ[_COMPLETE], group, COMMANDS)
+        return answer(os.environ[VARIABLE], group, COMMANDS)
     messages = Messages()
     signal.signal(signal.SIGTERM, _terminate)
     try:

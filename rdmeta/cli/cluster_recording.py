@@ -135,7 +135,7 @@ class ClusterRecording:
                 self._age = self.client.cache.age() or 0.0
                 self.rows += self._recorder.observe()
                 self.observations += 1
-                self._settle()
+                self._catch_up()
                 self.code = FINE
             except OSError as error:
                 self.code = FINE  # the cluster has answered, and its rows are kept
@@ -174,7 +174,7 @@ class ClusterRecording:
         self.code = NO_ANSWER
         self._complain(_UNNAMED if self.client.cache.cluster_id is None else str(error))
 
-    def _settle(self) -> None:
+    def _catch_up(self) -> None:
         """Writes what waits in memory once a file can be written again; raises OSError."""
         if self._complaint is not None:
             self._recorder.flush()

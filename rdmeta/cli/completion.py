@@ -19,11 +19,11 @@ from click.shell_completion import (
     split_arg_string,
 )
 
+from rdmeta.cli.app import VARIABLE
 from rdmeta.cli.messages import BAD_INPUT, FINE, Messages
 from rdmeta.cli.output import open_stdout
 
 # The variable of the environment by which a shell's function asks for completions.
-_VARIABLE = "_RDMETA_COMPLETE"
 # Seconds for all of a completion's questions to clusters.
 _MOST_S = 1.0
 _MOST_CLUSTERS = 16
@@ -215,7 +215,7 @@ _SHELLS: dict[str, type[_Question]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish
 def _asking(
     shell: type[_Question], group: click.Command, commands: Mapping[str, str]
 ) -> ShellComplete:
-    asking = shell(group, {"obj": _quiet()}, "rdmeta", _VARIABLE)
+    asking = shell(group, {"obj": _quiet()}, "rdmeta", VARIABLE)
     asking.commands = commands
     return asking
 

@@ -17,11 +17,9 @@ from rdmeta.cli.wake import Wake
 from rdmeta.client.actions import Problem, Updated
 from rdmeta.client.blocking import Client
 from rdmeta.config import parse
+from rdmeta.config.option_table import INTERVAL, MAX_AGE
 from rdmeta.errors import Error, RequestTimedOutError
 from rdmeta.model import ALL, Changes
-
-INTERVAL = "topic.metadata.refresh.interval.ms"
-_MAX_AGE = "metadata.max.age.ms"
 
 
 def asking_every(conf: Mapping[str, str], every: float, max_age: float) -> dict[str, str]:
@@ -29,7 +27,7 @@ def asking_every(conf: Mapping[str, str], every: float, max_age: float) -> dict[
 
     An answer counts as true for `max_age` seconds, unless `conf` has another limit.
     """
-    return {_MAX_AGE: _ms(max_age), **conf, INTERVAL: _ms(every)}
+    return {MAX_AGE: _ms(max_age), **conf, INTERVAL: _ms(every)}
 
 
 def _ms(seconds: float) -> str:
@@ -50,7 +48,7 @@ def wait_for_first(client: Client, answered: Wake, timeout: float) -> None:
 # Brokers do not say that an ISR has changed, so the client asks often. It asks at once, and again
 # and again, for what lacks a leader or is not there.
 _NAMED_S, _ALL_S = 1, 2
-_MAX_AGE_S = 900
+MAX_AGE_S = 900
 
 
 def following(target: Target, topics: Sequence[str], *, sticky: bool = False) -> Client:
@@ -70,7 +68,7 @@ def interval_of(target: Target, topics: Sequence[str]) -> float:
 def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
     if INTERVAL in target.conf:
         return target.conf
-    return asking_every(target.conf, _NAMED_S if topics else _ALL_S, _MAX_AGE_S)
+    return asking_every(target.conf, _NAMED_S if topics else _ALL_S, MAX_AGE_S)
 
 
 class FeedEvent(NamedTuple):

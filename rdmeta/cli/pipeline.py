@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdmeta.pipeline.errors import BadFileError
     from rdmeta.pipeline.work import AnyTask, Engine, Result
 
-_KINDS = ("folder", "delta", "iceberg")
+_KINDS = ("folder", "delta", "iceberg")  # as in pipeline.layout, whose import takes a while
 _ACTIONS = ("bronze", "silver", "gold", "all", "check", "vacuum")
 _LISTED = 20
 _MANY_ROWS = 20_000_000  # for more, the start of Spark costs little beside the work

@@ -163,13 +163,13 @@ class AsyncClient(Shell):
 
     async def quorum(self, timeout: float | None = None) -> Quorum:
         """See `Client.quorum`."""
-        return await self._wait(self._asking_quorum(timeout))
+        return await self._wait(self._quorum_call(timeout))
 
     async def describe_cluster(
         self, *, fenced: bool = False, timeout: float | None = None
     ) -> ClusterDescription:
         """See `Client.describe_cluster`."""
-        return await self._wait(self._asking_cluster(fenced, timeout))
+        return await self._wait(self._cluster_call(fenced, timeout))
 
     async def describe_configs(
         self,
@@ -178,7 +178,7 @@ class AsyncClient(Shell):
         timeout: float | None = None,
     ) -> dict[str, TopicConfig]:
         """See `Client.describe_configs`."""
-        found, calls = self._asking_configs(topics, keys, timeout)
+        found, calls = self._configs_call(topics, keys, timeout)
         for call in calls:
             found |= await self._wait(call)
         return found
@@ -277,7 +277,7 @@ class AsyncClient(Shell):
         """Begins a call and returns its result; raises its error."""
         driver, (begin, parse) = self._running(), call
         future = asyncio.get_running_loop().create_future()
-        waiter = driver.begin(begin, partial(_settle, future))
+        waiter = driver.begin(begin, partial(_complete, future))
         try:
             return parse(await future)
         except BaseException:  # cancelled, or its coroutine was closed
@@ -293,7 +293,7 @@ def only(names: frozenset[str] | None, changes: Changes) -> Changes:
     return Changes(found, changes.until, False)
 
 
-def _settle(future: asyncio.Future[Finish], finish: Finish) -> None:
+def _complete(future: asyncio.Future[Finish], finish: Finish) -> None:
     if not future.done() and not future.get_loop().is_closed():
         future.set_result(finish)
 

@@ -209,7 +209,7 @@ class Client(Shell):
         Raises UnsupportedVersionError for a cluster with ZooKeeper, RequestTimedOutError, and the
         error that the broker answers with.
         """
-        return self._wait(self._asking_quorum(timeout))
+        return self._wait(self._quorum_call(timeout))
 
     def describe_cluster(
         self, *, fenced: bool = False, timeout: float | None = None
@@ -218,7 +218,7 @@ class Client(Shell):
 
         The errors are those of quorum(); brokers before Kafka 4.0 cannot list fenced ones.
         """
-        return self._wait(self._asking_cluster(fenced, timeout))
+        return self._wait(self._cluster_call(fenced, timeout))
 
     def describe_configs(
         self,
@@ -239,7 +239,7 @@ class Client(Shell):
         Raises UnsupportedVersionError for a broker without DescribeConfigs, RequestTimedOutError,
         TypeError, and ValueError for an empty `keys`.
         """
-        found, calls = self._asking_configs(topics, keys, timeout)
+        found, calls = self._configs_call(topics, keys, timeout)
         for call in calls:
             found |= self._wait(call)
         return found

@@ -81,6 +81,7 @@ from rdmeta.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
     WrongClusterError,
+    code_of,
     error_name,
 )
 from rdmeta.model import Advice, All, Applied, Broker, Request
@@ -88,9 +89,13 @@ from rdmeta.model import Advice, All, Applied, Broker, Request
 Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes] | None"
 Hosted: TypeAlias = "Broker | tuple[str, int] | tuple[str, int, str | None] | None"
 
-# Kafka's codes that refuse a login: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE and
-# SASL_AUTHENTICATION_FAILED.
-REFUSED_LOGIN = frozenset((33, 34, 58))
+# Kafka's codes that refuse a login.
+REFUSED_LOGIN = frozenset(
+    map(
+        code_of,
+        ("UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE", "SASL_AUTHENTICATION_FAILED"),
+    )
+)
 
 # The results of requests that stats() counts.
 _RESULTS = ("sent", "hedged", "answered", "failed")

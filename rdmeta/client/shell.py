@@ -332,7 +332,7 @@ class Shell:
         self.need(topic)
         return self._cache.leader(topic, partition)
 
-    def _asking_quorum(self, timeout: float | None) -> WaitingCall[Quorum]:
+    def _quorum_call(self, timeout: float | None) -> WaitingCall[Quorum]:
         begin, parse = waiting_call(QUORUM, self._deadline(timeout), describe_quorum.parse_response)
 
         def explained(finish: Finish) -> Quorum:
@@ -346,9 +346,7 @@ class Shell:
 
         return begin, explained
 
-    def _asking_cluster(
-        self, fenced: bool, timeout: float | None
-    ) -> WaitingCall[ClusterDescription]:
+    def _cluster_call(self, fenced: bool, timeout: float | None) -> WaitingCall[ClusterDescription]:
         """Returns the call for the brokers; only v2 can list `fenced` ones."""
         encode = partial(describe_cluster.encode_request, fenced=fenced)
         lowest = 2 if fenced else describe_cluster.LOWEST
@@ -356,7 +354,7 @@ class Shell:
         call = OtherRequest(describe_cluster.DESCRIBE_CLUSTER, lowest, highest, encode)
         return waiting_call(call, self._deadline(timeout), describe_cluster.parse_response)
 
-    def _asking_configs(
+    def _configs_call(
         self, topics: str | Iterable[str], keys: str | Iterable[str] | None, timeout: float | None
     ) -> tuple[dict[str, TopicConfig], list[WaitingCall[dict[str, TopicConfig]]]]:
         """Returns the calls for configurations of topics.

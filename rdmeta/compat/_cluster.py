@@ -103,7 +103,7 @@ class ClusterShape:
     def _new_future(self) -> Any:
         raise NotImplementedError
 
-    def _settle(self, future: Any, error: BaseException | None) -> None:
+    def _complete(self, future: Any, error: BaseException | None) -> None:
         """Ends a future, unless its owner has ended it."""
         raise NotImplementedError
 
@@ -233,7 +233,7 @@ class ClusterShape:
 
     def _finished_future(self) -> Any:
         future = self._new_future()
-        self._settle(future, None)
+        self._complete(future, None)
         return future
 
     @property
@@ -340,7 +340,7 @@ class ClusterShape:
     def _end(self, future: Any, error: BaseException | None) -> None:
         """Ends a future; an exception of its callbacks is logged."""
         try:
-            self._settle(future, error)
+            self._complete(future, error)
         except Exception:
             log.exception("a callback of request_update()'s future failed")
 
@@ -441,7 +441,7 @@ def topic_name(name: str) -> str:
     return name
 
 
-def settle(future: Future[Any], value: object, error: BaseException | None) -> None:
+def complete(future: Future[Any], value: object, error: BaseException | None) -> None:
     """Ends a plain future; confirms a cancellation, and leaves a finished future alone."""
     if future.done() and not future.cancelled():
         return

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from rdmeta.compat._bootstrap import hosts_of
-from rdmeta.compat._cluster import ClusterShape, Named, ignore, settle
+from rdmeta.compat._cluster import ClusterShape, Named, complete, ignore
 from rdmeta.compat._reading import image_of
 from rdmeta.config.address import DEFAULT_PORT
 from rdmeta.errors import NoBrokersError
@@ -57,8 +57,8 @@ class ClusterMetadata(ClusterShape):
     def _new_future(self) -> Future[ClusterMetadata]:
         return Future()
 
-    def _settle(self, future: Any, error: BaseException | None) -> None:
-        settle(future, self, error)
+    def _complete(self, future: Any, error: BaseException | None) -> None:
+        complete(future, self, error)
 
     def _is_over(self, future: Any) -> bool:
         return bool(future.done())

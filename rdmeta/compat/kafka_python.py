@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rdmeta._core import MetadataCache, Reading
 from rdmeta.compat._bootstrap import hosts_of
-from rdmeta.compat._cluster import ClusterShape, Named, settle
+from rdmeta.compat._cluster import ClusterShape, Named, complete
 from rdmeta.compat._reading import CODES, answers, image_of, leader_of
 from rdmeta.errors import NoBrokersError, from_code
 from rdmeta.model import Partition, Topic, TopicPartition
@@ -80,9 +80,9 @@ class ClusterMetadata(ClusterShape):
     def _new_future(self) -> Any:
         return Future()
 
-    def _settle(self, future: Any, error: BaseException | None) -> None:
+    def _complete(self, future: Any, error: BaseException | None) -> None:
         if isinstance(future, PlainFuture):
-            settle(future, self, error)
+            complete(future, self, error)
         elif not future.is_done:
             future.success(self) if error is None else future.failure(error)
 

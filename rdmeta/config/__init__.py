@@ -18,9 +18,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rdmeta._escaping import escaped
 from rdmeta.config.address import parse_bootstrap
 from rdmeta.config.java_keys import translated
-from rdmeta.config.option_table import JAVA_KEYS, MECHANISMS, NOT_NEEDED, OPTIONS, REFUSED, Option
+from rdmeta.config.option_table import (
+    INTERVAL,
+    JAVA_KEYS,
+    MAX_AGE,
+    MECHANISMS,
+    NOT_NEEDED,
+    OPTIONS,
+    REFUSED,
+    Option,
+)
 from rdmeta.config.option_values import KINDS, shown
 from rdmeta.config.properties import read_properties
+from rdmeta.config.secret import MASK
 from rdmeta.config.security_rules import (
     has_effect,
     problems_of,
@@ -40,7 +50,6 @@ __all__ = ["Config", "is_option", "load", "masked", "parse", "secret_keys"]
 _BY_KEY = {key: option for option in OPTIONS for key in (option.key, option.alias) if key}
 _SECURITY_PREFIXES = ("sasl.", "ssl.", "https.")
 _MOST_PROBLEMS = 100
-_MASK = "***"
 _JAVA_SECRETS = frozenset(
     (
         "sasl.jaas.config",
@@ -53,9 +62,7 @@ _JAVA_SECRETS = frozenset(
 _MAY_BE_NONE = frozenset(KINDS) - {"integer", "flag", "choice"}
 _PROTOCOL, _MECHANISM = "security.protocol", "sasl.mechanism"
 
-_INTERVAL = "topic.metadata.refresh.interval.ms"
 _FAST = "topic.metadata.refresh.fast.interval.ms"
-_AGE = "metadata.max.age.ms"
 # The shortest max age that follows from the refresh interval.
 _SHORTEST_AGE = 60_000
 _RETRY, _LONGEST_RETRY = "retry.backoff.ms", "retry.backoff.max.ms"
@@ -202,13 +209,13 @@ def _shown_value(key: str, value: object) -> str:
     option, text = _BY_KEY.get(key), str(_plain(value))
     kind = "" if option is None else option.kind
     if option is None and (key in _JAVA_SECRETS or key not in {*JAVA_KEYS, *NOT_NEEDED}):
-        return _MASK
+        return MASK
     if kind in ("secret", "private key") or "PRIVATE KEY" in text:
-        return _MASK
+        return MASK
     if callable(value):
         return "a callable"
     if kind in ("servers", "url") and "@" in text:  # it has a password
-        return _MASK
+        return MASK
     if kind == "certificates":
         return f"PEM of {len(text)} characters"
     return text.lower() if isinstance(value, bool) else text
@@ -357,9 +364,9 @@ def _config(given: Mapping[str, Any]) -> Config:
             values[longest] = max(values[first], values[longest])
         elif first not in given:
             values[first] = min(values[first], values[longest])
-    if _AGE not in given:
-        never = values[_INTERVAL] in _BY_KEY[_INTERVAL].never
-        values[_AGE] = -1 if never else max(3 * values[_INTERVAL], _SHORTEST_AGE)
+    if MAX_AGE not in given:
+        never = values[INTERVAL] in _BY_KEY[INTERVAL].never
+        values[MAX_AGE] = -1 if never else max(3 * values[INTERVAL], _SHORTEST_AGE)
     own = [each for each in OPTIONS if each.field and not each.area]
     fields = {each.field: _setting(each, values[each.key]) for each in own}
     protocol = fields["protocol"]
@@ -372,7 +379,7 @@ def _config(given: Mapping[str, Any]) -> Config:
     _log().warning(
         "%s is below %s: the client refreshes every %.3g s instead of %.3g s, so that topics do not"
         " become stale between two refreshes",
-        *(_AGE, _INTERVAL, shorter, interval),
+        *(MAX_AGE, INTERVAL, shorter, interval),
     )
     return replace(config, refresh_interval=shorter)
 

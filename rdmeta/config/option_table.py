@@ -24,6 +24,9 @@ LONGEST_PEM = 1 << 20
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """The mechanisms of SASL that the client speaks."""
 
+INTERVAL = "topic.metadata.refresh.interval.ms"
+MAX_AGE = "metadata.max.age.ms"
+
 _INT32_MAX = 2147483647
 
 
@@ -121,7 +124,7 @@ OPTIONS = (
         choices={each: each for each in ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")},
     ),
     Option(
-        "topic.metadata.refresh.interval.ms",
+        INTERVAL,
         "integer",
         "refresh_interval",
         300_000,
@@ -134,7 +137,7 @@ OPTIONS = (
         unit="ms",
     ),
     Option(
-        "metadata.max.age.ms",
+        MAX_AGE,
         "integer",
         "max_age",
         900_000,

@@ -7,6 +7,9 @@ from typing import Any, NoReturn
 
 from rdmeta.errors import ConfigError
 
+# What stands for a secret in output.
+MASK = "***"
+
 
 def cause_of(error: BaseException) -> str:
     """Returns the type of an exception that a user's callable raised, and the place.

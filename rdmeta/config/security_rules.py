@@ -13,7 +13,7 @@ from rdmeta.config.secret import Secret
 from rdmeta.config.security_settings import OauthSettings, SaslSettings, TlsSettings
 
 _KEYS = {option.field: option.key for option in OPTIONS if option.area}
-_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _METHOD = "sasl.oauthbearer.method"
 _UNSECURED = "enable.sasl.oauthbearer.unsecure.jwt"
 _EITHER = (
@@ -140,18 +140,18 @@ def _oauth_problems(
         found.append(
             f"sasl.oauthbearer.config is missing: {_UNSECURED} needs it, as principal=NAME"
         )
-    if not sources and not is_set(_METHOD) and is_set(_ENDPOINT):
-        sources = [_ENDPOINT]  # it can mean nothing else
+    if not sources and not is_set(_METHOD) and is_set(ENDPOINT):
+        sources = [ENDPOINT]  # it can mean nothing else
     if not sources:
         found.append(
             "OAUTHBEARER has no source of tokens: set oauth_cb, or"
-            f" {_METHOD}=oidc with {_ENDPOINT}, sasl.oauthbearer.client.id and"
+            f" {_METHOD}=oidc with {ENDPOINT}, sasl.oauthbearer.client.id and"
             " sasl.oauthbearer.client.secret"
         )
-    if sources[:1] in ([f"{named(_METHOD)}=oidc"], [_ENDPOINT]):
+    if sources[:1] in ([f"{named(_METHOD)}=oidc"], [ENDPOINT]):
         found += [
             f"{key} is missing: {sources[0]} needs it"
-            for key in (_ENDPOINT, "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
+            for key in (ENDPOINT, "sasl.oauthbearer.client.id", "sasl.oauthbearer.client.secret")
             if not is_set(key)
         ]
     return found

@@ -50,7 +50,7 @@ cdef Image image_of(rdmeta_image_t *image, place=None):
     made = Image.__new__(Image, GIVEN)
     made.image = image
     made.place = place
-    made.settle()
+    made.complete()
     return made
 
 
@@ -77,7 +77,7 @@ cdef class Image(Reading):
         if self.image is not NULL:
             rdmeta_image_unref(self.image)  # its readers have references of their own
 
-    cdef int settle(self) except -1:
+    cdef int complete(self) except -1:
         """Reads the image's properties, and makes its readers. MemoryError."""
         with nogil:  # for an image of a live cache, rdmeta_image_info() takes the writers' lock
             rdmeta_image_info(self.image, &self.info)

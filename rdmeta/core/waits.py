@@ -229,7 +229,7 @@ class LoopWaiters:
             woken = set().union(*self.any.values(), *self.topics.values())
         for wait in woken:
             if wait.future is not None:
-                settle(wait.future)
+                end_sleep(wait.future)
 
     def waits_to_wake(self) -> set[Wait]:
         """Returns the waits whose condition came true since the last check."""
@@ -286,7 +286,7 @@ class LoopWaiters:
         seconds, timer = remaining(deadline), None
         wait.future = self.loop.create_future()
         if seconds is not None:
-            timer = self.loop.call_later(seconds, settle, wait.future)
+            timer = self.loop.call_later(seconds, end_sleep, wait.future)
         try:
             await wait.future
         finally:
@@ -299,7 +299,7 @@ class LoopWaiters:
         self.waker.close()
 
 
-def settle(waiter: asyncio.Future[None]) -> None:
+def end_sleep(waiter: asyncio.Future[None]) -> None:
     """Ends a waiter's sleep; a second call does nothing."""
     if not waiter.done():
         waiter.set_result(None)

@@ -151,7 +151,7 @@ class RecordingFilter(NamedTuple):
         return cls(clusters, session, since, until)
 
     def has_name(self, path: str) -> bool:
-        """Returns whether a file may be filter_, by its name and its folder.
+        """Returns whether a file may match the filter, by its name and its folder.
 
         A folder day=YYYY-MM-DD has recordings of that day alone.
         """
@@ -167,7 +167,7 @@ class RecordingFilter(NamedTuple):
         return day is None or self.has_time(day, day + timedelta(days=1))
 
     def has_time(self, begin: datetime, end: datetime) -> bool:
-        """Returns whether a time is filter_, both ends included, or a part of it."""
+        """Returns whether a time, with both ends, or a part of it lies in the filter's."""
         if self.until is not None and begin >= self.until:
             return False
         return self.since is None or end >= self.since
@@ -347,7 +347,7 @@ def look(
 def scan(
     root: Path, filter_: RecordingFilter, entries: Iterable[ListedFile] | None = None
 ) -> Found:
-    """Returns what of a directory is filter_, as `look` does; `entries` are its files if known."""
+    """Returns what of a directory matches the filter, as `look` does; `entries` are its files."""
     if not root.is_dir():
         raise HistoryError(f"{root}: not a directory")
     if any(time is not None and time.tzinfo is None for time in (filter_.since, filter_.until)):

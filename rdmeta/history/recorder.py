@@ -107,7 +107,7 @@ class MinIsrs:
             for each in (self.known, self._ids, self._new, self._asked, self._before):
                 each.pop(topic, None)
 
-    def settle(self, topics: Mapping[str, str | None]) -> None:
+    def confirm(self, topics: Mapping[str, str | None]) -> None:
         """takes the values of these topics as reported, and drops what rows said of other ones.
 
         A baseline of these topics, names with ids, is about to be written. Before it nothing was
@@ -518,7 +518,7 @@ class Recorder:
                 "the brokers did not name their cluster (Metadata v0 and v1 cannot):"
                 " name it with cluster_id="
             )
-        self._min_isrs.settle(topics_of(state))
+        self._min_isrs.confirm(topics_of(state))
         self._recording = OpenRecording(cluster_id, sight.now, session=str(self._uuids()))
         state = with_min_isr(state, image.version, self._min_isrs.known)
         return self._recording.begin_with(state, image.version, reason)

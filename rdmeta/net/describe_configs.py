@@ -6,20 +6,17 @@ the broker's, or Kafka's default.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from rdmeta.errors import Error, MalformedError, UnsupportedVersionError, from_code
-from rdmeta.net.fields import FieldReader, encode_uvarint
+from rdmeta.net.fields import INT16, INT32, FieldReader, encode_uvarint
 
 DESCRIBE_CONFIGS = 32
 LOWEST, HIGHEST = 1, 4
 
 _FLEXIBLE = 4
 _TOPIC = 2
-_INT16 = struct.Struct(">h")
-_INT32 = struct.Struct(">i")
 
 
 class TopicConfig(NamedTuple):
@@ -99,11 +96,11 @@ def _skip_synonym(reader: FieldReader) -> None:
 
 def _count(count: int, flexible: bool) -> bytes:
     """Returns the number of elements of an array."""
-    return encode_uvarint(count + 1) if flexible else _INT32.pack(count)
+    return encode_uvarint(count + 1) if flexible else INT32.pack(count)
 
 
 def _null_array(flexible: bool) -> bytes:
-    return b"\0" if flexible else _INT32.pack(-1)
+    return b"\0" if flexible else INT32.pack(-1)
 
 
 def _texts(texts: Sequence[str], flexible: bool) -> bytes:
@@ -114,7 +111,7 @@ def _text(text: str, flexible: bool) -> bytes:
     raw = text.encode("utf-8", "surrogateescape")
     if len(raw) > 32767:
         raise ValueError(f"a name or key has {len(raw)} bytes, the maximum is 32767")
-    return (encode_uvarint(len(raw) + 1) if flexible else _INT16.pack(len(raw))) + raw
+    return (encode_uvarint(len(raw) + 1) if flexible else INT16.pack(len(raw))) + raw
 
 
 def _check(version: int) -> None:

@@ -14,9 +14,9 @@ from uuid import UUID
 from rdmeta.errors import MalformedError
 
 _INT8 = struct.Struct(">b")
-_INT16 = struct.Struct(">h")
+INT16 = struct.Struct(">h")
 _UINT16 = struct.Struct(">H")
-_INT32 = struct.Struct(">i")
+INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 
 _T = TypeVar("_T")
@@ -66,7 +66,7 @@ class FieldReader:
 
     def int16(self) -> int:
         """Returns a signed 16-bit integer."""
-        return self.fields(_INT16)[0]
+        return self.fields(INT16)[0]
 
     def uint16(self) -> int:
         """Returns an unsigned 16-bit integer."""
@@ -74,7 +74,7 @@ class FieldReader:
 
     def int32(self) -> int:
         """Returns a signed 32-bit integer."""
-        return self.fields(_INT32)[0]
+        return self.fields(INT32)[0]
 
     def int64(self) -> int:
         """Returns a signed 64-bit integer."""

@@ -14,6 +14,7 @@ import struct
 from collections.abc import Generator
 from typing import NamedTuple
 
+from rdmeta._escaping import first_bytes
 from rdmeta._version import __version__
 from rdmeta.errors import (
     Error,
@@ -101,7 +102,6 @@ METADATA = 3
 # Bytes: no broker sends a longer answer before the client has authenticated.
 LONGEST_ANSWER = 1 << 19
 
-_SHOWN = 24
 _TLS_ALERT = b"\x15\x03"
 _VOTE = 52
 # The first bytes of other servers' answers.
@@ -168,7 +168,7 @@ def no_broker(first: bytes, is_sasl: bool = False) -> Error:
             "the port answers with a TLS alert, so it wants TLS: set security.protocol="
             f"{'sasl_ssl' if is_sasl else 'ssl (sasl_ssl if it wants SASL, too)'}"
         )
-    shown = f"{first[:_SHOWN]!r}{'...' if len(first) > _SHOWN else ''}"
+    shown = first_bytes(first)
     for start, name in _OTHERS.items():
         if first.startswith(start):
             return MalformedError(

@@ -8,7 +8,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from rdmeta.config.secret import Secret
+from rdmeta.config.secret import MASK, Secret
+from rdmeta.config.security_rules import ENDPOINT
 from rdmeta.config.security_settings import OauthSettings
 from rdmeta.errors import AuthenticationError, ConfigError
 from rdmeta.net.sasl import Token, shown
@@ -24,7 +25,6 @@ _LONGEST_ERROR = 1 << 16
 # Seconds: no token lives longer, and no expiry is later.
 _MOST_SECONDS = 1e11
 
-_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _CLIENT = "sasl.oauthbearer.client.id and sasl.oauthbearer.client.secret"
 
 
@@ -39,9 +39,9 @@ def check(settings: OauthSettings) -> None:
     except ValueError:
         is_usable = has_user = False
     if has_user:
-        raise ConfigError(f"{_ENDPOINT} must have no user and no password; set {_CLIENT}")
+        raise ConfigError(f"{ENDPOINT} must have no user and no password; set {_CLIENT}")
     if not is_usable or not all("!" <= each <= "~" for each in settings.endpoint):
-        raise ConfigError(f"{_ENDPOINT} must be a URL of https:// or http:// with a host")
+        raise ConfigError(f"{ENDPOINT} must be a URL of https:// or http:// with a host")
 
 
 def _where(endpoint: str) -> str:
@@ -70,7 +70,7 @@ def fetch(settings: OauthSettings, timeout: float, now: float) -> Token:
     context = _context(settings) if is_secure else None
     bounded = opener(time.monotonic() + timeout, _LONGEST, context)
     where, problem = _where(settings.endpoint), ""
-    retriable, advice, body = False, _ENDPOINT, b""
+    retriable, advice, body = False, ENDPOINT, b""
     hidden = secret, request.get_header("Authorization", "").removeprefix("Basic ")
     try:
         with bounded.open(request, timeout=timeout) as answer:
@@ -143,7 +143,7 @@ def _http_problem(error: Any, hidden: tuple[str, ...]) -> tuple[str, bool, str]:
     if error.code in (400, 401, 403):
         scope = " and sasl.oauthbearer.scope" if error.code == 400 else ""
         return said, False, f"{_CLIENT.replace(' and ', ', ') if scope else _CLIENT}{scope}"
-    return said, error.code >= 500 or error.code in (408, 429), _ENDPOINT
+    return said, error.code >= 500 or error.code in (408, 429), ENDPOINT
 
 
 def _connection_problem(error: Exception, timeout: float) -> tuple[str, bool, str]:
@@ -154,27 +154,27 @@ def _connection_problem(error: Exception, timeout: float) -> tuple[str, bool, st
 
     cause = getattr(error, "reason", error)
     if isinstance(cause, TimeoutError):
-        return f"gave no answer in {timeout:.3g} s", True, _ENDPOINT
+        return f"gave no answer in {timeout:.3g} s", True, ENDPOINT
     if isinstance(cause, ssl.SSLCertVerificationError):
         said = f"has a certificate that is not trusted: {shown(cause.verify_message)}"
         return said, False, "https.ca.location"
     if isinstance(cause, ssl.SSLError):
         said = f"failed the TLS handshake: {shown(cause.reason or str(cause))}"
-        return said, False, f"{_ENDPOINT} (https or http)"
+        return said, False, f"{ENDPOINT} (https or http)"
     if isinstance(cause, socket.gaierror):
-        return f"has a host that is not found: {shown(cause.strerror or '')}", True, _ENDPOINT
+        return f"has a host that is not found: {shown(cause.strerror or '')}", True, ENDPOINT
     if isinstance(cause, OSError):
         said = f"cannot be reached: {shown(cause.strerror or type(cause).__name__)}"
-        return said, True, _ENDPOINT
+        return said, True, ENDPOINT
     if isinstance(cause, HTTPException):
-        return f"does not answer as an HTTP server: {type(cause).__name__}", False, _ENDPOINT
-    return f"gave an answer that is no use: {shown(str(cause))}", False, _ENDPOINT
+        return f"does not answer as an HTTP server: {type(cause).__name__}", False, ENDPOINT
+    return f"gave an answer that is no use: {shown(str(cause))}", False, ENDPOINT
 
 
 def _without(hidden: tuple[str, ...], text: str) -> str:
     """Returns a text of the endpoint without the secrets that it was sent."""
     for secret in filter(None, hidden):
-        text = text.replace(secret, "***")
+        text = text.replace(secret, MASK)
     return text
 
 
@@ -190,7 +190,7 @@ def _token_in(
     if not isinstance(value, str) or not value:
         keys = shown(_without(hidden, ", ".join(sorted(found)))) or "no JSON object"
         raise AuthenticationError(
-            f"the token endpoint {where} gave no access_token (it gave {keys}); check {_ENDPOINT}"
+            f"the token endpoint {where} gave no access_token (it gave {keys}); check {ENDPOINT}"
         )
     claims = _claims(value)
     life, expires_at = _number(found.get("expires_in")), _number(claims.get("exp"))
@@ -199,12 +199,12 @@ def _token_in(
     if expires_at is None:
         raise AuthenticationError(
             f"the token endpoint {where} gave a token without expires_in, and without the claim"
-            f" exp of a JWT; check {_ENDPOINT}"
+            f" exp of a JWT; check {ENDPOINT}"
         )
     principal = claims.get("sub")
-    origin = f"{_ENDPOINT} and sasl.oauthbearer.scope"
+    origin = f"{ENDPOINT} and sasl.oauthbearer.scope"
     name = principal if isinstance(principal, str) else ""
-    return Token(Secret(value, _ENDPOINT), expires_at, name, settings.extensions, origin)
+    return Token(Secret(value, ENDPOINT), expires_at, name, settings.extensions, origin)
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -30,12 +30,12 @@ def hand_out(waiters: Iterable[tuple[AbstractEventLoop, Future[T]]], outcome: T 
     """Settles each future in its own loop, and leaves out closed loops; any thread may call it."""
     for loop, future in waiters:
         try:
-            loop.call_soon_threadsafe(settle, future, outcome)
+            loop.call_soon_threadsafe(complete, future, outcome)
         except RuntimeError:  # the loop is closed
             continue
 
 
-def settle(future: Future[T], outcome: T | Error) -> None:
+def complete(future: Future[T], outcome: T | Error) -> None:
     """Gives `future` its result or exception, unless it is done; its loop's thread may call it."""
     if future.done():  # cancelled
         return
@@ -101,7 +101,7 @@ class Resolver:
         future: Future[tuple[Endpoint, ...]] = loop.create_future()
         found = literal(address)
         if found is not None:
-            settle(future, _chosen([found], family))
+            complete(future, _chosen([found], family))
             return future
         key = (*address, family)
         with self._lock:

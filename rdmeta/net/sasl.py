@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from rdmeta._escaping import escaped
-from rdmeta.config.secret import Secret
+from rdmeta.config.secret import MASK, Secret
 from rdmeta.errors import (
     AuthenticationError,
     ConfigError,
@@ -23,13 +23,16 @@ from rdmeta.errors import (
     MissingExtraError,
     TransportError,
     UnsupportedVersionError,
+    code_of,
     error_name,
 )
 from rdmeta.net.fields import RAW, Call, FieldReader, Steps, encode_uvarint
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 _HANDSHAKE_HIGHEST, _AUTHENTICATE_HIGHEST = 1, 2
-_UNSUPPORTED_MECHANISM, _ILLEGAL_STATE, _REFUSED = 33, 34, 58
+_UNSUPPORTED_MECHANISM, _ILLEGAL_STATE, _REFUSED = map(
+    code_of, ("UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE", "SASL_AUTHENTICATION_FAILED")
+)
 
 _PASSWORD_KEYS = "sasl.username and sasl.password"
 _SCRAM = ("SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -105,7 +108,7 @@ class Login:
     def words(self, text: str) -> str:
         """Returns the broker's text, or its error object in JSON, in words without a secret."""
         for secret in self._secrets:
-            text = text.replace(secret, "***")
+            text = text.replace(secret, MASK)
         if self.mechanism == "OAUTHBEARER":
             text = _json_words(text)
         return shown(text)

@@ -24,6 +24,7 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, TypeAlias
 
+from rdmeta._escaping import first_bytes
 from rdmeta.config.security_settings import TlsSettings
 from rdmeta.errors import ConfigError, Error, RequestTimedOutError, TlsError
 from rdmeta.net.sasl import shown
@@ -313,7 +314,6 @@ _GREETINGS = (
     (b"<", "speaks HTTP"),
     (b"-ERR", "speaks the protocol of Redis"),
 )
-_SHOWN = 24
 _MOST_NAMES = 8
 
 
@@ -377,9 +377,11 @@ def no_handshake(first: bytes, how: str) -> TlsError:
         if first.startswith(greeting):
             return TlsError(
                 f"the port {what}, not TLS: it is not a Kafka broker's; check bootstrap.servers"
-                f" (its first bytes are {_shown(first)})"
+                f" (its first bytes are {first_bytes(first)})"
             )
-    return TlsError(f"the port does not speak TLS (its first bytes are {_shown(first)}): {advice}")
+    return TlsError(
+        f"the port does not speak TLS (its first bytes are {first_bytes(first)}): {advice}"
+    )
 
 
 def _untrusted(
@@ -532,10 +534,6 @@ def _end_of(certificate: dict[str, Any]) -> float:
 
 def _words(reason: str) -> str:
     return reason.replace("_", " ").lower()
-
-
-def _shown(first: bytes) -> str:
-    return f"{first[:_SHOWN]!r}{'...' if len(first) > _SHOWN else ''}"
 
 
 # Bytes: the longest record of TLS, and so what one read returns.

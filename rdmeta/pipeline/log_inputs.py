@@ -256,14 +256,14 @@ def _bare(store: Store, name: str, path: Path, kind: str, reason: str | None = N
 def look_at_logs(
     folders: Sequence[LogFolder],
     known: Mapping[tuple[str, str], Input],
-    settled: Mapping[tuple[str, str], Input],
+    last_run: Mapping[tuple[str, str], Input],
     again: Collection[str] | None = None,
 ) -> None:
     """Fills in the rows of directories; a file that is as `known` has it is not read again.
 
-    A segment is also read again if it lacks the mark of a snapshot's end. What is not as it was
-    `settled` at the end of the last run is unsure. With `again` this is
-    another look during a run: only files in those stores are new, others count as they are known.
+    A segment is also read again if it lacks the mark of a snapshot's end. What is not as it was at
+    the end of the `last_run` is unsure. With `again` this is another look during a run: only files
+    in those stores are new, others count as they are known.
     Raises OSError.
     """
     ends: dict[str, set[int]] = {}
@@ -292,7 +292,7 @@ def look_at_logs(
                 before = _read_snapshot(row, snapshot.path, snapshot.end, snapshot.epoch)
             folder.rows.append(before)
         for row in folder.rows:
-            last = settled.get((row.store, row.name))
+            last = last_run.get((row.store, row.name))
             if last is None or last.sha256 != row.sha256 or last.state == "set aside":
                 folder.unsure.add(row.name)
         _use_snapshots(folder)

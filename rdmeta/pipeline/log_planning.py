@@ -54,7 +54,7 @@ def stage_of(
     out: Store,
     inputs: Iterable[str],
     known: Known,
-    settled: Known,
+    last_run: Known,
     held: Sequence[Input],
     *,
     in_place: bool,
@@ -62,7 +62,7 @@ def stage_of(
 ) -> LogStage:
     """Returns what is to be done about the logs of the inputs, and those that OUT has.
 
-    `held` are the recordings of logs in OUT, and `settled` the files as the last run left them. In
+    `held` are the recordings of logs in OUT, and `last_run` the files as the last run left them. In
     a plan that is made `again` during a run, a file of an input counts as `known` has it: a live
     node goes on writing. Raises OSError.
     """
@@ -73,7 +73,7 @@ def stage_of(
         found, refused = log_folders(Store(where))
         others += found
         bad += refused
-    look_at_logs([*ours, *others], known, settled, {out.where} if is_again else None)
+    look_at_logs([*ours, *others], known, last_run, {out.where} if is_again else None)
     stage.files += bad
     clusters = sorted({each.files.cluster_id or "" for each in (*ours, *others)})
     for cluster_id in clusters:
@@ -82,7 +82,7 @@ def stage_of(
         recordings = [each for each in held if each.cluster_id == cluster_id]
         if not in_place:
             proven = _proven_of(cluster_id, mine, out.where, recordings)
-            _choose_copies(stage, mine, new, proven, settled)
+            _choose_copies(stage, mine, new, proven, last_run)
         _plan(stage, out, cluster_id, [each for each in (*mine, *new) if each.rows], recordings)
     return stage
 
@@ -126,7 +126,7 @@ def _choose_copies(
     mine: Sequence[LogFolder],
     new: Sequence[LogFolder],
     proven: int,
-    settled: Known,
+    last_run: Known,
 ) -> None:
     """Adds the copies to make; leaves the rows in the folders that count until then."""
     held = {row.name: row for folder in mine for row in folder.rows}
@@ -151,7 +151,7 @@ def _choose_copies(
         if found is None and is_sealed and row.sha256 in same:
             found = "duplicate", f"the same as {same[row.sha256]}"
         if found is None and is_sealed and row.kind == "segment":
-            found = _why_duplicate(row, held.values(), settled)
+            found = _why_duplicate(row, held.values(), last_run)
         if found is not None:
             state = row.state if row.state == "quarantined" else found[0]
             reason = row.reason if row.state == "quarantined" else found[1]
@@ -208,7 +208,7 @@ def _newest_of(folder: LogFolder) -> str | None:
     )
 
 
-def _why_duplicate(row: Input, held: Iterable[Input], settled: Known) -> tuple[str, str] | None:
+def _why_duplicate(row: Input, held: Iterable[Input], last_run: Known) -> tuple[str, str] | None:
     """Returns why a segment adds nothing: others have all of its batches; None if it does.
 
     Nor does it prove anything, as a later one of its node is there. What was compared before, and
@@ -217,13 +217,13 @@ def _why_duplicate(row: Input, held: Iterable[Input], settled: Known) -> tuple[s
     first, end = row.from_offset or 0, row.to_offset or 0
     if row.state != "good":
         return None
-    is_known = _settled_as(row, settled) == "duplicate"
+    is_known = _state_in(row, last_run) == "duplicate"
     at, others = first, list[str]()
     for each in sorted(held, key=lambda e: (e.from_offset or 0, -(e.to_offset or 0))):
         begins, ends = each.from_offset or 0, each.to_offset or 0
         if each.kind != "segment" or not begins <= at < ends:
             continue
-        is_compared = is_known and _settled_as(each, settled) is not None
+        is_compared = is_known and _state_in(each, last_run) is not None
         if not is_compared and first_difference(whole(each), whole(row)) is not None:
             return None
         at, others = ends, [*others, each.name]
@@ -232,9 +232,9 @@ def _why_duplicate(row: Input, held: Iterable[Input], settled: Known) -> tuple[s
     return None
 
 
-def _settled_as(row: Input, settled: Known) -> str | None:
+def _state_in(row: Input, last_run: Known) -> str | None:
     """Returns the state in which the last run left a file, None if it is another one now."""
-    was = settled.get((row.store, row.name))
+    was = last_run.get((row.store, row.name))
     return was.state if was is not None and was.sha256 == row.sha256 else None
 
 

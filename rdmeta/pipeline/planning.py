@@ -56,7 +56,7 @@ from rdmeta.pipeline.layout import (
 )
 from rdmeta.pipeline.log_inputs import is_raw
 from rdmeta.pipeline.log_joining import JoinedLog
-from rdmeta.pipeline.log_planning import LogStage, stage_of
+from rdmeta.pipeline.log_planning import Known, LogStage, stage_of
 from rdmeta.pipeline.logs import logs_of
 from rdmeta.pipeline.manifest import DayRecord, FileEntry, Manifest, days_of_parts, read_manifest
 from rdmeta.pipeline.storage import Storage, using
@@ -82,7 +82,6 @@ _USABLE = ("good", "copied", "duplicate")
 _FEW_FILES = 2_000
 _OF_TASK = 500
 
-Known = Mapping[tuple[str, str], Input]
 # Days and states of inputs that were set aside, by cluster and month.
 Aside = Mapping[str, Mapping[str, Sequence[tuple[str, str]]]]
 
@@ -444,8 +443,8 @@ class _Planner:
     ) -> None:
         self._options, self._engine = options, engine
         self._is_again = known is not None
-        self._settled = read_inputs(out)
-        self._known: Known = {**self._settled, **(known or {})}
+        self._last_run = read_inputs(out)
+        self._known: Known = {**self._last_run, **(known or {})}
         self._logs = LogStage()
         self._replaced: set[str] = set()
         self._kind = _kind_of(options, out)
@@ -574,7 +573,7 @@ class _Planner:
             self._out,
             options.inputs,
             self._known,
-            self._settled,
+            self._last_run,
             [each for each in recordings if is_of_log(each)],
             in_place=options.in_place,
             is_again=self._is_again,

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rdmeta._core import kraft_is_sensitive
+from rdmeta.config.secret import MASK
 
 # As `rdmeta config` and a metadata log show a secret.
-_MASK = "***"
 
 
 def redacted(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -45,4 +45,4 @@ def redacted(rows: pa.RecordBatch) -> pa.RecordBatch:
 def _shown(text: str | None) -> str | None:
     """Returns the text KEY=VALUE without the value of a sensitive key."""
     key, equals, _ = (text or "").partition("=")
-    return f"{key}={_MASK}" if equals and kraft_is_sensitive(key) else text
+    return f"{key}={MASK}" if equals and kraft_is_sensitive(key) else text

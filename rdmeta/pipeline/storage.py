@@ -18,6 +18,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
+from rdmeta.config.secret import MASK
 from rdmeta.errors import ConfigError
 from rdmeta.pipeline.errors import PipelineError
 
@@ -25,6 +26,8 @@ PREFIX = "storage."
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 # Names that Hadoop has for a scheme of pyarrow, and those for one kind of store.
 _KINDS = {"s3a": "s3", "s3n": "s3", "gcs": "gs", "abfss": "abfs", "viewfs": "hdfs"}
+# Values of options that are flags.
+FLAGS = {"true": True, "false": False}
 # A part of a secret that is this short would hide too much of a text.
 _SHORTEST = 4
 
@@ -177,5 +180,5 @@ def hidden(text: str, options: Mapping[str, str]) -> str:
     """Returns a text without the credentials of these options, such as the error of a library."""
     for name, value in options.items():
         if OPTIONS[name].is_secret and len(value) >= _SHORTEST:
-            text = text.replace(value, "***")
+            text = text.replace(value, MASK)
     return text

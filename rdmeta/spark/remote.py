@@ -54,17 +54,17 @@ def shipped(folder: str) -> Callable[[Batches], Iterator[pa.RecordBatch]]:
         if (text := refused()) is not None:
             yield row(None, text)
             return
-        from rdmeta.spark.remote import made
+        from rdmeta.spark.remote import make_pack
 
         for batch in batches:
             for pack in batch.column("tasks").to_pylist():
-                for result, counted in made(pack, folder):
+                for result, counted in make_pack(pack, folder):
                     yield row(result, None, *counted)
 
     return attempted
 
 
-def made(pack: bytes, folder: str) -> Iterator[tuple[bytes, Iterable[int]]]:
+def make_pack(pack: bytes, folder: str) -> Iterator[tuple[bytes, Iterable[int]]]:
     """Makes the tasks of a pack; yields what each one gives or raises, and the counts of it."""
     tasks: list[AnyTask] = pickle.loads(pack)
     for task in tasks:

@@ -46,13 +46,13 @@ def left_behind(cache: MetadataCache) -> set[object]:
 def wakes(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The times at which waiters of a loop were woken."""
     times: list[float] = []
-    settle = waits.settle
+    end_sleep = waits.end_sleep
 
     def count(waiter: asyncio.Future[None]) -> None:
         times.append(time.monotonic())
-        settle(waiter)
+        end_sleep(waiter)
 
-    monkeypatch.setattr(waits, "settle", count)
+    monkeypatch.setattr(waits, "end_sleep", count)
     return times
 
 

@@ -24,7 +24,7 @@ from rdmeta.pipeline.store import Store
 from rdmeta.spark import executors, remote, run
 from rdmeta.spark.executors import spark_engine
 from rdmeta.spark.large_months import is_large
-from rdmeta.spark.remote import made
+from rdmeta.spark.remote import make_pack
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
 
     def collected(session: object, packs: Sequence[bytes], tag: str) -> list[Any]:
         here = os.getcwd()  # threads do this beside each other
-        found = [result for pack in packs for result, _ in made(pack, here)]
+        found = [result for pack in packs for result, _ in make_pack(pack, here)]
         return [SimpleNamespace(refusal=None, result=result) for result in found]
 
     monkeypatch.setattr(remote, "attempt", failing)

@@ -18,7 +18,7 @@ from rdmeta import pipeline
 from rdmeta._version import __version__
 from rdmeta.pipeline.work import Result, Task
 from rdmeta.spark.functions.column_functions import _shipped
-from rdmeta.spark.remote import COUNTS, made, shipped
+from rdmeta.spark.remote import COUNTS, make_pack, shipped
 
 # Spark's worker runs the function like this; `{rdmeta}` is the code that sets up rdmeta there.
 EXECUTOR = """
@@ -54,7 +54,7 @@ def tasks_of(source: Path, out: Path) -> list[Task]:
 
 
 def outcomes(tasks: list[Task], folder: Path) -> list[object]:
-    return [pickle.loads(each) for each, _ in made(pickle.dumps(tasks), str(folder))]
+    return [pickle.loads(each) for each, _ in make_pack(pickle.dumps(tasks), str(folder))]
 
 
 @pytest.mark.slow

@@ -318,7 +318,7 @@ def test_connect_reads_the_same_rows_and_shows_no_credential(root: Path) -> None
     assert {"/connect/", "/stages/", "/SQL/", "plans", "error"} <= {*found["shown"]}
 
 
-@pytest.mark.nightly
+@pytest.mark.slow
 def test_no_plan_error_log_or_page_of_a_classic_session_shows_a_credential(root: Path) -> None:
     found = done(root, "local[2]")
     assert found["leaks"] == []

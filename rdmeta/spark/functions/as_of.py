@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from pyspark.sql import functions as sf
 
+from rdmeta.pipeline.days import DAY_US
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import SILVER
 from rdmeta.pipeline.manifest import read_manifest
@@ -25,7 +26,6 @@ from rdmeta.pipeline.store import Store
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_DAY_US = 86_400_000_000
 _INTERVAL = "cluster_id string, began_at timestamp, ended_at timestamp"
 _PARTITION = f"{_INTERVAL}, topic string, partition int, leader int, isr array<int>"
 _BROKER = f"{_INTERVAL}, broker int, rack string"
@@ -74,10 +74,10 @@ def with_metadata(
     facts = {"leader": sf.col("leader"), "isr_size": sf.size("isr")}
     found = sides.joined(df, _column(time).cast("timestamp"), intervals, keys, facts)
     brokers = _read(df, path, "broker_interval", _BROKER, since, until)
-    keys = {"broker": sides.found("leader")}
+    keys = {"broker": sides.joined_column("leader")}
     found = sides.joined(found, sides.time, brokers, keys, {"rack": sf.col("rack")})
     for name in _ADDED:
-        found = found.withColumn(prefix + name, sides.found(name))
+        found = found.withColumn(prefix + name, sides.joined_column(name))
     return found.drop(*(name for name in found.columns if name.startswith(sides.mark)))
 
 
@@ -94,7 +94,7 @@ class _Sides(NamedTuple):
     def time(self) -> Column:
         return sf.col(f"{self.mark}time")
 
-    def found(self, name: str) -> Column:
+    def joined_column(self, name: str) -> Column:
         """Returns a fact that an earlier join has added."""
         return sf.col(f"{self.mark}found_{name}")
 
@@ -169,7 +169,7 @@ def _require_one_cluster(intervals: DataFrame) -> None:
 
 def _day_of(time: Column) -> Column:
     """Returns the number of a time's day in UTC, in any time zone of the session."""
-    return sf.floor(sf.unix_micros(time) / sf.lit(_DAY_US))
+    return sf.floor(sf.unix_micros(time) / sf.lit(DAY_US))
 
 
 def _in_utc(time: datetime) -> datetime:

@@ -264,7 +264,7 @@ def slices_of_records(store: Store, filter_: RowFilter) -> list[Slice]:
             look.piece
             for part in log.pieces
             for look in _looks(log.cluster_id, part, names)
-            if _is_wanted(look, names, filter_)
+            if _has_match(look, names, filter_)
         ]
         if filter_.topics is not None:
             names = {id: name for id, name in names.items() if name in filter_.topics}
@@ -285,7 +285,7 @@ def _all_of(snapshot: Input) -> SegmentPart:
     return SegmentPart(snapshot, 0, (1 << 63) - 1)
 
 
-def _is_wanted(look: _Look, names: Mapping[bytes, str], filter_: RowFilter) -> bool:
+def _has_match(look: _Look, names: Mapping[bytes, str], filter_: RowFilter) -> bool:
     piece = look.piece
     if not filter_.has(look.from_us, look.to_us):
         return False

@@ -20,7 +20,7 @@ from rdmeta.config.option_values import shown
 from rdmeta.errors import ConfigError
 from rdmeta.history.schema import MOST_NUMBER
 from rdmeta.pipeline.gold.measures import MEASURES
-from rdmeta.pipeline.storage import PREFIX, Storage, split
+from rdmeta.pipeline.storage import FLAGS, PREFIX, Storage, split
 from rdmeta.spark.source.schemas import CHANGES, HISTORY_TABLES, RECORDS, STATE_TABLES
 
 Source: TypeAlias = Literal["bootstrap.servers", "image", "path"]
@@ -36,7 +36,6 @@ _SHOWN = ("cluster", "topic", "at", "since", "until")
 # The path of a file with options of the client.
 _FILE = "client.properties"
 _NOT_CLIENT = ("path", "image", "table", _FILE)
-_FLAGS = {"true": True, "false": False}
 # A time after this one counts as this one: a day more must still be a time of Python.
 LAST_US = microseconds(datetime(9999, 12, 30, tzinfo=timezone.utc))
 
@@ -259,7 +258,7 @@ def _point(name: str, value: object) -> int | datetime:
 
 
 def _flag(name: str, value: object) -> bool:
-    found = _FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
+    found = FLAGS.get(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
         raise ConfigError(f"option {name} = {shown(value)}: expected true or false")
     return found

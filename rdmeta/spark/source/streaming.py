@@ -325,7 +325,7 @@ def advanced(
     for chain in chains:
         most = chain.rows if target is None else target.get(chain.key, Position()).rows
         begin = start.position(chain.key).rows
-        end = left.taken(chain, begin, min(chain.rows, most), filter_)
+        end = left.take(chain, begin, min(chain.rows, most), filter_)
         if end > begin or chain.key in positions and begin == chain.rows:
             positions[chain.key] = chain.position(end)
     if not left.has_rows:
@@ -341,7 +341,7 @@ class _Left:
         self._files, self._rows = files, rows
         self.has_rows = False
 
-    def taken(self, chain: Chain, begin: int, end: int, filter_: RowFilter) -> int:
+    def take(self, chain: Chain, begin: int, end: int, filter_: RowFilter) -> int:
         """Returns the row before which the batch stops in a recording."""
         for piece in chain.pieces:
             stop = min(piece.end, end)
