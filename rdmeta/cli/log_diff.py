@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rdmeta.cli.log_opening import LogRequest
-from rdmeta.cli.log_options import Point, point
+from rdmeta.cli.log_options import LogPoint, point
 from rdmeta.cli.messages import FINE, UNMET, BadInputError
 from rdmeta.cli.output import Row, Table, columns, json_text
 from rdmeta.kraft import Difference, KraftState
@@ -39,7 +39,7 @@ def _states(request: LogRequest) -> tuple[KraftState, KraftState]:
     return first, second
 
 
-def _point(word: str) -> Point:
+def _point(word: str) -> LogPoint:
     try:
         return point(word)
     except ValueError as error:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rdmeta import health
-from rdmeta.cli.log_options import LogChoice, Point
+from rdmeta.cli.log_options import LogChoice, LogPoint
 from rdmeta.cli.messages import BadInputError, Messages
 from rdmeta.cli.output import Output, Table
 from rdmeta.kraft import KraftError, KraftLog, KraftState
@@ -22,9 +22,9 @@ class LogRequest(NamedTuple):
     arguments: list[str]
     output: Output
     messages: Messages
-    at: Point | None = None
-    since: Point | None = None
-    until: Point | None = None
+    at: LogPoint | None = None
+    since: LogPoint | None = None
+    until: LogPoint | None = None
     types: tuple[str, ...] = ()
     topic: str | None = None
     partition: int | None = None
@@ -53,7 +53,7 @@ class LogRequest(NamedTuple):
             show_secrets=self.show_secrets,
         )
 
-    def state(self, log: KraftLog, at: Point | None) -> KraftState:
+    def state(self, log: KraftLog, at: LogPoint | None) -> KraftState:
         """Returns the state at a point, and says on stderr what is not sure about it."""
         state = log.state(at)
         doubts(self.messages, log, state.offset, state.faults)

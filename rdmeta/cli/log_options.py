@@ -15,18 +15,18 @@ import click
 from rdmeta._moments import parse_moment
 from rdmeta.cli.messages import BadInputError
 
-Point: TypeAlias = "int | datetime"
+LogPoint: TypeAlias = "int | datetime"
 
 
 class LogChoice(NamedTuple):
     """The log and the point of it of which a state is wanted."""
 
     paths: tuple[str, ...]
-    at: Point | None
+    at: LogPoint | None
     is_proven: bool
 
 
-def point(text: str) -> Point:
+def point(text: str) -> LogPoint:
     """Returns an offset, or a time. Raises ValueError."""
     if text.isascii() and text.isdigit():
         return int(text)
@@ -43,7 +43,7 @@ def point_option(name: str, help: str) -> Callable[[Callable[..., Any]], Callabl
     return click.option(name, metavar="OFFSET|TIME", callback=_point, help=help)
 
 
-def _point(context: click.Context, option: click.Parameter, value: str | None) -> Point | None:
+def _point(context: click.Context, option: click.Parameter, value: str | None) -> LogPoint | None:
     if value is None:
         return None
     try:
@@ -65,7 +65,7 @@ def state_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def with_log(
-        *args: Any, log: tuple[str, ...], at: Point | None, proven: bool, **others: Any
+        *args: Any, log: tuple[str, ...], at: LogPoint | None, proven: bool, **others: Any
     ) -> Any:
         if not log and (at is not None or proven):
             raise BadInputError("--at and --proven need --log PATH")

@@ -25,7 +25,7 @@ from rdmeta.errors import Error, MissingExtraError
 
 if TYPE_CHECKING:
     from rdmeta.client.blocking import Client
-    from rdmeta.metrics.samples import MinIsrs
+    from rdmeta.metrics.samples import MinIsrOfTopics
 
 _T = TypeVar("_T")
 
@@ -598,7 +598,7 @@ def serving(listen: Listen | None) -> Iterator[Serve]:
 
     server.set_app(application)
 
-    def serve(*clients: Client, min_isr: MinIsrs | None = None) -> None:
+    def serve(*clients: Client, min_isr: MinIsrOfTopics | None = None) -> None:
         registry.register(collector(*clients, min_isr=min_isr))
 
     try:
@@ -608,5 +608,5 @@ def serving(listen: Listen | None) -> Iterator[Serve]:
         server.server_close()
 
 
-def _nothing(*clients: Client, min_isr: MinIsrs | None = None) -> None:
+def _nothing(*clients: Client, min_isr: MinIsrOfTopics | None = None) -> None:
     """Serves no metrics."""

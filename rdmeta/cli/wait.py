@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rdmeta.client.actions import Updated
     from rdmeta.client.blocking import Client
 
-Batches: TypeAlias = "SimpleQueue[tuple[Updated, ...]]"
+UpdateBatches: TypeAlias = "SimpleQueue[tuple[Updated, ...]]"
 
 # A hold starts again after a pause between two answers of 3 intervals, or of this if it is longer.
 _LEAST_PAUSE_S = 5.0
@@ -183,7 +183,7 @@ class _Wait:
     def run(self, timeout: float) -> int:
         """Returns the exit code; raises what Client.refresh() does if there is no answer."""
         until = self._began + timeout
-        batches: Batches = SimpleQueue()
+        batches: UpdateBatches = SimpleQueue()
         self._client.on_update(batches.put)
         self._client.refresh(timeout=timeout)
         asked = False

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from rdmeta.client.driver import Act, Topics
+from rdmeta.client.driver import Act, SubscribedTopics
 from rdmeta.client.listeners import LISTENERS_S, Delivery, Listener, ThreadDelivery
 from rdmeta.client.shell import Refreshed, Shell, WaitingCall, nothing
 from rdmeta.client.thread import DriverThread
@@ -54,7 +54,7 @@ class Client(Shell):
         conf: Mapping[str, Any],
         *,
         cache: MetadataCache | None = None,
-        topics: Topics = None,
+        topics: SubscribedTopics = None,
         sticky: bool = False,
     ) -> None:
         """Checks the configuration and touches no network.

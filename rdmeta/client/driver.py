@@ -244,7 +244,7 @@ class Traffic:
 
 R = TypeVar("R")
 
-Topics: TypeAlias = "None | str | Collection[str] | All"
+SubscribedTopics: TypeAlias = "None | str | Collection[str] | All"
 """The topics that a client subscribes to: names, "^patterns", ALL; None: the needed ones."""
 
 Begin: TypeAlias = Callable[[Policy, float], int]
@@ -272,7 +272,11 @@ class Driver:
     """
 
     def __init__(
-        self, cache: MetadataCache, config: Config, topics: Topics = None, sticky: bool = False
+        self,
+        cache: MetadataCache,
+        config: Config,
+        topics: SubscribedTopics = None,
+        sticky: bool = False,
     ) -> None:
         """Touches no network. Raises ValueError and TypeError for wrong servers or topics."""
         servers = parse_bootstrap(config.bootstrap_servers, config.protocol)

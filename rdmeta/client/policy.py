@@ -29,7 +29,7 @@ use a policy.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -62,7 +62,7 @@ from rdmeta.client.flights import Attempt, Flight, Flights
 from rdmeta.client.identity import Identity
 from rdmeta.client.nodes import Link, Nodes, Server, Wish
 from rdmeta.client.poll_output import PollOutput
-from rdmeta.client.requests import Requests
+from rdmeta.client.requests import AskedTopics, Requests
 from rdmeta.client.retry_schedule import Elections, RetrySchedule, Rules, Why
 from rdmeta.client.subscriptions import Subscription, Subscriptions
 from rdmeta.client.suspects import Suspects
@@ -81,21 +81,12 @@ from rdmeta.errors import (
     UnknownTopicError,
     UnsupportedVersionError,
     WrongClusterError,
-    code_of,
     error_name,
 )
 from rdmeta.model import Advice, All, Applied, Broker, Request
+from rdmeta.net.sasl import REFUSED_LOGIN
 
-Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes] | None"
 Hosted: TypeAlias = "Broker | tuple[str, int] | tuple[str, int, str | None] | None"
-
-# Kafka's codes that refuse a login.
-REFUSED_LOGIN = frozenset(
-    map(
-        code_of,
-        ("UNSUPPORTED_SASL_MECHANISM", "ILLEGAL_SASL_STATE", "SASL_AUTHENTICATION_FAILED"),
-    )
-)
 
 # The results of requests that stats() counts.
 _RESULTS = ("sent", "hedged", "answered", "failed")
@@ -485,7 +476,11 @@ class Policy:
     # ---- from the application: waits ----
 
     def refresh(
-        self, now: float, topics: Topics = None, force: bool = False, deadline: float | None = None
+        self,
+        now: float,
+        topics: AskedTopics | None = None,
+        force: bool = False,
+        deadline: float | None = None,
     ) -> int:
         """Asks for topics, with backoff; returns a waiter.
 
@@ -505,7 +500,7 @@ class Policy:
             self._wants.add(want, number)
         return number
 
-    def _want(self, topics: Topics, force: bool) -> Want:
+    def _want(self, topics: AskedTopics | None, force: bool) -> Want:
         again: frozenset[str] = frozenset()
         if force:
             again = again.union(*(flight.asked for flight in self._flights.metadata()))

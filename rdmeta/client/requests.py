@@ -59,7 +59,7 @@ FIRST_WITHOUT_CREATION = 4
 FIRST_WITH_BROKERS_ALONE = 1
 FIRST_WITH_IDS = 12
 
-Topics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes]"
+AskedTopics: TypeAlias = "All | Collection[str] | Collection[UUID | bytes]"
 
 
 @dataclass
@@ -278,7 +278,7 @@ class Requests:
             self._not_waiting(RequestKind.BROKERS)
             return
         # Metadata v0 cannot ask for the brokers alone: it gets all topics with them.
-        topics: Topics = ALL if self._nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
+        topics: AskedTopics = ALL if self._nodes.speaks_none(FIRST_WITH_BROKERS_ALONE) else ()
         lowest = 0 if topics is ALL else FIRST_WITH_BROKERS_ALONE
         link = self._full_link(now, RequestKind.BROKERS, full, wants, lowest)
         if link is None:
@@ -520,7 +520,7 @@ class Requests:
         return [name for name in names if not any(name in each for each in busy)] if busy else names
 
     def _flight(
-        self, kind: RequestKind, reason: str, topics: Topics, min_version: int | None = None
+        self, kind: RequestKind, reason: str, topics: AskedTopics, min_version: int | None = None
     ) -> Flight:
         """Returns the flight of a request that names no topics, or ids."""
         if min_version is None:

@@ -21,7 +21,7 @@ from uuid import UUID
 from rdmeta import config
 from rdmeta._core import MetadataCache
 from rdmeta.client.actions import Finish, OtherRequest
-from rdmeta.client.driver import Act, Begin, Driver, Topics, closed
+from rdmeta.client.driver import Act, Begin, Driver, SubscribedTopics, closed
 from rdmeta.client.listeners import ChangeInbox, EventInbox, Inbox, Listener
 from rdmeta.core.waits import seconds_of
 from rdmeta.errors import (
@@ -70,7 +70,7 @@ class Shell:
         conf: Mapping[str, Any],
         *,
         cache: MetadataCache | None = None,
-        topics: Topics = None,
+        topics: SubscribedTopics = None,
         sticky: bool = False,
     ) -> None:
         """Checks the configuration and touches no network; the arguments are those of Client."""
@@ -230,7 +230,7 @@ class Shell:
         self._needed.difference_update(names)
         self._ask(lambda policy, now: policy.forget(names, now))
 
-    def subscribe(self, topics: Topics) -> None:
+    def subscribe(self, topics: SubscribedTopics) -> None:
         """Replaces what `topics=` gave: names, "^patterns", ALL, or None for what is needed.
 
         Raises TypeError and ValueError for what is no name and no pattern.

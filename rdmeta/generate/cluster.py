@@ -144,7 +144,7 @@ class ClusterTruth:
 
 
 @dataclass
-class Event:
+class ClusterEvent:
     """What was done to a cluster, or to those who watch it; times are microseconds."""
 
     begin: int
@@ -170,7 +170,7 @@ class GeneratedCluster:
         self.cluster_id, self.random = cluster_id, random
         self.state = ClusterTruth()
         self.changes: list[TimedChange] = []
-        self.events: list[Event] = []
+        self.events: list[ClusterEvent] = []
         self.now = 0
         # Its recorders, and which parts of its log are lost or damaged on all nodes.
         self.watches: list[WatchPlan] = [WatchPlan()]

@@ -16,7 +16,7 @@ from rdmeta.generate.cluster import (
     HOUR_US,
     MINUTE_US,
     SECOND_US,
-    Event,
+    ClusterEvent,
     GeneratedCluster,
     Ids,
     WatchPlan,
@@ -84,7 +84,7 @@ class ScenarioPlan:
 
         def noted() -> None:
             found = self.cluster.topics_on(*brokers or ()) if topics is None else topics
-            self.cluster.events.append(Event(begin, end, kind, brokers or [], found))
+            self.cluster.events.append(ClusterEvent(begin, end, kind, brokers or [], found))
 
         self.cluster.at(begin, noted)
 
@@ -167,7 +167,7 @@ class ScenarioPlan:
                 cluster.at(end, cluster.end_move, name, number, is_last)
                 kind = "reassignment_cancelled" if is_last else "reassignment"
                 there = sorted({*each.replicas, *target})
-                cluster.events.append(Event(start, end, kind, there, [name]))
+                cluster.events.append(ClusterEvent(start, end, kind, there, [name]))
 
         cluster.at(at, begin)
 
@@ -185,8 +185,9 @@ class ScenarioPlan:
             end = cluster.now + len(parts) * 20 * SECOND_US + 5 * MINUTE_US
             cluster.at(end, cluster.prefer, 0.0)
             topics = sorted({name for name, *_ in parts})
-            cluster.events.append(Event(cluster.now, end, "rebalance", self.brokers, topics))
-            cluster.events.append(Event(end, end, "preferred_election", self.brokers, topics))
+            cluster.events.append(ClusterEvent(cluster.now, end, "rebalance", self.brokers, topics))
+            election = ClusterEvent(end, end, "preferred_election", self.brokers, topics)
+            cluster.events.append(election)
 
         cluster.at(at, begin)
 

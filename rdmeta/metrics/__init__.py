@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import Meter
     from prometheus_client.registry import Collector
 
-    from rdmeta.metrics.samples import AnyClient, MinIsrs
+    from rdmeta.metrics.samples import AnyClient, MinIsrOfTopics
 
 __all__ = ["collector", "instruments"]
 
 
 def collector(
-    *clients: AnyClient, per_topic: Iterable[str] = (), min_isr: MinIsrs | None = None
+    *clients: AnyClient, per_topic: Iterable[str] = (), min_isr: MinIsrOfTopics | None = None
 ) -> Collector:
     """Returns a collector for a registry of prometheus-client.
 
@@ -53,7 +53,7 @@ def instruments(
     meter: Meter,
     *,
     per_topic: Iterable[str] = (),
-    min_isr: MinIsrs | None = None,
+    min_isr: MinIsrOfTopics | None = None,
 ) -> None:
     """Makes observable instruments of OpenTelemetry for a Client or an AsyncClient.
 

@@ -17,7 +17,7 @@ from rdmeta.metrics import samples
 from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric, Samples
 
 if TYPE_CHECKING:
-    from rdmeta.metrics.samples import AnyClient, MinIsrs
+    from rdmeta.metrics.samples import AnyClient, MinIsrOfTopics
 
 
 class _Reading:
@@ -27,7 +27,7 @@ class _Reading:
     """
 
     def __init__(
-        self, client: AnyClient, per_topic: tuple[str, ...], min_isr: MinIsrs | None
+        self, client: AnyClient, per_topic: tuple[str, ...], min_isr: MinIsrOfTopics | None
     ) -> None:
         self._client, self._topics, self._min_isr = client, per_topic, min_isr
         self._lock = threading.Lock()
@@ -52,7 +52,7 @@ class _Reading:
 
 
 def make(
-    client: AnyClient, meter: Meter, per_topic: Iterable[str], min_isr: MinIsrs | None
+    client: AnyClient, meter: Meter, per_topic: Iterable[str], min_isr: MinIsrOfTopics | None
 ) -> None:
     """Makes the instruments; raises TypeError for what is no client."""
     samples.checked([client])

@@ -17,7 +17,7 @@ from rdmeta.metrics import samples
 from rdmeta.metrics.samples import CLUSTER, METRICS, TOPIC_METRICS, Metric
 
 if TYPE_CHECKING:
-    from rdmeta.metrics.samples import AnyClient, MinIsrs
+    from rdmeta.metrics.samples import AnyClient, MinIsrOfTopics
 
 Family: TypeAlias = "CounterMetricFamily | GaugeMetricFamily"
 
@@ -29,7 +29,7 @@ class ClientCollector(Collector):
         self,
         clients: tuple[AnyClient, ...],
         per_topic: tuple[str, ...],
-        min_isr: MinIsrs | None,
+        min_isr: MinIsrOfTopics | None,
     ) -> None:
         self._clients = clients
         self._min_isr = min_isr
@@ -62,7 +62,7 @@ def _family(metric: Metric) -> Family:
 
 
 def collector_of(
-    clients: tuple[AnyClient, ...], per_topic: Iterable[str], min_isr: MinIsrs | None
+    clients: tuple[AnyClient, ...], per_topic: Iterable[str], min_isr: MinIsrOfTopics | None
 ) -> Collector:
     """Returns the collector; raises TypeError for what is no client."""
     samples.checked(clients)

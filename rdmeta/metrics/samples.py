@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rdmeta.client.blocking import Client
 
     AnyClient: TypeAlias = "Client | AsyncClient"
-    MinIsrs: TypeAlias = "Callable[[Any], Mapping[str, int]]"
+    MinIsrOfTopics: TypeAlias = "Callable[[Any], Mapping[str, int]]"
 
 CLUSTER = "cluster"
 """The label that every series has first."""
@@ -236,7 +236,7 @@ def clusters_of(clients: Sequence[AnyClient]) -> list[str]:
 
 
 def read(
-    client: AnyClient, per_topic: Iterable[str] = (), min_isr: MinIsrs | None = None
+    client: AnyClient, per_topic: Iterable[str] = (), min_isr: MinIsrOfTopics | None = None
 ) -> Samples:
     """Returns the values of all metrics now; of rdmeta_up alone if the client cannot be read.
 

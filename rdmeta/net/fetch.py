@@ -60,7 +60,7 @@ class _Asked(NamedTuple):
     cluster_authorized_operations: bool
 
 
-class _Options(NamedTuple):
+class _FetchOptions(NamedTuple):
     """The settings of fetch() that apply to each connection and answer; times in seconds."""
 
     tolerate_trailing: bool | None
@@ -150,8 +150,8 @@ def fetch(
             allow_auto_create=settings["allow_auto_create"], topic_authorized_operations=operations
         )
         servers = parse_bootstrap(settings["bootstrap_servers"], settings["protocol"])
-        shared = {name: settings[name] for name in _Options._fields if name in settings}
-        options = _Options(tolerate_trailing, **shared)
+        shared = {name: settings[name] for name in _FetchOptions._fields if name in settings}
+        options = _FetchOptions(tolerate_trailing, **shared)
         return _ask_in_turn(cache, servers, request, Deadline(timeout), options)
     except BaseException:
         cache.apply_failure(request)
@@ -195,7 +195,7 @@ def _ask_in_turn(
     servers: list[Address],
     request: Request,
     deadline: Deadline,
-    options: _Options,
+    options: _FetchOptions,
 ) -> Applied:
     """Asks one server after the other until an answer needs no second opinion.
 
@@ -240,7 +240,7 @@ def _ask_in_turn(
     )
 
 
-def _begin(deadline: Deadline, options: _Options, server: Address) -> Opening:
+def _begin(deadline: Deadline, options: _FetchOptions, server: Address) -> Opening:
     return Connection.opening(
         server,
         deadline.within(options.setup_timeout),
@@ -257,7 +257,7 @@ def _ask(
     connection: Connection,
     request: Request,
     deadline: Deadline,
-    options: _Options,
+    options: _FetchOptions,
 ) -> tuple[int | None, Applied]:
     """Asks, and applies the answer.
 

@@ -64,7 +64,7 @@ class Endpoint(NamedTuple):
 
 
 _Outcome: TypeAlias = "tuple[Endpoint, ...] | Error"
-_Waiter: TypeAlias = "tuple[AbstractEventLoop, Future[tuple[Endpoint, ...]]]"
+_EndpointsWaiter: TypeAlias = "tuple[AbstractEventLoop, Future[tuple[Endpoint, ...]]]"
 
 
 class _Lookup(NamedTuple):
@@ -73,7 +73,7 @@ class _Lookup(NamedTuple):
     host: str
     port: int
     family: int
-    waiters: list[_Waiter]
+    waiters: list[_EndpointsWaiter]
 
 
 class Resolver:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rdmeta.net.sasl import Login
     from rdmeta.net.tls import Tls, Tunnel
 
-_Waiter: TypeAlias = "tuple[AbstractEventLoop, Future[Prepared]]"
+_PreparedWaiter: TypeAlias = "tuple[AbstractEventLoop, Future[Prepared]]"
 
 
 class _UnpreparedError(RequestTimedOutError):
@@ -82,7 +82,7 @@ class Security:
         # The addresses that refused a login, the last one last.
         self._refused: dict[Endpoint, None] = {}
         self._lock = threading.Lock()
-        self._waiters: list[_Waiter] = []
+        self._waiters: list[_PreparedWaiter] = []
         self._is_running = False
 
     def prepare(self, timeout: float = math.inf) -> Prepared:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rdmeta.pipeline.days import Span
-from rdmeta.pipeline.epoch_chains import Row, SeenChange, State, Thing, row_of, rows_of
+from rdmeta.pipeline.epoch_chains import EpochRow, SeenChange, State, Thing, row_of, rows_of
 from rdmeta.pipeline.tables import SCHEMAS
 
 _SPREAD = "spread_us"
@@ -134,7 +134,7 @@ def joined(
     earlier = _by_thing(before)
     stated = [_by_thing(each) for each in states]
     now: dict[Thing, list[SeenChange]] = {}
-    made: list[Row] = []
+    made: list[EpochRow] = []
     seen_changes = list(zip(_changes(ordered), same.to_pylist(), strict=True))
     if exact:
         seen_changes.sort(key=lambda each: each[0].origin not in exact)
@@ -177,9 +177,9 @@ def _shared(column: pa.ChunkedArray) -> list[Any]:
     return [None if code is None else texts[code] for code in codes.indices.to_pylist()]
 
 
-def _table(rows: pa.Table, made: Sequence[Row]) -> pa.Table:
+def _table(rows: pa.Table, made: Sequence[EpochRow]) -> pa.Table:
     found = rows.take(pa.array([each.number for each in made], pa.int64()))
-    for name in Row._fields[1:]:
+    for name in EpochRow._fields[1:]:
         field = SCHEMAS["leader_change"].field(name)
         values = pa.array([getattr(each, name) for each in made], field.type)
         place = found.schema.get_field_index(name)

@@ -46,7 +46,7 @@ class SeenChange(NamedTuple):
         return self[3:7]
 
 
-class Row(NamedTuple):
+class EpochRow(NamedTuple):
     """A row: all but these values are those of the change with that number."""
 
     number: int
@@ -59,11 +59,11 @@ class Row(NamedTuple):
     spread_us: int | None
 
 
-def row_of(group: Sequence[SeenChange], **values: Any) -> Row:
+def row_of(group: Sequence[SeenChange], **values: Any) -> EpochRow:
     """Returns the row of changes that are one: the first of them, but for these values."""
     first = group[0]
     elections = None if first.old is None else first.new - first.old
-    row = Row(
+    row = EpochRow(
         first.number,
         first.old_leader,
         first.leader,
@@ -104,7 +104,7 @@ def rows_of(
     seen: Sequence[SeenChange] | None,
     stood: Mapping[str, State],
     states: Sequence[Sequence[SeenChange]],
-) -> Iterator[Row]:
+) -> Iterator[EpochRow]:
     """Yields the rows of one partition; `stood` is what each origin had at midnight."""
     if not any(states) and (seen is not None or not stood):
         groups = _agreed([*(seen or ()), *changes])
@@ -158,12 +158,12 @@ def _chained(
     changes: Sequence[SeenChange],
     seen: Sequence[SeenChange],
     states: Sequence[Sequence[SeenChange]],
-) -> Iterator[Row]:
+) -> Iterator[EpochRow]:
     """Yields the rows of one partition's chain, and those of changes within an epoch.
 
     `seen` are those of the day before, which has the rows of what they span.
     """
-    chain = _Chain(changes, seen, states)
+    chain = _EpochChain(changes, seen, states)
     # The day before has these changes, if it has the rises to their epochs.
     reported = {(each.new, each.leader) for each in seen if chain.is_reported(each.new)}
     groups = _by_state(e for e in changes if not e.is_rise or (e.new, e.leader) not in reported)
@@ -181,7 +181,7 @@ def _chained(
             yield row_of(group, old_leader=old, old_leader_epoch=epoch, elections=0)
 
 
-class _Chain:
+class _EpochChain:
     """What all origins together know of one partition's epochs, up to the end of a day."""
 
     def __init__(
@@ -231,7 +231,7 @@ class _Chain:
             return False
         return self._first[epoch][1].leader == leader
 
-    def rises(self, groups: Mapping[State, Sequence[SeenChange]]) -> Iterator[Row]:
+    def rises(self, groups: Mapping[State, Sequence[SeenChange]]) -> Iterator[EpochRow]:
         """Yields a row for each step that the day before has not counted.
 
         If that day counted the elections of a rise, and did not know of an epoch on its way, the

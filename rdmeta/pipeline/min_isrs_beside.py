@@ -23,7 +23,7 @@ from rdmeta.pipeline.days import Stretch, free_parts
 _NAMES = ("version", "observed_at", "source", "kind", "topic", "topic_id", "detail", "unseen_us")
 _SCHEMA = pa.schema([CHANGE_SCHEMA.field(name) for name in _NAMES])
 _UNKNOWN = MIN_ISR  # a key alone
-Row: TypeAlias = dict[str, Any]
+ConfigRow: TypeAlias = dict[str, Any]
 
 
 def min_isrs_beside(
@@ -33,10 +33,10 @@ def min_isrs_beside(
 
     `stretches` are all of the day, and `read` yields the rows of one, from its origin's begin on.
     """
-    known: dict[str, Row] = {}
-    made: list[Row] = []
+    known: dict[str, ConfigRow] = {}
+    made: list[ConfigRow] = []
 
-    def tell(row: Row, at: int) -> None:
+    def tell(row: ConfigRow, at: int) -> None:
         made.append({**row, "observed_at": at})
         known[row["topic"]] = row
 
@@ -81,7 +81,7 @@ def _begin_of(stretch: Stretch) -> int:
     return min(file.from_us for file in (*stretch.earlier, *stretch.files))
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ConfigRow]:
     """Yields the rows with a min ISR of a topic, and those that end topics."""
     for batch in batches:
         is_config = pc.and_(
@@ -103,10 +103,12 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
                 yield row
 
 
-def _known_at(rows: Iterable[Row], begin: int, end: int) -> tuple[dict[str, Row], list[Row]]:
+def _known_at(
+    rows: Iterable[ConfigRow], begin: int, end: int
+) -> tuple[dict[str, ConfigRow], list[ConfigRow]]:
     """Returns what was known of each topic at `begin`, and the rows from there to before `end`."""
-    reported: dict[str, Row] = {}
-    later: list[Row] = []
+    reported: dict[str, ConfigRow] = {}
+    later: list[ConfigRow] = []
     for row in rows:
         if row["observed_at"] > begin:
             later += [row] if row["observed_at"] < end else []
@@ -120,7 +122,7 @@ def _known_at(rows: Iterable[Row], begin: int, end: int) -> tuple[dict[str, Row]
 class MinIsrRows:
     """Rows that come between those of a log."""
 
-    def __init__(self, rows: Sequence[Row]) -> None:
+    def __init__(self, rows: Sequence[ConfigRow]) -> None:
         """Takes rows in the order of their times."""
         self._times = [2 * row["observed_at"] for row in rows]  # in halves of a microsecond
         self._rows = pa.RecordBatch.from_pylist([*rows], schema=_SCHEMA)

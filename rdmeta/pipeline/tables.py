@@ -20,7 +20,7 @@ from rdmeta._atomic import AtomicFile
 from rdmeta.history.schema import GROUP_ROWS
 from rdmeta.pipeline.store import Store
 
-FoldTable: TypeAlias = Literal[
+FoldTableName: TypeAlias = Literal[
     "partition_interval",
     "broker_interval",
     "topic_interval",
@@ -97,7 +97,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     ),
 }
 TABLES = tuple(SCHEMAS)
-OF_FOLD: tuple[FoldTable, ...] = (
+OF_FOLD: tuple[FoldTableName, ...] = (
     "partition_interval",
     "broker_interval",
     "topic_interval",

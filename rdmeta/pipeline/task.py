@@ -32,7 +32,7 @@ from rdmeta.pipeline.tables import (
     OF_FOLD,
     SCHEMAS,
     TABLES,
-    FoldTable,
+    FoldTableName,
     TableWriter,
     made_from,
     rows_of_days,
@@ -342,7 +342,7 @@ class _DayMaker:
         self._stretches = handed_over(day.stretches, day.before, self._rows_from)
         self._first_parts = _of_origins(self._stretches)
         self._late_sights = LateSights(self._stretches)
-        self._tables: tuple[FoldTable, ...] = tuple(t for t in OF_FOLD if t in wanted)
+        self._tables: tuple[FoldTableName, ...] = tuple(t for t in OF_FOLD if t in wanted)
 
     def rows(self) -> Iterator[tuple[str, pa.Table]]:
         """Yields the day's rows, each with its table; `observation` is always among these."""
