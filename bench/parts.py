@@ -60,7 +60,9 @@ class Program(NamedTuple):
         parser.add_argument("--changes", type=int, default=1_000_000)
         parser.add_argument("--sizes", default="1000000", help="changes, such as 1000,10000")
         parser.add_argument("--peer", default="duckdb", help="duckdb or polars")
-        parser.add_argument("--kind", choices=("clusters", "files", "engines", "executors"), default="clusters")
+        parser.add_argument(
+            "--kind", choices=("clusters", "files", "engines", "executors"), default="clusters"
+        )
         parser.add_argument("--number", type=int, default=1_000, help="of clusters or of files")
         parser.add_argument("--days", type=int, default=100)
         parser.add_argument("--keys", type=int, default=2_000_000)

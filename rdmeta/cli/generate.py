@@ -84,7 +84,7 @@ def command(
     before-after  two weeks: skewed leaders, and then a rebalance
     dirty         four days of recorders and logs that disagree or are damaged
 
-    Equal arguments, --begin among them, give equal bytes.
+    The same options, --begin among them, always give the same files, byte for byte.
     """
     from rdmeta.generate import scenarios
 

@@ -1,10 +1,10 @@
 """When a recording takes over from a metadata log that ended before it did.
 
-The last answer before the log's end may be older than that, and must undo nothing. So the log's
-last state holds until the recording tells of a change. It holds no longer than the longest time
-between two answers of that day, as there was an answer by then. No log is carried over a midnight,
-nor into a hole: from there nothing is known until the recording takes over. A change that the log
-reported, and that the recording saw only after the log's end, is reported once.
+The recorder's last answer may be from before the log's end, and must not undo what the log has said
+since. So the log's last state stays valid until the recording shows a change, for one polling
+interval at most: the longest of that day, as there was an answer by then. It is not carried over a
+midnight, nor into a hole: after that, nothing is known until the recording takes over. A change
+that the log has, and that the recording saw only after the log's end, is reported once.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ COMMENTS: dict[str, dict[str, str]] = {
         "under_min_isr": "partition-minutes for which fewer are in sync than the min ISR: producers with acks=all fail",
         "at_min_isr": "partition-minutes for which exactly as many are in sync: one more loss stops these producers",
         "single_copy": "partition-minutes for which one replica is in sync, and there should be more",
-        "not_preferred": "partition-minutes for which the leader is not the first replica, and that is not being added (KIP-455)",
+        "not_preferred": "partition-minutes for which the leader is not the first replica; a first replica that is still being added does not count (KIP-455)",
         "reassigning": "partition-minutes for which replicas are being added or removed, as a log tells; null from polls",
         "rack_unsafe": "partition-minutes for which its replicas are on fewer racks than they could be: there are more replicas, and more racks of the brokers that were listed that day, or registered in a log",
         "observed": "the time that was observed, in minutes; partition-minutes of a topic",

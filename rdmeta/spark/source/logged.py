@@ -251,7 +251,7 @@ class RecordsSlice(Slice):
 def slices_of_records(store: Store, filter_: RowFilter) -> list[Slice]:
     """Returns the wanted records of a folder's logs, in slices.
 
-    Each file is read once, for the names of topics: records of a partition have the id alone.
+    Each file is first read for the names of topics, as records of a partition have only the id.
     Raises as logs_in() does.
     """
     slices: list[Slice] = []
