@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from rdmeta import ALL, Attached, MetadataCache, TopicPartition
 from rdmeta.compat import aiokafka, kafka_python
+from rdmeta.compat._cluster import complete
 from rdmeta.compat.confluent import ClusterLister, list_topics
 
 SHAPES = [aiokafka.ClusterMetadata, kafka_python.ClusterMetadata]
@@ -309,3 +311,10 @@ def test_time_ends_denials_and_leaders_of_an_attached_reader(tmp_path: Path) -> 
     assert set(lister.list_topics(timeout=0).topics) == {"orders"}
     assert lister.list_topics("orders", timeout=0).topics["orders"].partitions[0].leader == 1
     assert (ours.partitions_for_broker(1), ours.ttl()) == (None, 200_000)
+
+
+def test_who_waits_for_a_future_that_was_cancelled_learns_of_it() -> None:
+    future: Future[object] = Future()
+    future.cancel()
+    complete(future, 1, None)
+    assert wait([future], 0).done == {future}

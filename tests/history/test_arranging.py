@@ -48,6 +48,14 @@ def test_a_longer_time_does_not_excuse_other_rows_of_the_same_versions() -> None
     assert paths(found.covered) == ["a1"]
 
 
+def test_of_two_files_of_one_name_the_compacted_one_counts() -> None:
+    raw, compacted = file("a", 0, 3, 0, 4), file("a1", 0, 3, 0, 4)._replace(compacted=2)
+    for both in ((raw, compacted), (compacted, raw)):
+        found = arranged(*both)
+        assert [each.path for each in found.files] == ["a1"]
+        assert (paths(found.covered), found.duplicates) == (["a"], [])
+
+
 def test_a_file_that_only_extends_the_time_is_covered_by_one_that_goes_further() -> None:
     found = arranged(file("a", 0, 3, 0, 4), file("b", 3, 3, 4, 5))
     assert [each.path for each in found.files] == ["a", "b"]

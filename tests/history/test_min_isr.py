@@ -91,6 +91,15 @@ def test_a_value_without_a_change_of_the_cache_survives_the_next_files(seen: Obs
     assert len(recordings(seen.path)) == 1
 
 
+def test_a_value_that_is_known_again_is_a_row_again(seen: Observed) -> None:
+    with seen.observed() as recorder:
+        for value in (2, None, 2):
+            recorder.configs({"a": value})
+            seen.clock.pass_seconds(1)
+            recorder.observe()
+    assert [r.detail for r in configs(seen.path)] == [f"{KEY}=2", KEY, f"{KEY}=2"]
+
+
 def test_a_topic_that_ends_takes_its_value_with_it(seen: Observed) -> None:
     with seen.recorder(max_gap=30) as recorder:
         recorder.configs({"a": 2, "b": 2, "c": 2})

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from history_files import record, rewrite
+from recorded import cluster_day
 
 from rdmeta.history import (
     CHANGE_SCHEMA,
@@ -377,6 +378,17 @@ def test_rows_can_be_limited_to_a_time(tmp_path: Path) -> None:
     found = read(tmp_path, since=since, until=until)
     assert found["observed_at"].to_pylist() == wanted
     assert [each.observed_at for each in changes(tmp_path, since=since, until=until)] == wanted
+
+
+def test_the_last_hour_of_a_day_is_in_its_folder_and_the_end_of_a_time_is_not_in_it(
+    tmp_path: Path,
+) -> None:
+    cluster_day(tmp_path, "one", 1, at=86400.0 - 40)
+    (found,) = recordings(tmp_path)
+    begin, midnight = found.observed_from, datetime(2026, 11, 2, tzinfo=timezone.utc)
+    assert len(look(tmp_path, since=midnight - timedelta(minutes=1)).files) == len(files(tmp_path))
+    assert look(tmp_path, until=begin).files == []
+    assert look(tmp_path, until=begin + timedelta(microseconds=1)).files
 
 
 def test_files_without_rows_of_a_time_are_not_read(tmp_path: Path) -> None:

@@ -255,8 +255,11 @@ def test_a_refusal_says_status_words_and_keys(
     assert error.retriable is retriable
 
 
-def test_a_status_line_with_the_secret_is_shown_without_it(endpoint: Endpoint) -> None:
-    endpoint.status, endpoint.reason = 401, f"not {MARK}"
+@pytest.mark.parametrize("sent", [MARK, base64.b64encode(f"client:{MARK}".encode()).decode()])
+def test_a_status_line_with_what_was_sent_is_shown_without_it(
+    endpoint: Endpoint, sent: str
+) -> None:
+    endpoint.status, endpoint.reason = 401, f"not {sent}"
     assert "answers HTTP 401 not ***: " in str(refused(settings_of(endpoint)))
 
 

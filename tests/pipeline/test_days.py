@@ -184,3 +184,9 @@ def test_a_day_is_one_of_utc() -> None:
     assert day_at(DAY) == "2026-11-02"
     assert day_at(DAY - 1) == "2026-11-01"
     assert begin_of("1970-01-02") == DAY_US
+
+
+def test_a_microsecond_of_the_next_day_belongs_to_it() -> None:
+    one, two = days_of([recording("a", 23 * HOUR, 24 * HOUR + 1)], 1)
+    assert [each.stretches[0].ended_by for each in (one, two)] == ["midnight", "open"]
+    assert two.stretches[0].counts_to_us == DAY + 24 * HOUR + 1

@@ -19,7 +19,7 @@ from rdmeta import pipeline
 from rdmeta.errors import ConfigError
 from rdmeta.pipeline.delta import _storage_options
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.storage import OPTIONS, Storage, current, each_using, split, using
+from rdmeta.pipeline.storage import OPTIONS, Storage, current, each_using, hidden, split, using
 from rdmeta.pipeline.store import Store
 
 KEYS = {"access_key": "key-of-the-test", "secret_key": "secret-of-the-test"}
@@ -182,3 +182,8 @@ def test_delta_gets_names_of_its_own_or_says_that_it_takes_none() -> None:
         assert (found["aws_endpoint_url"], found["aws_allow_http"]) == ("http://h:1", "true")
         with pytest.raises(PipelineError, match="delta-rs takes no option storage.access_token"):
             _storage_options(Store("gs://b/x"))
+
+
+def test_a_short_credential_is_hidden_and_a_part_of_words_is_not() -> None:
+    given = {"secret_key": "pass", "access_key": "s3"}
+    assert hidden("s3: no key pass here", given) == "s3: no key *** here"

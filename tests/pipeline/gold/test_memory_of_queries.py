@@ -33,6 +33,10 @@ def test_the_limit_of_a_python_worker_counts(monkeypatch: pytest.MonkeyPatch) ->
     assert limit_of_queries() == "307.0 MiB"
 
 
+def test_processes_beyond_the_cpus_work_in_turn_and_share_no_memory() -> None:
+    assert [query.Room(1 << 30, 2).at_a_time(beside) for beside in (1, 2, 5)] == [1, 2, 2]
+
+
 def test_a_month_that_needs_more_memory_says_what_makes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
