@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from rdmeta import __version__
-from rdmeta.cli.messages import BAD_INPUT, FINE, INTERRUPTED, Messages, nearest
+from rdmeta.cli.messages import BAD_INPUT, COMPLETE, FINE, INTERRUPTED, Messages, nearest
 
 # Each command is the `command` of the module of that name in this package. The group's help has
 # these lines, so that it imports no command.
@@ -35,8 +35,6 @@ COMMANDS = {
     "completion": "Completion of commands, options, topics and clusters, for a shell.",
 }
 
-# The variable by which a shell's function asks; rdmeta/cli/completion.py writes that function.
-VARIABLE = "_RDMETA_COMPLETE"
 # Those that end by themselves, soon and without much garbage.
 _BRIEF = ("list", "image", "config", "completion", "log")
 
@@ -100,10 +98,10 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:  # a character that the locale lacks is escaped
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    if VARIABLE in os.environ:
+    if COMPLETE in os.environ:
         from rdmeta.cli.completion import answer
 
-        return answer(os.environ[VARIABLE], group, COMMANDS)
+        return answer(os.environ[COMPLETE], group, COMMANDS)
     messages = Messages()
     signal.signal(signal.SIGTERM, _terminate)
     try:

@@ -19,8 +19,7 @@ from click.shell_completion import (
     split_arg_string,
 )
 
-from rdmeta.cli.app import VARIABLE
-from rdmeta.cli.messages import BAD_INPUT, FINE, Messages
+from rdmeta.cli.messages import BAD_INPUT, COMPLETE, FINE, Messages
 from rdmeta.cli.output import open_stdout
 
 # The variable of the environment by which a shell's function asks for completions.
@@ -215,7 +214,7 @@ _SHELLS: dict[str, type[_Question]] = {"bash": _Bash, "zsh": _Zsh, "fish": _Fish
 def _asking(
     shell: type[_Question], group: click.Command, commands: Mapping[str, str]
 ) -> ShellComplete:
-    asking = shell(group, {"obj": _quiet()}, "rdmeta", VARIABLE)
+    asking = shell(group, {"obj": _quiet()}, "rdmeta", COMPLETE)
     asking.commands = commands
     return asking
 

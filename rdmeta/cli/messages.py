@@ -1,4 +1,4 @@
-"""Lines on stderr, and the exit codes that go with errors."""
+"""Lines on stderr, the exit codes that go with errors, and the variable of completions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ NO_ANSWER = 3
 """No server gave a usable answer."""
 INTERRUPTED = 130
 """The user pressed Ctrl-C."""
+
+COMPLETE = "_RDMETA_COMPLETE"
+"""The variable by which a shell's function asks; completion.py writes that function."""
 
 
 class BadInputError(Exception):
