@@ -25,21 +25,20 @@ def rows() -> pa.Table:
 
 def written(where: Path, sizes: list[int]) -> bytes:
     """Writes the rows in batches of these sizes; returns the part's bytes."""
-    store = Store(where)
+    store, table = Store(where), rows()
     writer = TableWriter(store, "x.parquet", "observation", "made from")
     begin = 0
     for size in sizes:
         for offset in range(begin, begin + size):
-            writer.write(f"2026-11-0{1 + offset // 500}", rows().slice(offset, 1))
+            writer.write(f"2026-11-0{1 + offset // 500}", table.slice(offset, 1))
         begin += size
-    writer.write("2026-11-02", rows().slice(begin))
+    writer.write("2026-11-02", table.slice(begin))
     assert writer.close() == writer.draft.path.stat().st_size
     writer.draft.commit()
     assert writer.rows == COUNT
     return (where / "x.parquet").read_bytes()
 
 
-@pytest.mark.slow
 def test_the_batches_in_which_rows_come_do_not_matter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,7 +51,6 @@ def test_the_batches_in_which_rows_come_do_not_matter(
     assert file.schema_arrow.remove_metadata() == SCHEMAS["observation"]
 
 
-@pytest.mark.slow
 def test_a_row_group_ends_earlier_if_its_texts_are_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,10 +75,10 @@ def test_a_damaged_input_is_quarantined_by_an_executor(
     assert spark.read.parquet(f"file://{tmp_path}/out/silver/v1/observation").count() == 9
 
 
-@pytest.mark.parametrize("action", [pytest.param("all", marks=pytest.mark.slow), "bronze"])
+@pytest.mark.parametrize("action", ["all", "bronze"])
 def test_the_command_says_that_there_is_no_java(source: Path, tmp_path: Path, action: str) -> None:
     words = ("pipeline", action, str(source), str(tmp_path / "out"), "--engine", "spark")
-    done = commands.run_process(*words, env={"JAVA_HOME": str(tmp_path)})
+    done = commands.run(*words, env={"JAVA_HOME": str(tmp_path)})
     assert done.code == 2
     assert "Spark needs Java 17 or later: JAVA_HOME" in done.err
     assert "--engine local" in done.err
