@@ -5,7 +5,7 @@
 
 /* Returns 1 if `which` asks for topics of this state. */
 static int is_visited(const rdmeta_topic_t *t, int64_t deadline, int32_t which,
-                     int64_t mono_us) {
+                      int64_t mono_us) {
         if (t->state == RDMETA_TOPIC_VALID)
                 return which & (deadline >= mono_us ? RDMETA_WALK_VALID
                                                     : RDMETA_WALK_STALE);
@@ -28,7 +28,7 @@ static size_t walk_collect(const rdmeta_cache_t *c, const rdmeta_str_t *prefix,
                     memcmp(t->name, prefix->data, prefix->len) != 0)
                         break;
                 if (!is_visited(t, rdmeta_view_deadline(&c->root, t), which,
-                               mono_us))
+                                mono_us))
                         continue;
                 if (out)
                         out[n] = t;

@@ -22,7 +22,6 @@ from click.shell_completion import (
 from rdmeta.cli.messages import BAD_INPUT, COMPLETE, FINE, Messages
 from rdmeta.cli.output import open_stdout
 
-# The variable of the environment by which a shell's function asks for completions.
 # Seconds for all of a completion's questions to clusters.
 _MOST_S = 1.0
 _MOST_CLUSTERS = 16

@@ -48,7 +48,7 @@ def wait_for_first(client: Client, answered: Wake, timeout: float) -> None:
 # Brokers do not say that an ISR has changed, so the client asks often. It asks at once, and again
 # and again, for what lacks a leader or is not there.
 _NAMED_S, _ALL_S = 1, 2
-MAX_AGE_S = 900
+_MAX_AGE_S = 900
 
 
 def following(target: Target, topics: Sequence[str], *, sticky: bool = False) -> Client:
@@ -68,7 +68,7 @@ def interval_of(target: Target, topics: Sequence[str]) -> float:
 def _often(target: Target, topics: Sequence[str]) -> dict[str, str]:
     if INTERVAL in target.conf:
         return target.conf
-    return asking_every(target.conf, _NAMED_S if topics else _ALL_S, MAX_AGE_S)
+    return asking_every(target.conf, _NAMED_S if topics else _ALL_S, _MAX_AGE_S)
 
 
 class FeedEvent(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from rdmeta.errors import ConfigError
 
-# What stands for a secret in output.
+# Output shows this instead of a secret.
 MASK = "***"
 
 

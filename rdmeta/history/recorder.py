@@ -108,7 +108,7 @@ class MinIsrs:
                 each.pop(topic, None)
 
     def confirm(self, topics: Mapping[str, str | None]) -> None:
-        """takes the values of these topics as reported, and drops what rows said of other ones.
+        """Takes the values of these topics as reported, and drops what rows said of other ones.
 
         A baseline of these topics, names with ids, is about to be written. Before it nothing was
         observed for a while, so that only an equal id says that a name is still the same topic.

@@ -13,8 +13,6 @@ import pyarrow.compute as pc
 from rdmeta._core import kraft_is_sensitive
 from rdmeta.config.secret import MASK
 
-# As `rdmeta config` and a metadata log show a secret.
-
 
 def redacted(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Returns change records in which sensitive values are `***`; the keys stay."""

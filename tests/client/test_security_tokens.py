@@ -21,7 +21,6 @@ from rdmeta.errors import AuthenticationError, Error
 
 ours, theirs = Authority(), Authority()
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
-# Seconds: far less than any time-out of the client.
 
 
 @pytest.fixture
@@ -189,6 +188,14 @@ def test_a_slow_server_holds_up_neither_open_connections_nor_close(
         client.refresh(timeout=3)
     assert time.monotonic() - begin < PROMPT
     assert len(server.asked) <= 4
+    client.close()
+    asked = len(server.asked)
+    patient = make(guarded.bootstrap, conf_for(server), topics=["orders"])
+    patient.start()
+    until(lambda: len(server.asked) > asked)
+    begin = time.monotonic()
+    patient.close()
+    assert time.monotonic() - begin < PROMPT
 
 
 def test_fetch_gives_a_slow_server_only_its_own_time_out(

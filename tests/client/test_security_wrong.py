@@ -23,7 +23,6 @@ from rdmeta.errors import AuthenticationError, Error, MissingExtraError
 
 # The second attempt comes at least 0.4 s after the first.
 CALM = {"reconnect.backoff.ms": 500, "reconnect.backoff.max.ms": 10_000}
-# Seconds: far more than the delay of a refusal, and far less than any time-out.
 
 
 def quiet() -> float:

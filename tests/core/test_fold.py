@@ -843,7 +843,7 @@ def test_memory_follows_the_state_and_not_the_number_of_changes() -> None:
         ]
         many += [row | {"version": 8 + i, "observed_at": NOON + i} for row in rows]
     fold.add(as_table(many))
-    assert fold.stats()["memory"] < after + 400_000
+    assert fold.stats()["memory"] < after + 160_000
 
 
 def test_a_partition_with_a_high_number_costs_as_much_as_any_other() -> None:

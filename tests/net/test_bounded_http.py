@@ -17,7 +17,7 @@ from waiting import PROMPT
 
 from rdmeta.net.bounded_http import _Bounded, opener
 
-# Seconds of an answer, and far more than that.
+# Seconds of an answer.
 BOUND = 0.4
 OK, ERROR = b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 500 Oops\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -65,21 +65,21 @@ class Imports:
 
     def __init__(self) -> None:
         self.seconds = 0.0
-        self._depth = 0
+        self._is_inside = False
 
     def watch(self, patch: pytest.MonkeyPatch) -> None:
         """Replaces what imports until `patch` is undone."""
         load = builtins.__import__
 
         def importing(*arguments: Any, **named: Any) -> Any:
-            if self._depth or threading.current_thread() is not threading.main_thread():
+            if self._is_inside or threading.current_thread() is not threading.main_thread():
                 return load(*arguments, **named)
-            begun, self._depth = time.thread_time(), 1
+            begun, self._is_inside = time.thread_time(), True
             try:
                 return load(*arguments, **named)
             finally:
                 self.seconds += time.thread_time() - begun
-                self._depth = 0
+                self._is_inside = False
 
         patch.setattr(builtins, "__import__", importing)
 

@@ -24,7 +24,7 @@ from rdmeta.core import waits
 
 # Longer than any of these tests may take: a wait that is not woken fails its test.
 LONG = 50.0
-# The bound of what must not wait, on any machine. What it would wait for must take twice as long.
+# The bound of what must not wait, on any machine. What it would wait for must take longer.
 PROMPT = 5.0
 MOMENT = 0.05
 
