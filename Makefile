@@ -98,7 +98,7 @@ nightly: build ## hours: stress, fuzzing, ASan, packaging, a million seeds, scen
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory packaging
 	RDMETA_DAMAGE_SECONDS=60 $(PY) -m pytest -k damaged tests/net tests/client
-	RDMETA_SEEDS=100 $(PY) -m pytest tests/pipeline/test_random_fleets.py
+	RDMETA_SEEDS=100 $(PY) -m pytest -m "" tests/pipeline/test_random_fleets.py
 	RDMETA_KILLS=every $(PY) -m pytest tests/pipeline/test_killed*.py
 	@if command -v mvn >/dev/null; then $(MAKE) --no-print-directory table-jars; fi
 	@$(MAKE) --no-print-directory .cache/airflow || echo "no Airflow: its test is skipped"

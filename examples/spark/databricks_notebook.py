@@ -17,8 +17,9 @@ import rdmeta.spark
 HISTORY = "/Volumes/main/ops/kafka/history"  # what `rdmeta record` wrote
 TABLES = "/Volumes/main/ops/kafka/tables"
 
-plan = rdmeta.pipeline.plan([HISTORY], TABLES, gold=True)
-made = rdmeta.spark.run(plan, spark)  # noqa: F821  (the notebook has it)
+engine = rdmeta.spark.spark_engine(spark)  # noqa: F821  (the notebook has it)
+plan = rdmeta.pipeline.plan([HISTORY], TABLES, gold=True, engine=engine)
+made = rdmeta.pipeline.run(plan, engine=engine)
 print(f"{len(made.made)} files made, {made.unchanged} as they were")
 
 # COMMAND ----------

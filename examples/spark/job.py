@@ -8,9 +8,10 @@ import rdmeta.pipeline
 import rdmeta.spark
 
 spark = SparkSession.builder.appName("rdmeta").getOrCreate()
-plan = rdmeta.pipeline.plan(sys.argv[1:-1], sys.argv[-1], gold=True)
-made = rdmeta.spark.run(plan, spark)
+engine = rdmeta.spark.spark_engine(spark)
+plan = rdmeta.pipeline.plan(sys.argv[1:-1], sys.argv[-1], gold=True, engine=engine)
+made = rdmeta.pipeline.run(plan, engine=engine)
 print(f"{len(made.made)} files made, {made.unchanged} as they were")
-for each in plan.quarantined:
+for each in made.plan.quarantined:
     print(f"set aside: {each.path}: {each.reason}")
 spark.stop()

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.errors import CommitLostError, PipelineError
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import GOLD, SILVER, Parts, StoredName
@@ -27,10 +27,6 @@ from rdmeta.pipeline.tables import SCHEMAS
 RUN = "rdmeta.run"
 """The word of a commit for its run, in every log."""
 _LISTED = 3
-
-
-class CommitLostError(PipelineError):
-    """Another program has committed to a table since this run has read its log."""
 
 
 class LoggedTable(NamedTuple):
@@ -138,6 +134,11 @@ class TableLogs(ABC):
         with self._naming(table):
             opened = self._opened(table)
             return TableState() if opened is None else self._state_of(table, opened)
+
+    def has(self, table: LoggedTable) -> bool:
+        """Returns whether there is a table; raises as `state`."""
+        with self._naming(table):
+            return self._opened(table) is not None
 
     def commit(self, change: TableChange, properties: Mapping[str, str]) -> None:
         """Commits a change to the state that it was made for; raises CommitLostError."""

@@ -15,7 +15,7 @@ from rdmeta._atomic import AtomicFile, commit
 from rdmeta.history.opening import verify
 from rdmeta.history.schema import HistoryError
 from rdmeta.pipeline import lock
-from rdmeta.pipeline.errors import BadFileError
+from rdmeta.pipeline.errors import BadFileError, CommitLostError
 from rdmeta.pipeline.inputs import Input
 from rdmeta.pipeline.log_inputs import cut_at, good_bytes, is_raw
 from rdmeta.pipeline.store import Store
@@ -49,7 +49,8 @@ def copy_files(task: CopyTask) -> Result:
 
     A copy has the digest that the file had when the plan was made, and each row agrees with its
     footer. A file that is damaged, or has changed since, is among the `refused` of the result.
-    Raises LockedError if another run has taken over the output folder, and OSError.
+    Raises LockedError if another run has taken over the output folder, CommitLostError if one
+    without a lock has copied more, and OSError.
     """
     out = Store(task.out)
     result = Result(task.cluster_id)
@@ -65,6 +66,8 @@ def copy_files(task: CopyTask) -> Result:
                 continue
             drafts[each.name] = draft
         lock.require_held(out, task.token)
+        if not task.token:
+            _require_shorter(out, task.copies)
         if drafts:
             commit(list(drafts.values()))
     for each in task.copies:
@@ -75,6 +78,14 @@ def copy_files(task: CopyTask) -> Result:
                 made = replace(made, bytes=good_bytes(made), state="good", reason=None)
             result.copied.append((each.source, made))
     return result
+
+
+def _require_shorter(out: Store, copies: Sequence[Copy]) -> None:
+    """Raises CommitLostError if a run beside this one, without a lock, copied more of a segment."""
+    for each in copies:
+        there = out.about(each.name) if is_raw(each.source) else None
+        if there is not None and there.size > good_bytes(each.source):
+            raise CommitLostError(f"{out.shown(each.name)}: another run has copied more of it")
 
 
 def _refused(source: Input, reason: str) -> Input:

@@ -13,6 +13,10 @@ class LockedError(PipelineError):
     """Another run works on the output folder."""
 
 
+class CommitLostError(PipelineError):
+    """Another program has written to OUT since this run has read it, so the run plans again."""
+
+
 class BadFileError(PipelineError):
     """One input file is damaged; the pipeline sets it aside and goes on.
 

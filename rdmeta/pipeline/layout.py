@@ -224,8 +224,28 @@ def read_kind(out: Store) -> TableKind | None:
     return TableKind(str(found.get("tables", "folder")), str(found.get("catalog", "")))
 
 
+def has_logs(out: Store) -> bool:
+    """Returns whether the manifest names the files of tables, as their folders have older ones."""
+    kind = read_kind(out)
+    return kind is not None and kind.has_logs
+
+
+def require_kind(out: Store, kind: TableKind) -> None:
+    """Raises PipelineError if a folder has tables of another kind."""
+    found = read_kind(out)
+    if found not in (None, kind):
+        raise PipelineError(
+            f"{out.where}: another run makes tables of the kind {found.name} there:"
+            " name a new folder"
+        )
+
+
 def write_layout(out: Store, clusters: Mapping[str, Parts], kind: TableKind | None = None) -> None:
-    """Writes the version and the parts; a file that says the same stays as it is."""
+    """Writes the version and the parts; a file that says the same stays as it is.
+
+    Raises PipelineError if the tables are of another kind.
+    """
+    require_kind(out, kind or TableKind())
     shown = {each: {"period": p.period, "parts": p.buckets} for each, p in clusters.items()}
     values: dict[str, Any] = {"layout": VERSION, "silver": SILVER_VERSION, "clusters": shown}
     if kind is not None and kind.has_logs:

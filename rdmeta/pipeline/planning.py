@@ -394,21 +394,19 @@ def _kind_of(options: PipelineOptions, out: Store) -> TableKind:
     """Returns the kind of the tables; raises PipelineError if the folder has another one."""
     found = read_kind(out)
     wanted = TableKind(options.tables or "folder", options.catalog or "")
-    if found is None:
-        if wanted.catalog and wanted.name != "iceberg":
-            raise PipelineError(f"the catalog {wanted.catalog!r} is for tables of Iceberg alone")
-        return wanted
-    if options.tables is not None and options.tables != found.name:
+    if found is not None and options.tables not in (None, found.name):
         raise PipelineError(
             f"{out.where}: its tables are of the kind {found.name}, not {options.tables}:"
             " leave --tables out, or name a new folder"
         )
-    if options.catalog is not None and options.catalog != found.catalog:
+    if wanted.catalog and (found or wanted).name != "iceberg":
+        raise PipelineError(f"the catalog {wanted.catalog!r} is for tables of Iceberg alone")
+    if found is not None and options.catalog not in (None, found.catalog):
         raise PipelineError(
             f"{out.where}: its tables are in the catalog {found.catalog or 'of the folder'!r},"
             f" not {options.catalog!r}: leave --catalog out, or name a new folder"
         )
-    return found
+    return found or wanted
 
 
 def files_in_place(out: Store, stored: Mapping[str, str]) -> dict[str, StoredFile]:

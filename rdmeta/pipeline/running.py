@@ -13,12 +13,18 @@ import pyarrow as pa
 
 from rdmeta._atomic import is_leftover
 from rdmeta.pipeline.attempting import local_engine
-from rdmeta.pipeline.committing import CommitLostError
 from rdmeta.pipeline.copying import copy_tasks
-from rdmeta.pipeline.errors import BadFileError, PipelineError
+from rdmeta.pipeline.errors import BadFileError, CommitLostError, PipelineError
 from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
 from rdmeta.pipeline.inputs import Input, write_inputs
-from rdmeta.pipeline.layout import BRONZE, GOLD, SILVER, period_of, write_layout
+from rdmeta.pipeline.layout import (
+    BRONZE,
+    GOLD,
+    SILVER,
+    period_of,
+    require_kind,
+    write_layout,
+)
 from rdmeta.pipeline.lock import Lock, NoLock
 from rdmeta.pipeline.log_inputs import is_raw
 from rdmeta.pipeline.logs import logs_of
@@ -120,6 +126,9 @@ def _carried_out(
             _remove_leftovers(out)
         manifest = runner.manifest()
         if plan.kind.has_logs:
+            require_kind(
+                out, plan.kind
+            )  # on a store another first run may have begun beside this one
             runner.commit(manifest, run_id)
         if not plan.options.is_gold_alone:
             write_inputs(out, made.plan.files)

@@ -81,9 +81,9 @@ def vacuum(
     """Removes the files of tables that only versions older than an age have, or none.
 
     The tables cannot be read as of such versions any more. A file that no version has is removed
-    once it has that age, on an object store once it is 7 days old. `storage` is as in plan().
-    Raises ValueError for an age that is none; PipelineError for a folder whose tables have no logs;
-    and LockedError, OSError.
+    once it has that age, on an object store once it is 7 days old. Those of the manifest stay.
+    `storage` is as in plan(). Raises ValueError for an age that is none; PipelineError for a folder
+    whose tables have no logs, or lost one; and LockedError, OSError.
     """
     seconds = age_of(older_than)
     with using(Storage.parse(storage)):
@@ -110,10 +110,16 @@ def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
             raise PipelineError(
                 f"{store.where}: the run before did not end well: run it again first"
             )
+        current = {each.stored for each in read_manifest(store).files.values()}
         for table in EVERY_TABLE:
             there = {each.name: each for each in store.files(table.folder)}
+            if not current.isdisjoint(there) and not logs.has(table):
+                raise PipelineError(
+                    f"{store.shown(table.folder)}: the log of this table is gone: restore it, or"
+                    " run rdmeta pipeline again, which makes a new one"
+                )
             unneeded = logs.unneeded(table, int((now - seconds) * 1000), there, dry_run=dry_run)
-            for name in sorted(unneeded.old | unneeded.unnamed):
+            for name in sorted((unneeded.old | unneeded.unnamed) - current):
                 if name in unneeded.old or there[name].mtime_ns < spared_ns:
                     files.append(name)
                     size += there[name].size

@@ -5,12 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rdmeta.spark.spark_session import NoJavaError, NoSparkError, build_session, find_java
+from rdmeta.spark.spark_session import (
+    NoJavaError,
+    NoSparkError,
+    SparkJobError,
+    build_session,
+    find_java,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from rdmeta.pipeline import Made, Plan, Progress
+    from rdmeta.spark.executors import spark_engine
     from rdmeta.spark.gold_frames import measures
     from rdmeta.spark.silver_frames import tables
     from rdmeta.spark.source import DefaultSource as DataSource
@@ -20,11 +27,13 @@ __all__ = [
     "DataSource",
     "NoJavaError",
     "NoSparkError",
+    "SparkJobError",
     "build_session",
     "find_java",
     "measures",
     "read",
     "run",
+    "spark_engine",
     "tables",
 ]
 
@@ -33,6 +42,7 @@ _LATER = {
     "DataSource": ("source", "DefaultSource"),
     "measures": ("gold_frames", "measures"),
     "read": ("source", "read"),
+    "spark_engine": ("executors", "spark_engine"),
     "tables": ("silver_frames", "tables"),
 }
 
@@ -49,7 +59,8 @@ def run(plan: Plan, session: SparkSession, *, progress: Progress | None = None) 
 
         made = rdmeta.spark.run(rdmeta.pipeline.plan(["history"], "tables"), session)
 
-    Raises the errors of pipeline.run(), and MissingExtraError without the extra `spark`.
+    Raises the errors of pipeline.run(), SparkJobError, and MissingExtraError without the extra
+    `spark`.
     """
     from rdmeta import pipeline
     from rdmeta.spark.executors import spark_engine

@@ -12,7 +12,7 @@ import contextlib
 import os
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import contextmanager
 from heapq import heapreplace
 from typing import Any
@@ -42,7 +42,7 @@ from rdmeta.pipeline.work import (
 from rdmeta.spark.large_months import SETTINGS, is_large, made_by_spark
 from rdmeta.spark.probing import require_executors
 from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
-from rdmeta.spark.spark_session import build_session, reason_of, spark_errors
+from rdmeta.spark.spark_session import SparkJobError, build_session, reason_of, spark_errors
 
 # A task of Spark takes tasks until they cost that many rows: each one of its own takes 10 ms. There
 # are more of them, with fewer rows, until each core has some; but none for very few rows.
@@ -51,48 +51,83 @@ _FEWEST_ROWS = 50_000
 _FOR_A_CORE = 2
 # So many jobs run at a time. Results come when a job ends, so these are the steps of the progress.
 _JOBS = 16
+_BETWEEN_INTERRUPTS = 0.5
 
 
 def spark_engine(session: SparkSession) -> Engine:
     """Returns an engine that runs tasks on the executors of a session.
 
-    When its iterator ends early, the jobs are cancelled. Before its first tasks it asks the
-    executors what they have.
+        rdmeta.pipeline.plan(["history"], "tables", engine=rdmeta.spark.spark_engine(session))
+
+    With it a plan opens many new files in tasks. When its iterator ends early, the jobs are
+    cancelled. Before its first tasks it asks the executors what they have. It raises SparkJobError,
+    and PipelineError for an executor that differs.
     """
     asked: list[Room] = []
 
     def run_tasks(tasks: Sequence[AnyTask]) -> Iterator[Result | BadFileError]:
-        if not asked:
-            asked.append(require_executors(session))
-        large = [task for task in tasks if is_large(task, asked[0])]
-        small = [task for task in tasks if not is_large(task, asked[0])]
-        cores = _cores(session) if len(small) > 1 else 1
-        packs = [pickle.dumps(pack) for pack in _packed(small, _FOR_A_CORE * cores)]
-        size = max(1, -(-len(packs) // _JOBS))
-        groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
         tag = f"rdmeta-{uuid4().hex}"
-        settings = {"spark.job.description": _description(tasks)}
-        if large:
-            settings |= SETTINGS
-        with (
-            _configured(session, settings),
-            ThreadPoolExecutor(len(groups) + 1, "rdmeta-spark") as pool,
-        ):
-            jobs = [pool.submit(_collected, session, group, tag) for group in groups]
-            jobs += [pool.submit(_large, session, task, tag) for task in large]
-            try:
-                for job in as_completed(jobs):
-                    for found in job.result():
-                        yield found if isinstance(found, Result) else _result_of(found)
-            except spark_errors() as error:
-                raise PipelineError(f"the Spark job has failed: {reason_of(error)}") from error
-            finally:
-                if not all(job.done() for job in jobs):
-                    pool.shutdown(wait=False, cancel_futures=True)
-                    with contextlib.suppress(Exception):  # the session may be gone
-                        session.interruptTag(tag)
+        small: list[AnyTask] = []
+        large: list[MonthTask] = []
+        try:
+            with _configured(session, {"spark.job.description": _description(tasks)}):
+                with _tagged(session, tag):
+                    if not asked:
+                        asked.append(require_executors(session))
+                    for task in tasks:
+                        if is_large(task, asked[0]):
+                            large.append(task)
+                        else:
+                            small.append(task)
+                    cores = _cores(session) if len(small) > 1 else 1
+                with _configured(session, SETTINGS if large else {}):
+                    yield from _outcomes(session, small, large, cores, tag)
+        except spark_errors() as error:
+            raise SparkJobError(f"the Spark job has failed: {reason_of(error)}") from error
 
     return run_tasks
+
+
+def _outcomes(
+    session: SparkSession,
+    small: Sequence[AnyTask],
+    large: Sequence[MonthTask],
+    cores: int,
+    tag: str,
+) -> Iterator[Result | BadFileError]:
+    """Yields the outcomes of tasks as their jobs end; cancels the other jobs if one fails."""
+    packs = [pickle.dumps(pack) for pack in _packed(small, _FOR_A_CORE * cores)]
+    size = max(1, -(-len(packs) // _JOBS))
+    groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
+    with ThreadPoolExecutor(len(groups) + 1, "rdmeta-spark") as pool:
+        jobs = [pool.submit(_collected, session, group, tag) for group in groups]
+        jobs += [pool.submit(_large, session, task, tag) for task in large]
+        try:
+            for job in as_completed(jobs):
+                for found in job.result():
+                    yield found if isinstance(found, Result) else _result_of(found)
+        finally:
+            for job in jobs:
+                job.cancel()
+            # A large month starts one job after the other.
+            while not all(job.done() for job in jobs):
+                with contextlib.suppress(Exception):  # the session may be gone
+                    session.interruptTag(tag)
+                wait(jobs, _BETWEEN_INTERRUPTS)
+
+
+@contextmanager
+def _tagged(session: SparkSession, tag: str) -> Iterator[None]:
+    """Gives the jobs of this thread a tag, and cancels them if the block ends early."""
+    session.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(Exception):  # the session may be gone
+            session.interruptTag(tag)
+        raise
+    finally:
+        session.removeTag(tag)
 
 
 @contextmanager

@@ -7,11 +7,12 @@ as a DuckDB task does. So the bytes are the same, and a month may change from on
 from __future__ import annotations
 
 import os
+import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
-from rdmeta.errors import MissingExtraError
+from rdmeta.errors import Error, MissingExtraError
 
 try:
     import pyarrow as pa
@@ -24,6 +25,8 @@ except ImportError as error:
 from rdmeta.pipeline.gold.making import (
     bounds_of,
     digest_of_month,
+    later_periods,
+    left_behind,
     names_read,
     parts_of_period,
     write_measure,
@@ -47,7 +50,7 @@ _BYTES_EACH = 350
 # Of the session meanwhile: Spark chooses what it broadcasts by bytes of files and shuffles, and
 # intervals take many times that in memory.
 SETTINGS = {"spark.sql.autoBroadcastJoinThreshold": "1m"}
-_MADE = "name string, rows bigint, bytes bigint, sha256 string, stored string"
+_MADE = "outcome binary, rows bigint, bytes bigint"
 _SUMS = {"rows": "rows_written", "bytes": "bytes_written"}  # as of packs, for `observe()`
 
 
@@ -65,9 +68,12 @@ def is_large(task: AnyTask, room: Room) -> TypeGuard[MonthTask]:
 def made_by_spark(session: SparkSession, task: MonthTask) -> Result:
     """Makes all measures of a month, one file after the other.
 
-    Raises PySparkException, LockedError and OSError.
+    Raises PySparkException; PipelineError if another run has taken over the output folder, or for
+    silver of an older version; and OSError.
     """
-    task = replace(task, out=os.path.abspath(task.out))
+    if task.stored is not None and (left := left_behind(task)) is not None:
+        return left
+    task = replace(task, out=os.path.abspath(Store(task.out).path()))
     result = Result(task.cluster_id)
     month = _Month(session, task)
     read, gold = month.read()
@@ -83,15 +89,23 @@ def _written(task: MonthTask, made: MadeMonth, name: str, rows: DataFrame) -> Ma
     """Writes the file of a measure in a task of an executor; that of no rows here."""
 
     def write(found: pa.Table) -> pa.Table:
-        file = write_measure(task, made, name, found)
-        return pa.Table.from_pylist([vars(file)])
+        outcome: MadeFile | Exception
+        try:
+            outcome = write_measure(task, made, name, found)
+        except (OSError, Error) as error:  # Spark would make a text of it
+            outcome = error
+        counts = {each: getattr(outcome, each, 0) for each in _SUMS}
+        return pa.Table.from_pylist([{"outcome": pickle.dumps(outcome), **counts}])
 
     # A month is of one cluster, so that its rows come to one task.
     files = rows.groupBy("cluster_id").applyInArrow(write, _MADE)
     sums = (sf.sum(of).alias(name) for of, name in _SUMS.items())
     found = files.observe("rdmeta", *sums).collect()
     if found:
-        return MadeFile(**found[0].asDict())
+        outcome: MadeFile | Exception = pickle.loads(found[0].outcome)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
     return write_measure(task, made, name, MEASURES[name].schema.empty_table())
 
 
@@ -101,21 +115,21 @@ class _MonthTables(Tables):
     def __init__(self, session: SparkSession, task: MonthTask, read: MadeMonth) -> None:
         super(Tables, self).__init__(session)
         self._task, self._names = task, names_read(task, read)
-        self._out = Store(task.out, task.stored)
+        self._store, self._footers = Store(task.out, task.stored), {}
 
     def make(self, name: str) -> DataFrame:
         if name == "input_file":
             aside = [(self._task.cluster_id, *each) for each in self._task.aside]
             return self.session.createDataFrame(aside, ASIDE)
-        found = self._of(name, self._names[name])
+        found = of_files(self.session, name, map(self._store.path, self._names[name]))
         if name != "partition_interval":
             return found
         # Of the period before the month only what reaches it.
         edge = sf.timestamp_micros(sf.lit(bounds_of(self._task.month)[0]))
         return found.where((sf.col("began_at") >= edge) | (sf.col("ended_at") == edge))
 
-    def _of(self, name: str, parts: Sequence[str]) -> DataFrame:
-        return of_files(self.session, name, map(self._out.path, parts))
+    def _parts(self, name: str) -> Sequence[str]:
+        return self._names[name]
 
 
 class _Month:
@@ -130,14 +144,11 @@ class _Month:
         task = self._task
         last = task.periods[-1] if task.periods else task.month
         seen = self._nearest(reversed(task.earlier)), self._nearest(task.later)
-        read, gold = self._measures(MadeMonth("", last, *seen))
-        later, count = list(task.later), 1
-        while later and self._is_alive(gold, later[0]):
-            periods, later = later[:count], later[count:]
-            count *= 2
-            seen_to = self._nearest(later)
-            read, gold = self._measures(replace(read, read_to=periods[-1], seen_to=seen_to))
-        return read, gold
+        read, self._gold = self._measures(MadeMonth("", last, *seen))
+        for periods, after in later_periods(task, self._is_alive):
+            seen_to = self._nearest(after)
+            read, self._gold = self._measures(replace(read, read_to=periods[-1], seen_to=seen_to))
+        return read, self._gold
 
     def has(self, column: str) -> Column:
         """Returns the condition that a time lies in the month."""
@@ -149,10 +160,10 @@ class _Month:
         tables = _MonthTables(self._session, self._task, read)
         return read, measures(tables, min_isr=settings.min_isr, flap_seconds=settings.flap_seconds)
 
-    def _is_alive(self, gold: Measures, next_period: str) -> bool:
+    def _is_alive(self, next_period: str) -> bool:
         """Returns whether an incident of the month ends where the next period begins."""
         edge = sf.timestamp_micros(sf.lit(bounds_of(next_period)[0]))
-        found = gold.incident.where(self.has("began_at") & (sf.col("ended_at") == edge))
+        found = self._gold.incident.where(self.has("began_at") & (sf.col("ended_at") == edge))
         return not found.isEmpty()
 
     def _nearest(self, periods: Iterable[str]) -> str | None:

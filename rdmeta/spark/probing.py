@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from rdmeta._version import __version__
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.gold.query import Room
-from rdmeta.spark.spark_session import reason_of, spark_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +26,8 @@ _TASKS = 16
 def require_executors(session: SparkSession) -> Room:
     """Returns the least memory of an executor, and the most CPUs that share it.
 
-    Raises PipelineError, which names a host and both versions, if an executor differs.
+    Raises PipelineError, which names a host and both versions, if an executor differs, and
+    PySparkException.
     """
     from pyspark.sql import functions as sf
 
@@ -43,10 +43,7 @@ def require_executors(session: SparkSession) -> Room:
     # An executor may lack pyarrow.
     probe = sf.udf(answer, "refusal string, memory bigint, cpus int", useArrow=False)
     asked = session.range(0, _TASKS, 1, _TASKS).select(probe("id").alias("found")).select("found.*")
-    try:
-        answers = asked.collect()
-    except spark_errors() as error:
-        raise PipelineError(f"the Spark job has failed: {reason_of(error)}") from error
+    answers = asked.collect()
     refusals = sorted({each.refusal for each in answers if each.refusal is not None})
     if refusals:
         raise PipelineError(refusals[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import reduce
@@ -28,8 +28,8 @@ from rdmeta.errors import ConfigError
 from rdmeta.pipeline.days import day_at
 from rdmeta.pipeline.gold.months import aside_of
 from rdmeta.pipeline.inputs import read_inputs
-from rdmeta.pipeline.layout import SILVER, StoredName, read_layout
-from rdmeta.pipeline.manifest import read_manifest
+from rdmeta.pipeline.layout import SILVER, cluster_folder, has_logs, read_layout
+from rdmeta.pipeline.manifest import Manifest, read_manifest
 from rdmeta.pipeline.storage import PREFIX, using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
@@ -52,7 +52,6 @@ class Tables(NamedFrames):
     """The tables of silver; `input_file` has a row for each input that was set aside."""
 
     names = (*TABLES, "input_file")
-    _is_pipeline = False
     partition_interval: DataFrame
     broker_interval: DataFrame
     topic_interval: DataFrame
@@ -72,12 +71,9 @@ class Tables(NamedFrames):
         with using(options.storage):
             self._store = Store(options.where)
         self._is_pipeline = is_pipeline(self._store)
+        self._manifest = read_manifest(self._store) if self._is_pipeline else Manifest()
+        self._has_logs = self._is_pipeline and has_logs(self._store)
         self._clusters = self._chosen() if self._is_pipeline else None
-        # Of tables with logs the manifest names the files: a folder has those of older versions.
-        files = read_manifest(self._store).files.values() if self._is_pipeline else ()
-        self._named = {
-            about: each.stored for each in files if (about := StoredName.parse(each.stored))
-        }
 
     def make(self, name: str) -> DataFrame:
         """Returns a table."""
@@ -92,10 +88,10 @@ class Tables(NamedFrames):
 
         Spark would read nulls. Each footer is opened once.
         """
-        if name not in TABLES or not self._is_pipeline:
+        if name not in TABLES:
             return
         if name not in self._footers:
-            parts = [each.name for each in parts_of_silver(self._store, name, self._wanted)]
+            parts = self._parts(name)
             with ThreadPoolExecutor(_AT_A_TIME) as pool:
                 self._footers[name] = dict(zip(parts, pool.map(self._columns, parts), strict=True))
         for part, there in sorted(self._footers[name].items()):
@@ -107,24 +103,34 @@ class Tables(NamedFrames):
                     " pipeline silver"
                 )
 
+    def _parts(self, name: str) -> Sequence[str]:
+        """Returns the names of a table's files; a recorder's folder has none."""
+        if not self._is_pipeline:
+            return []
+        return [each.name for each in parts_of_silver(self._store, name, self._wanted)]
+
     def _columns(self, part: str) -> frozenset[str]:
         with self._store.opened(part) as stream:
             return frozenset(pq.read_schema(stream).names)
 
     def _chosen(self) -> list[str]:
         """Returns the ids of the wanted clusters of an OUT; raises ConfigError."""
-        ids = read_layout(self._store)
-        if not any(True for _ in self._store.files(f"{SILVER}/observation")):
+        ids, below = read_layout(self._store), f"{SILVER}/observation"
+        listed = (each.name for each in self._store.files(below))
+        there = self._manifest.files if self._has_logs else listed
+        if not any(name.startswith(below) for name in there):
             raise ConfigError(
                 f"option path = {self._store.where!r}: it has no silver; run rdmeta pipeline silver"
             )
-        return chosen_clusters(self._store, self._wanted, ids, read_manifest(self._store).names)
+        return chosen_clusters(self._store, self._wanted, ids, self._manifest.names)
 
     def _of_files(self, name: str, clusters: list[str]) -> DataFrame:
         where = spark_path(self._store.path(f"{SILVER}/{name}"))
         columns = spark_schema(name)
-        if self._named:
-            stored = [n for each, n in self._named.items() if self._is_of(each, name, clusters)]
+        if self._has_logs:  # the folder has files of older versions, too
+            below = tuple(f"{SILVER}/{name}/{cluster_folder(each)}/" for each in clusters)
+            files = self._manifest.files.items()
+            stored = [each.stored for there, each in files if there.startswith(below)]
             rows = of_files(self.session, name, map(self._store.path, stored))
             return rows.where(self._in_time(name, has_periods=False))
         folders = StructType([*columns]).add("cluster", StringType()).add("period", StringType())
@@ -132,10 +138,6 @@ class Tables(NamedFrames):
         if self._wanted.clusters is not None:
             rows = rows.where(sf.col("cluster").isin(clusters))
         return rows.where(self._in_time(name)).select(columns.names)
-
-    def _is_of(self, stored: StoredName, table: str, clusters: list[str]) -> bool:
-        """Returns whether a file is of this table, and of clusters that are asked for."""
-        return (stored.layer, stored.table) == ("silver", table) and stored.cluster_id in clusters
 
     def _in_time(self, name: str, *, has_periods: bool = True) -> Column:
         """Returns the condition that a row has a part in the time that is asked for."""

@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -32,6 +33,10 @@ class NoJavaError(Error):
 
 class NoSparkError(Error):
     """A Spark session cannot start; the text says why."""
+
+
+class SparkJobError(Error):
+    """A job of Spark has failed, or its server is gone; the text says why."""
 
 
 def find_java() -> str:
@@ -92,7 +97,7 @@ def build_session(
         with warnings.catch_warnings():
             # A server that this process starts has them; a session of Connect cannot set them.
             warnings.filterwarnings("ignore", "Failed to set spark", UserWarning)
-            return _hiding_secrets(builder.getOrCreate())
+            return hiding_secrets(builder.getOrCreate())
     except ImportError as error:
         raise MissingExtraError.of("Spark Connect", "connect") from error
     except spark_errors() as error:
@@ -110,6 +115,18 @@ def spark_errors() -> tuple[type[Exception], ...]:
     return (PySparkException, Py4JError)
 
 
+def _secrets() -> tuple[str, ...]:
+    """Returns the options that are credentials."""
+    from rdmeta.pipeline.storage import secret_options  # it needs the extra `pipeline`
+
+    return (*secret_keys(), *secret_options())
+
+
+def has_secret(options: Iterable[str]) -> bool:
+    """Returns whether one of these options is a credential."""
+    return not {*map(str.lower, options)}.isdisjoint(_secrets())
+
+
 def hidden_pattern() -> str:
     """Returns a pattern of Java for options with a credential, as Spark shows a query's text.
 
@@ -118,9 +135,7 @@ def hidden_pattern() -> str:
     behind a comment, or an expression, so all that follows its key is hidden there; so is what
     follows a letter that is written as \\u0077 or \\167, as it may be one of a key.
     """
-    from rdmeta.pipeline.storage import secret_options  # it needs the extra `pipeline`
-
-    keys = "|".join((*secret_keys(), *secret_options())).replace(".", r"\.")
+    keys = "|".join(_secrets()).replace(".", r"\.")
     option = rf'key: "(?i:{keys})"\s*value: "[^"\\]*(?:\\.[^"\\]*)*"'
     # A dot of a key may be escaped, and have blanks and quotes of its parts beside it.
     beside = r"[\s`'\"\\]*"
@@ -143,7 +158,7 @@ def reason_of(error: Exception) -> str:
     return (causes[-1:] or lines[:1] or [type(error).__name__])[0].strip()
 
 
-def _hiding_secrets(session: SparkSession) -> SparkSession:
+def hiding_secrets(session: SparkSession) -> SparkSession:
     """Lets the pages of a Connect server hide credentials; returns the session.
 
     Those pages show each query as the client sent it, with the options of a data source.

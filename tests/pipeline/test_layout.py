@@ -10,10 +10,12 @@ import pytest
 from rdmeta.pipeline import PipelineError
 from rdmeta.pipeline.layout import (
     Parts,
+    TableKind,
     bronze_file,
     choose_parts,
     gold_file,
     period_of,
+    read_kind,
     read_layout,
     table_file,
     write_layout,
@@ -67,6 +69,15 @@ def test_a_folder_of_another_version_is_refused_with_both(
         PipelineError, match=f"it has {shown}, and .* makes layout 1 with silver v1"
     ):
         read_layout(Store(tmp_path))
+
+
+def test_a_folder_keeps_the_kind_of_its_tables(tmp_path: Path) -> None:
+    out = Store(tmp_path)
+    write_layout(out, {}, TableKind("delta"))
+    for kind in (TableKind(), TableKind("iceberg", "lake")):
+        with pytest.raises(PipelineError, match="another run makes tables of the kind delta there"):
+            write_layout(out, {}, kind)
+    assert read_kind(out) == TableKind("delta")
 
 
 @pytest.mark.parametrize("name", ["_made_from/cluster-a.json", "leader_change/cluster-a.parquet"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from rdmeta.pipeline.delta import DeltaLogs
 from rdmeta.pipeline.gold.column_comments import COMMENTS
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.iceberg import IcebergLogs
-from rdmeta.pipeline.layout import StoredName
+from rdmeta.pipeline.layout import CATALOG, LAYOUT, StoredName
 from rdmeta.pipeline.manifest import Manifest
 from rdmeta.pipeline.running import _Runner
 
@@ -129,6 +130,25 @@ def test_the_loser_of_two_commits_plans_again(
     assert_same_rows(given.out, tmp_path / "folder", SILVER[:2])
 
 
+def test_a_run_that_finds_another_kind_before_its_commit_commits_nothing(
+    given: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stores have no lock, so two first runs may begin a folder with tables of two kinds."""
+    cluster_day(given.source, "one", 2)
+    versions, manifest = given.versions(), _Runner.manifest
+    other = {"delta": "iceberg", "iceberg": "delta"}[given.kind]
+
+    def beaten(self: Any) -> Manifest:
+        layout = given.out / LAYOUT
+        layout.write_text(layout.read_text().replace(given.kind, other))
+        return manifest(self)
+
+    monkeypatch.setattr(_Runner, "manifest", beaten)
+    with pytest.raises(pipeline.PipelineError, match=f"makes tables of the kind {other} there"):
+        made(given.source, given.out)
+    assert given.versions() == versions
+
+
 @pytest.mark.slow
 def test_a_file_that_a_vacuum_removes_before_the_commit_is_made_again(
     given: Tables, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -170,3 +190,26 @@ def test_vacuum_removes_what_only_older_versions_have(given: Tables) -> None:
     assert pipeline.check(given.out) == []
     # A vacuum of Iceberg is a commit, too, which leaves the metadata before it.
     assert given.kind == "iceberg" or pipeline.vacuum(given.out, "0h").files == ()
+
+
+def test_vacuum_removes_nothing_of_a_table_whose_log_is_gone(given: Tables) -> None:
+    wanted = rows_by_reader(given.out, INTERVALS)
+    if given.kind == "delta":
+        shutil.rmtree(given.out / INTERVALS.folder / "_delta_log")
+    else:
+        (given.out / CATALOG).unlink()
+    seen = tree(given.out)
+    with pytest.raises(pipeline.PipelineError, match="partition_interval: the log of this table"):
+        pipeline.vacuum(given.out, "0h")
+    assert {name: each for name, each in tree(given.out).items() if name in seen} == seen
+    made(given.source, given.out)
+    assert rows_by_reader(given.out, INTERVALS) == wanted
+
+
+def test_vacuum_spares_what_another_program_took_out_of_a_table(given: Tables) -> None:
+    """The next run puts it back, as the manifest has it."""
+    wanted = rows_by_reader(given.out, INTERVALS)
+    given.opened().delete("cluster_id = 'one'")
+    assert not [each for each in pipeline.vacuum(given.out, "0h").files if each.endswith("parquet")]
+    made(given.source, given.out)
+    assert rows_by_reader(given.out, INTERVALS) == wanted

@@ -12,16 +12,18 @@ from typing import Any
 
 import commands
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from readers import lasting
 from recorded import cluster_day, large_days
 
 from rdmeta import pipeline
+from rdmeta.cli.messages import NO_ANSWER, Messages
 from rdmeta.pipeline import planning
 from rdmeta.pipeline.gold.query import Room
 from rdmeta.pipeline.lock import Lock
 from rdmeta.pipeline.store import Store
-from rdmeta.spark import executors, remote, run
+from rdmeta.spark import SparkJobError, executors, remote, run
 from rdmeta.spark.executors import spark_engine
 from rdmeta.spark.large_months import is_large
 from rdmeta.spark.remote import make_pack
@@ -125,11 +127,24 @@ class Conf(dict[str, str]):
     unset = dict.pop
 
 
-class Jobs:
+class Session:
+    """Stands for a session: its settings, its tags and the jobs that were cancelled."""
+
+    def __init__(self) -> None:
+        self.conf = Conf({"spark.job.description": "ours"})
+        self.tags: list[str] = []
+        self.cancelled: list[str] = []
+        self.addTag, self.removeTag = self.tags.append, self.tags.remove
+
+    def interruptTag(self, tag: str) -> None:
+        self.cancelled.append(tag)
+
+
+class Jobs(Session):
     """Stands for Spark, whose jobs wait for each other."""
 
     def __init__(self, jobs: int) -> None:
-        self.conf = Conf({"spark.job.description": "ours"})
+        super().__init__()
         self._barrier = threading.Barrier(jobs, timeout=30)
         self.packs = 0
 
@@ -169,7 +184,6 @@ def test_the_other_jobs_are_cancelled_when_one_fails(
 ) -> None:
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
     let_go, first = threading.Event(), threading.Lock()
-    cancelled: list[str] = []
 
     def collected(session: object, packs: Sequence[bytes], tag: str) -> list[Any]:
         if first.acquire(blocking=False):  # a thread that is done takes another job
@@ -177,16 +191,40 @@ def test_the_other_jobs_are_cancelled_when_one_fails(
         let_go.wait(30)
         return []
 
-    def cancel(tag: str) -> None:
-        cancelled.append(tag)
-        let_go.set()
+    class Stubborn(Session):
+        def interruptTag(self, tag: str) -> None:
+            super().interruptTag(tag)
+            if len(self.cancelled) == 2:  # it was between two jobs of a month the first time
+                let_go.set()
 
     monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", collected)
-    session: Any = SimpleNamespace(interruptTag=cancel, conf=Conf())
+    session: Any = Stubborn()
     with pytest.raises(pipeline.PipelineError, match="it fails"):
         list(spark_engine(session)(plan.tasks))
-    assert len(cancelled) == 1
+    assert len(session.cancelled) == 2
+    assert len({*session.cancelled}) == 1
+
+
+def test_an_error_of_spark_is_told_by_its_kind_and_the_probe_is_cancelled(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = pipeline.plan([source], tmp_path / "out", in_place=True)
+    seen: list[tuple[str, ...]] = []
+
+    def failing(session: Session) -> None:
+        seen.append((*session.tags, session.conf["spark.job.description"]))
+        raise PySparkException("the server is gone")
+
+    monkeypatch.setattr(executors, "require_executors", failing)
+    session: Any = Session()
+    with pytest.raises(SparkJobError, match="the Spark job has failed: the server is gone") as told:
+        list(spark_engine(session)(plan.tasks))
+    ((tag, description),) = seen
+    assert (session.tags, session.cancelled) == ([], [tag])
+    assert description == "silver: 2 clusters, 10 days"
+    assert session.conf == {"spark.job.description": "ours"}
+    assert Messages().failure(told.value) == NO_ANSWER
 
 
 @pytest.mark.usefixtures("many_cores")
@@ -207,7 +245,7 @@ def test_a_task_that_needs_more_memory_fails_the_run_with_that_reason(
     monkeypatch.setattr(executors, "require_executors", lambda session: None)
     monkeypatch.setattr(executors, "_collected", collected)
     plan = pipeline.plan([source], tmp_path / "out", in_place=True)
-    session: Any = SimpleNamespace(interruptTag=lambda tag: None, conf=Conf())
+    session: Any = Session()
     with pytest.raises(pipeline.PipelineError, match="an executor has too little memory"):
         list(spark_engine(session)(plan.tasks))
 

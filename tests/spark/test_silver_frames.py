@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
@@ -21,7 +22,9 @@ from rdmeta.errors import ConfigError
 from rdmeta.pipeline.layout import Parts, write_layout
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.tables import TABLES
-from rdmeta.spark import measures, tables
+from rdmeta.pipeline.work import MadeMonth
+from rdmeta.spark import large_months, measures, tables
+from rdmeta.spark.functions import as_of
 from rdmeta.spark.silver_frames import spark_path
 
 pytestmark = pytest.mark.timeout(600)
@@ -119,6 +122,21 @@ def test_a_wrong_argument_is_told_before_spark_is_asked(small: Path, tmp_path: P
             tables(NO_SESSION, path, **chosen)
 
 
+def test_tables_with_logs_have_no_rows_before_their_first_run_has_ended(
+    small: Path, tmp_path: Path
+) -> None:
+    """The folder may have files of two runs that were killed before their commits."""
+    out = shutil.copytree(small.parent / "delta", tmp_path / "out")
+    (out / "manifest.json").unlink()
+    for opened in (
+        lambda: tables(NO_SESSION, out),
+        lambda: read(path=str(out), table="observation"),
+        lambda: as_of._files(str(out), "partition_interval"),
+    ):
+        with pytest.raises(ConfigError, match="it has no silver; run rdmeta pipeline silver"):
+            opened()
+
+
 def test_all_tables_of_silver_have_a_name(small: Path) -> None:
     found = tables(NO_SESSION, small)
     assert set(found.names) == {*TABLES, "input_file"}
@@ -138,6 +156,14 @@ def test_measures_name_the_period_of_silver_that_lacks_a_column(
         gold.risk_hour  # noqa: B018
     with pytest.raises(AttributeError, match="read"):  # it needs no racks, and asks the session
         gold.config_change  # noqa: B018
+    # The run says so, too, whichever engine makes the month.
+    plan = pipeline.plan([], out, silver=False, gold=True)
+    with pytest.raises(pipeline.PipelineError, match="lacks a column, .*make 2026-11 and"):
+        pipeline.run(plan, workers=1)
+    task = replace(plan.months[0], stored=plan.stored if kind == "delta" else None)
+    month = large_months._MonthTables(NO_SESSION, task, MadeMonth("", "2026-11", None, None))
+    with pytest.raises(ConfigError, match=r"no column racks, .*: make the period 2026-11 again"):
+        month.require_columns("partition_interval", ["racks"])
 
 
 def test_databricks_has_other_names_for_its_folders(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import pickle
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from rdmeta.errors import ConfigError
+from rdmeta.spark import read as spark_read
 from rdmeta.spark.source import DefaultSource
 from rdmeta.spark.source.options import Options, label
 from rdmeta.spark.source.schemas import arrow_schema, columns_of, spark_schema
@@ -206,6 +210,19 @@ def test_the_pattern_hides_credentials_in_the_text_of_a_query(key: str) -> None:
     both = f"OPTIONS ('table' 'partitions', '{key}' '{SECRET}')"
     assert re.sub(hidden_pattern(), "***", both) == "OPTIONS ('table' 'partitions', '***"
     assert re.sub(hidden_pattern(), "***", 'key: "table" value: "x"') == 'key: "table" value: "x"'
+
+
+def test_a_read_with_a_credential_lets_the_pages_of_a_server_hide_it() -> None:
+    class Remote(SimpleNamespace):
+        __module__ = "pyspark.sql.connect.session"
+
+    session: Any = Remote(conf=MagicMock(), dataSource=MagicMock(), read=MagicMock())
+    session.conf.get.return_value = None
+    spark_read(session, {**PATH, "topic": "orders"})
+    session.conf.set.assert_not_called()
+    spark_read(session, {**PATH, "storage.secret_key": SECRET})
+    pattern = hidden_pattern()
+    session.conf.set.assert_called_once_with("spark.sql.redaction.string.regex", pattern)
 
 
 def test_the_source_forgets_its_options_when_it_gives_a_reader() -> None:

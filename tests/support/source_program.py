@@ -29,7 +29,7 @@ from pyspark.sql import SparkSession
 import rdmeta.spark
 from rdmeta import pipeline
 from rdmeta.embedded import EmbeddedCluster
-from rdmeta.spark.spark_session import _hiding_secrets
+from rdmeta.spark.spark_session import hiding_secrets
 
 __all__ = ["CREDENTIALS", "PASSWORD"]
 
@@ -72,7 +72,7 @@ def session_of(way: str, log: Path, port: int) -> SparkSession:
     }
     builder = SparkSession.builder.config(map=settings)
     if way == "connect":
-        return _hiding_secrets(builder.remote("local[2]").getOrCreate())
+        return hiding_secrets(builder.remote("local[2]").getOrCreate())
     return builder.master(way).getOrCreate()
 
 

@@ -18,7 +18,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import replace
@@ -50,10 +50,11 @@ _ASIDE = pa.schema([("cluster_id", pa.string()), ("day", pa.string()), ("state",
 def make_month(task: MonthTask) -> Result:
     """Makes all measures of a month; they take their names when all are whole.
 
-    Raises PipelineError for a part of silver that is damaged or missing, LockedError if another run
-    has taken over the output folder, MissingExtraError without DuckDB, and OSError.
+    Raises PipelineError for a part of silver that is damaged, missing or of an older version,
+    LockedError if another run has taken over the output folder, MissingExtraError without DuckDB,
+    and OSError.
     """
-    if task.stored is not None and (left := _left_behind(task)) is not None:
+    if task.stored is not None and (left := left_behind(task)) is not None:
         return left
     with (
         tempfile.TemporaryDirectory(prefix="rdmeta-gold-") as folder,
@@ -78,12 +79,15 @@ def _targets(task: MonthTask) -> dict[str, str]:
     names = {each: gold_file(each, task.cluster_id, task.month) for each in MEASURES}
     if task.stored is None:
         return names
-    digests = {name: task.digests[name] for name in sorted(task.digests)}
-    inputs = [GOLD_VERSION, _VERSION, vars(task.settings), task.aside, digests]
-    return {each: stored_name(name, digest_of(inputs)) for each, name in names.items()}
+    digest = _digest(task, {name: task.digests[name] for name in sorted(task.digests)})
+    return {each: stored_name(name, digest) for each, name in names.items()}
 
 
-def _left_behind(task: MonthTask) -> Result | None:
+def _digest(task: MonthTask, read: Mapping[str, str | None]) -> str:
+    return digest_of([GOLD_VERSION, _VERSION, vars(task.settings), task.aside, read])
+
+
+def left_behind(task: MonthTask) -> Result | None:
     """Returns the month that a run left there before its commit, None if it is not whole."""
     out, names = Store(task.out), _targets(task)
     footers = {made_from(out, name) for name in names.values()}
@@ -139,8 +143,7 @@ def names_read(
 def digest_of_month(task: MonthTask, made: MadeMonth) -> str:
     """Returns the digest of all that a month is made from, if so much is read as for `made`."""
     names = [name for each in names_read(task, made).values() for name in each]
-    read = {name: task.digests.get(name) for name in names}
-    return digest_of([GOLD_VERSION, _VERSION, vars(task.settings), task.aside, read])
+    return _digest(task, {name: task.digests.get(name) for name in names})
 
 
 def bounds_of(period: str) -> tuple[int, int]:
@@ -150,6 +153,20 @@ def bounds_of(period: str) -> tuple[int, int]:
     year, number = int(period[:4]), int(period[5:])
     following = f"{year + number // 12:04d}-{number % 12 + 1:02d}"
     return begin_of(f"{period}-01"), begin_of(f"{following}-01")
+
+
+def later_periods(
+    task: MonthTask, is_alive: Callable[[str], bool]
+) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Yields periods to read and those after them, first one, then twice as many each time.
+
+    `is_alive` says whether an incident of the month goes on in a period.
+    """
+    later, count = task.later, 1
+    while later and is_alive(later[0]):
+        periods, later = later[:count], later[count:]
+        count *= 2
+        yield periods, later
 
 
 class _Silver:
@@ -191,13 +208,9 @@ class _Silver:
         self._define(table, f"SELECT {columns} FROM temp.state")
 
     def _load_later(self) -> None:
-        """Adds rows of later periods, first of one, then of twice as many each time."""
-        later, count = list(self._task.later), 1
-        while later and self._is_alive(later[0]):
-            periods, later = later[:count], later[count:]
-            count *= 2
-            after = self._nearest(later)
-            self.read = replace(self.read, read_to=periods[-1], seen_to=after)
+        """Adds rows of later periods."""
+        for periods, after in later_periods(self._task, self._is_alive):
+            self.read = replace(self.read, read_to=periods[-1], seen_to=self._nearest(after))
             self._views()
             self._add(periods)
 
@@ -348,6 +361,12 @@ def _naming_damage(task: MonthTask) -> Iterator[None]:
 
     try:
         yield
+    except duckdb.BinderException as error:
+        raise PipelineError(
+            f"{task.out}: silver of {task.cluster_id} lacks a column, as an older version of rdmeta"
+            f" made it: {str(error).splitlines()[0]}; make {task.month} and the periods beside it"
+            " again, with rdmeta pipeline silver"
+        ) from error
     except (duckdb.IOException, duckdb.InvalidInputException) as error:
         reason = str(error).splitlines()[0]
         raise PipelineError(

@@ -17,9 +17,10 @@ from uuid import uuid4
 
 from pyspark.sql import functions as sf
 
+from rdmeta.errors import ConfigError
 from rdmeta.pipeline.days import DAY_US
 from rdmeta.pipeline.errors import PipelineError
-from rdmeta.pipeline.layout import SILVER
+from rdmeta.pipeline.layout import SILVER, has_logs
 from rdmeta.pipeline.manifest import read_manifest
 from rdmeta.pipeline.store import Store
 
@@ -151,11 +152,16 @@ def _files(path: str, table: str) -> list[str]:
     """Returns what to read: the folder of a table, or the files that the manifest has of it."""
     below = f"{SILVER}/{table}"
     try:
-        files = read_manifest(Store(path)).files
+        out = Store(path)
+        if not has_logs(out):
+            return [f"{path}/{below}"]
     except (PipelineError, OSError):  # only Spark reaches it
-        files = {}
+        return [f"{path}/{below}"]
+    files = read_manifest(out).files
     stored = [f"{path}/{files[name].stored}" for name in files if name.startswith(f"{below}/")]
-    return stored if any(each.stored for each in files.values()) else [f"{path}/{below}"]
+    if not stored:
+        raise ConfigError(f"{path}: it has no silver; run rdmeta pipeline silver")
+    return stored
 
 
 def _require_one_cluster(intervals: DataFrame) -> None:

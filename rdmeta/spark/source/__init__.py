@@ -25,6 +25,7 @@ except ImportError as error:
 
 from rdmeta.spark.source.options import Options, label
 from rdmeta.spark.source.schemas import columns_of, spark_schema
+from rdmeta.spark.spark_session import has_secret, hiding_secrets
 from rdmeta.spark.spark_versions import has_spark
 
 if TYPE_CHECKING:
@@ -82,10 +83,13 @@ def read(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
 
     The scan is called `rdmeta: changes of history, topic orders`, as Spark shows of a data source
     in Python its name alone. So this registers the data source by that name in the session, Classic
-    or Connect. No other option is in the name. Raises ConfigError for a wrong source or table;
-    AnalysisException for another wrong option.
+    or Connect. No other option is in the name. If one is a credential, this also sets
+    `spark.sql.redaction.string.regex` of a session of Connect, so that its server's pages hide it.
+    Raises ConfigError for a wrong source or table; AnalysisException for another wrong option.
     """
     named = label(options)
     kind = type("NamedSource", (DefaultSource,), {"name": classmethod(lambda _: named)})
     session.dataSource.register(kind)
+    if has_secret(options):
+        hiding_secrets(session)
     return session.read.format(named).options(**options).load()

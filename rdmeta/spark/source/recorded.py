@@ -30,7 +30,14 @@ from rdmeta.pipeline.inputs import (
     recordings_in,
     shown,
 )
-from rdmeta.pipeline.layout import BRONZE, LAYOUT, SILVER, cluster_folder, parts_of_rows
+from rdmeta.pipeline.layout import (
+    BRONZE,
+    LAYOUT,
+    SILVER,
+    cluster_folder,
+    has_logs,
+    parts_of_rows,
+)
 from rdmeta.pipeline.manifest import Manifest, read_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import rows_of
@@ -242,9 +249,10 @@ def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part
 def _files_below(out: Store, manifest: Manifest, below: str) -> Iterator[tuple[str, Part]]:
     """Yields the files below a folder by their names; the manifest knows those of tables with logs.
 
-    It is written after all commits, so that the tables are of one run.
+    It is written after all commits, so that the tables are of one run. Before the first one ends,
+    there are none.
     """
-    if any(each.stored for each in manifest.files.values()):
+    if has_logs(out):
         for name, each in manifest.files.items():
             if name.startswith(f"{below}/"):
                 yield name, Part(out.where, each.stored, each.bytes)
