@@ -112,6 +112,8 @@ def _written(task: MonthTask, made: MadeMonth, name: str, rows: DataFrame) -> Ma
 class _MonthTables(Tables):
     """The tables of silver that a month is made from."""
 
+    _is_pipeline = True
+
     def __init__(self, session: SparkSession, task: MonthTask, read: MadeMonth) -> None:
         super(Tables, self).__init__(session)
         self._task, self._names = task, names_read(task, read)

@@ -52,6 +52,7 @@ class Tables(NamedFrames):
     """The tables of silver; `input_file` has a row for each input that was set aside."""
 
     names = (*TABLES, "input_file")
+    _is_pipeline = False
     partition_interval: DataFrame
     broker_interval: DataFrame
     topic_interval: DataFrame
@@ -88,7 +89,7 @@ class Tables(NamedFrames):
 
         Spark would read nulls. Each footer is opened once.
         """
-        if name not in TABLES:
+        if name not in TABLES or not self._is_pipeline:
             return
         if name not in self._footers:
             parts = self._parts(name)
@@ -104,9 +105,7 @@ class Tables(NamedFrames):
                 )
 
     def _parts(self, name: str) -> Sequence[str]:
-        """Returns the names of a table's files; a recorder's folder has none."""
-        if not self._is_pipeline:
-            return []
+        """Returns the names of a table's files."""
         return [each.name for each in parts_of_silver(self._store, name, self._wanted)]
 
     def _columns(self, part: str) -> frozenset[str]:

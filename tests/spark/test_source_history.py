@@ -298,7 +298,7 @@ def test_a_folder_without_history_is_an_error(tmp_path: Path) -> None:
             read(path=str(tmp_path / "nope"), table=table)
         with pytest.raises(ConfigError, match="option path = .*there are no history files"):
             read(path=str(tmp_path), table=table)
-    (tmp_path / "layout.json").write_text("{}")
+    write_layout(Store(tmp_path), {})
     with pytest.raises(ConfigError, match="has no silver; run rdmeta pipeline silver"):
         read(path=str(tmp_path), table="change")
     with pytest.raises(ConfigError, match="made with --in-place; give the folder of the recorder"):

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,8 @@ STOPS = {
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("kind", "stop"), [(kind, stop) for kind in STOPS for stop in STOPS[kind]])
 def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str, stop: str) -> None:
-    """Also after a SIGKILL: a table has the new rows once it was committed, and no row twice."""
+    """Also while a run commits, and after its SIGKILL at that step: once a table was committed, it
+    has the new rows, and no row twice."""
     source, out, old, new = (tmp_path / name for name in ("history", "out", "old", "new"))
     cluster_day(source, "a/b %", 1)
     made(source, out, gold=True, tables=kind)
@@ -72,9 +74,11 @@ def test_spark_reads_tables_and_their_first_version(tmp_path: Path, kind: str, s
     cluster_day(source, "a/b %", 2)
     cluster_day(source, "one", 1)
     made(source, new, gold=True)
-    killed(source, out, kind, stop, "gold")
     count = STOPS[kind][stop]
-    seen_by_spark(out, [new] * count + [old] * (len(TABLES) - count), kind)
+    folders = [new] * count + [old] * (len(TABLES) - count)
+    seen = partial(seen_by_spark, out, folders, kind)
+    killed(source, out, kind, stop, "gold", meanwhile=seen)
+    seen()
     made(source, out, gold=True)
     rows, *_, before = seen_by_spark(out, [new] * 3, kind)["partition_interval"]
     assert (rows, before) == (24, 8)

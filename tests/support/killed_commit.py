@@ -31,15 +31,22 @@ def started(source: Path, out: Path, kind: str, stop: str, *more: str) -> subpro
 
 
 def killed(
-    source: Path, out: Path, kind: str, stop: str, *more: str, after: float | None = None
+    source: Path,
+    out: Path,
+    kind: str,
+    stop: str,
+    *more: str,
+    after: float | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> None:
-    """Begins a run, and kills it at a step, or some seconds after it has begun."""
+    """Begins a run, and kills it at a step, after `meanwhile`, or some seconds after it began."""
     with started(source, out, kind, stop, *more) as process:
         assert process.stdout is not None
         wanted = "begun" if after is not None else stop
         assert any(line.strip() == wanted for line in process.stdout)
         if after is not None:
             time.sleep(after)
+        meanwhile()
         process.kill()
 
 
