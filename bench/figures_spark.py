@@ -18,6 +18,10 @@ OF_LAST_DAY = (
     "The day that was open is over now: its recording goes on to midnight, so it is made again"
     " beside that of the new day. The tables of its month are written anew."
 )
+OF_INTERVALS = (
+    "By perf the fold itself takes 36 % of the CPU, encoding Parquet 28, copying memory 11, decoding"
+    " Parquet 6, the kernel 6, and Python 4."
+)
 _PLAIN = "two plain processes"
 
 
@@ -84,8 +88,8 @@ def _intervals(scale: Scale) -> Iterable[Figure]:
     name = f"{count(scale.spark_changes)} changes of history to intervals, two threads"
     for way, other, times in (("duckdb", "DuckDB", 4), ("polars", "polars", 2)):
         job = _job("intervals", scale.spark_rounds, peer=way, changes=scale.spark_changes)
-        goal = Goal(factor=1 / times)
-        yield _figure(f"{name}, beside {way}", "s", job, ("fold", "peer"), other, goal)
+        goal, keys = Goal(factor=1 / times), ("fold", "peer")
+        yield _figure(f"{name}, beside {way}", "s", job, keys, other, goal, OF_INTERVALS)
 
 
 def _executors(scale: Scale) -> Iterable[Figure]:
