@@ -19,8 +19,8 @@ OF_LAST_DAY = (
     " beside that of the new day. The tables of its month are written anew."
 )
 OF_INTERVALS = (
-    "By perf the fold itself takes 36 % of the CPU, encoding Parquet 28, copying memory 11, decoding"
-    " Parquet 6, the kernel 6, and Python 4."
+    "By perf the fold itself takes 36 % of the CPU, encoding Parquet 28 %, copying memory 11 %,"
+    " decoding Parquet 6 %, the kernel 6 %, and Python 4 %."
 )
 _PLAIN = "two plain processes"
 
