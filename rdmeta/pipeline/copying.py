@@ -67,7 +67,7 @@ def copy_files(task: CopyTask) -> Result:
             drafts[each.name] = draft
         lock.require_held(out, task.token)
         if not task.token:
-            _require_shorter(out, task.copies)
+            _refuse_to_shorten(out, task.copies)
         if drafts:
             commit(list(drafts.values()))
     for each in task.copies:
@@ -80,11 +80,18 @@ def copy_files(task: CopyTask) -> Result:
     return result
 
 
-def _require_shorter(out: Store, copies: Sequence[Copy]) -> None:
-    """Raises CommitLostError if a run beside this one, without a lock, copied more of a segment."""
+def _refuse_to_shorten(out: Store, copies: Sequence[Copy]) -> None:
+    """Raises CommitLostError if a run beside this one, without a lock, copied more of a segment.
+
+    A segment that its node has cut off, and gone on with, is not the begin of the longer copy.
+    """
     for each in copies:
-        there = out.about(each.name) if is_raw(each.source) else None
-        if there is not None and there.size > good_bytes(each.source):
+        if not is_raw(each.source):
+            continue
+        there, size = out.about(each.name), good_bytes(each.source)
+        if there is None or there.size <= size:
+            continue
+        if out.sha256(each.name, size) == each.source.sha256:
             raise CommitLostError(f"{out.shown(each.name)}: another run has copied more of it")
 
 

@@ -72,6 +72,10 @@ class TableKind(NamedTuple):
     def has_logs(self) -> bool:
         return self.name != "folder"
 
+    @property
+    def shown(self) -> str:
+        return f"{self.name}, in the catalog {self.catalog}," if self.catalog else self.name
+
 
 class StoredName(NamedTuple):
     """What the name of a file of content says; `layer` is silver or gold."""
@@ -192,10 +196,19 @@ def read_layout(out: Store) -> dict[str, Parts]:
 
     Raises PipelineError, with both versions, for a folder of another version.
     """
+    return _read(out)[1]
+
+
+def read_kind(out: Store) -> TableKind | None:
+    """Returns the kind of the tables of `out`, None if it is new; raises as `read_layout`."""
+    return _read(out)[0]
+
+
+def _read(out: Store) -> tuple[TableKind | None, dict[str, Parts]]:
     text = out.read(LAYOUT)
     if text is None:
         _refuse_older(out)
-        return {}
+        return None, {}
     try:
         found: dict[str, Any] = json.loads(text)
         versions = (int(found["layout"]), int(found["silver"]))
@@ -207,25 +220,20 @@ def read_layout(out: Store) -> dict[str, Parts]:
                 " name a new folder, or use the rdmeta that made it"
             )
         clusters: Mapping[str, Any] = found["clusters"]
-        return {each: Parts(str(p["period"]), int(p["parts"])) for each, p in clusters.items()}
+        parts = {each: Parts(str(p["period"]), int(p["parts"])) for each, p in clusters.items()}
+        kind = TableKind(str(found.get("tables", "folder")), str(found.get("catalog", "")))
+        return kind, parts
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, PipelineError):
             raise
         raise PipelineError(f"{out.shown(LAYOUT)}: it is damaged: {error}; restore it") from error
 
 
-def read_kind(out: Store) -> TableKind | None:
-    """Returns the kind of the tables of `out`, None if it is new; raises as `read_layout`."""
-    read_layout(out)
-    text = out.read(LAYOUT)
-    if text is None:
-        return None
-    found: dict[str, Any] = json.loads(text)
-    return TableKind(str(found.get("tables", "folder")), str(found.get("catalog", "")))
-
-
 def has_logs(out: Store) -> bool:
-    """Returns whether the manifest names the files of tables, as their folders have older ones."""
+    """Returns whether the tables have logs: then the manifest says which files count, no listing.
+
+    Raises as `read_layout`.
+    """
     kind = read_kind(out)
     return kind is not None and kind.has_logs
 
@@ -235,7 +243,7 @@ def require_kind(out: Store, kind: TableKind) -> None:
     found = read_kind(out)
     if found not in (None, kind):
         raise PipelineError(
-            f"{out.where}: another run makes tables of the kind {found.name} there:"
+            f"{out.where}: another run makes tables of the kind {found.shown} there:"
             " name a new folder"
         )
 

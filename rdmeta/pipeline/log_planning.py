@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from pathlib import Path
 
 from rdmeta.pipeline.inputs import Input
@@ -245,12 +244,7 @@ def _last_of(row: Input) -> tuple[int, int]:
 
 
 def _begins_with(longer: Input, shorter: Input) -> bool:
-    digest, left = sha256(), good_bytes(shorter)
-    with Store(longer.store).opened(longer.name) as stream:
-        while left and (piece := stream.read(min(left, _PIECE))):
-            digest.update(piece)
-            left -= len(piece)
-    return digest.hexdigest() == shorter.sha256
+    return Store(longer.store).sha256(longer.name, good_bytes(shorter)) == shorter.sha256
 
 
 def _copies_of_notes(

@@ -89,7 +89,8 @@ def run(
     the lock, if there is nothing to do. A damaged input is quarantined, and the run goes on. If
     another program commits to a table meanwhile, the run plans again.
     Raises ValueError for `workers` below 1, LockedError if another run works on the output folder,
-    PipelineError, and OSError. The files in place stay right then, and the next run goes on.
+    PipelineError, OSError, and what an engine raises. The files in place stay right then, and the
+    next run goes on.
     """
     if workers is not None and (type(workers) is not int or workers < 1):
         raise ValueError(f"workers must be a whole number of at least 1, not {workers!r}")
@@ -104,8 +105,8 @@ def run(
             except CommitLostError:
                 plan = plan_of(plan.options, engine=engine)
     raise PipelineError(
-        f"{plan.options.out}: other programs have committed to its tables {_ATTEMPTS} times"
-        " during this run: run it again later"
+        f"{plan.options.out}: other programs have written to it {_ATTEMPTS} times during this run:"
+        " run it again later"
     )
 
 
@@ -126,9 +127,8 @@ def _carried_out(
             _remove_leftovers(out)
         manifest = runner.manifest()
         if plan.kind.has_logs:
-            require_kind(
-                out, plan.kind
-            )  # on a store another first run may have begun beside this one
+            # On a store another first run may have begun this folder meanwhile.
+            require_kind(out, plan.kind)
             runner.commit(manifest, run_id)
         if not plan.options.is_gold_alone:
             write_inputs(out, made.plan.files)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import math
 import os
 import posixpath
 import stat
@@ -55,11 +56,12 @@ def as_text(path: str) -> str:
     return os.fsencode(path).decode(errors="replace")
 
 
-def sha256_of(stream: Any) -> str:
-    """Returns the SHA-256 of the rest of a pyarrow stream, in hexadecimal."""
+def sha256_of(stream: Any, size: float = math.inf) -> str:
+    """Returns the SHA-256 of the next bytes of a pyarrow stream, in hexadecimal; by default all."""
     digest = hashlib.sha256()
-    while (chunk := stream.read_buffer(_CHUNK)).size:
+    while (chunk := stream.read_buffer(min(_CHUNK, size))).size:
         digest.update(chunk)
+        size -= chunk.size
     return digest.hexdigest()
 
 
@@ -192,10 +194,13 @@ class Store:
             return pa.OSFile(self.path(name), "rb")
         return self._store.open_input_file(self.path(name))
 
-    def sha256(self, name: str) -> str:
-        """Returns the SHA-256 of a file that is there, in hexadecimal; raises OSError."""
+    def sha256(self, name: str, size: float = math.inf) -> str:
+        """Returns the SHA-256 of a file that is there, or of so many of its first bytes.
+
+        It is in hexadecimal. Raises OSError.
+        """
         with self.opened(name) as stream:
-            return sha256_of(stream)
+            return sha256_of(stream, size)
 
     def is_failing(self, name: str, error: Exception) -> bool:
         """Returns whether an error of reading a Parquet file is one of the disk or of the store.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -216,6 +216,18 @@ def parquet_writer(path: Path, schema: pa.Schema, footer: str) -> pq.ParquetWrit
         data_page_version="1.0",
         store_schema=True,
         **_encodings(schema),
+    )
+
+
+def lacking(out: Store, part: str, columns: Iterable[str], there: Collection[str]) -> str | None:
+    """Returns what to do about a part of silver that lacks columns; None if it has all."""
+    missing = [each for each in columns if each not in there]
+    if not missing:
+        return None
+    period = part.partition("period=")[2].partition("/")[0]
+    return (
+        f"{out.shown(part)}: it has no column {', '.join(missing)}, as an older version of rdmeta"
+        f" made it: make the period {period} again, with rdmeta pipeline silver"
     )
 
 

@@ -112,12 +112,14 @@ def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
             )
         current = {each.stored for each in read_manifest(store).files.values()}
         for table in EVERY_TABLE:
-            there = {each.name: each for each in store.files(table.folder)}
-            if not current.isdisjoint(there) and not logs.has(table):
+            needed = any(each.startswith(f"{table.folder}/") for each in current)
+            if needed and not logs.has(table):
                 raise PipelineError(
                     f"{store.shown(table.folder)}: the log of this table is gone: restore it, or"
                     " run rdmeta pipeline again, which makes a new one"
                 )
+        for table in EVERY_TABLE:
+            there = {each.name: each for each in store.files(table.folder)}
             unneeded = logs.unneeded(table, int((now - seconds) * 1000), there, dry_run=dry_run)
             for name in sorted((unneeded.old | unneeded.unnamed) - current):
                 if name in unneeded.old or there[name].mtime_ns < spared_ns:

@@ -41,7 +41,7 @@ from rdmeta.pipeline.work import (
 )
 from rdmeta.spark.large_months import SETTINGS, is_large, made_by_spark
 from rdmeta.spark.probing import require_executors
-from rdmeta.spark.remote import COUNTS, SCHEMA, shipped
+from rdmeta.spark.remote import COUNTS, SCHEMA, outcome_of, shipped
 from rdmeta.spark.spark_session import SparkJobError, build_session, reason_of, spark_errors
 
 # A task of Spark takes tasks until they cost that many rows: each one of its own takes 10 ms. There
@@ -59,9 +59,9 @@ def spark_engine(session: SparkSession) -> Engine:
 
         rdmeta.pipeline.plan(["history"], "tables", engine=rdmeta.spark.spark_engine(session))
 
-    With it a plan opens many new files in tasks. When its iterator ends early, the jobs are
-    cancelled. Before its first tasks it asks the executors what they have. It raises SparkJobError,
-    and PipelineError for an executor that differs.
+    Given to `plan()`, it also opens new files in tasks, if there are many. If a caller stops
+    iterating, the jobs are cancelled. Before its first tasks it asks the executors what they have.
+    It raises SparkJobError, and PipelineError for an executor that differs.
     """
     asked: list[Room] = []
 
@@ -122,12 +122,14 @@ def _tagged(session: SparkSession, tag: str) -> Iterator[None]:
     session.addTag(tag)
     try:
         yield
+    except spark_errors():
+        raise
     except BaseException:
-        with contextlib.suppress(Exception):  # the session may be gone
-            session.interruptTag(tag)
+        session.interruptTag(tag)
         raise
     finally:
-        session.removeTag(tag)
+        with contextlib.suppress(Exception):  # the session may be gone
+            session.removeTag(tag)
 
 
 @contextmanager
@@ -221,12 +223,8 @@ def _result_of(row: Any) -> Result | BadFileError:
     """Returns the result that a row has; raises the error that it has."""
     if row.refusal is not None:
         raise PipelineError(row.refusal)
-    result: Any = pickle.loads(row.result)
-    if isinstance(result, MemoryError):
-        raise PipelineError("an executor has too little memory for a task") from result
-    if isinstance(result, Exception) and not isinstance(result, BadFileError):
-        raise result
-    return result  # type: ignore[no-any-return]
+    result: Result | BadFileError = outcome_of(row.result)
+    return result
 
 
 def _packed(tasks: Sequence[AnyTask], fewest: int) -> list[list[AnyTask]]:

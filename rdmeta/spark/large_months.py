@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeGuard
 
-from rdmeta.errors import Error, MissingExtraError
+from rdmeta.errors import ConfigError, MissingExtraError
 
 try:
     import pyarrow as pa
@@ -22,6 +22,7 @@ try:
 except ImportError as error:
     raise MissingExtraError.of("rdmeta.spark", "spark") from error
 
+from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.gold.making import (
     bounds_of,
     digest_of_month,
@@ -36,6 +37,7 @@ from rdmeta.pipeline.gold.query import Room
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, MadeFile, MadeMonth, MonthTask, Result
 from rdmeta.spark.gold_frames import Measures, measures
+from rdmeta.spark.remote import FAILURES, outcome_of
 from rdmeta.spark.silver_frames import ASIDE, Tables, of_files
 
 if TYPE_CHECKING:
@@ -79,7 +81,10 @@ def made_by_spark(session: SparkSession, task: MonthTask) -> Result:
     read, gold = month.read()
     made = replace(read, digest=digest_of_month(task, read))
     for name in MEASURES:
-        rows = getattr(gold, name).where(month.has(MEASURES[name].time))
+        try:
+            rows = getattr(gold, name).where(month.has(MEASURES[name].time))
+        except ConfigError as error:
+            raise PipelineError(str(error)) from error
         result.made.append(_written(task, made, name, rows))
     result.months[task.month] = made
     return result
@@ -92,7 +97,7 @@ def _written(task: MonthTask, made: MadeMonth, name: str, rows: DataFrame) -> Ma
         outcome: MadeFile | Exception
         try:
             outcome = write_measure(task, made, name, found)
-        except (OSError, Error) as error:  # Spark would make a text of it
+        except FAILURES as error:  # Spark would make a text of it
             outcome = error
         counts = {each: getattr(outcome, each, 0) for each in _SUMS}
         return pa.Table.from_pylist([{"outcome": pickle.dumps(outcome), **counts}])
@@ -102,10 +107,8 @@ def _written(task: MonthTask, made: MadeMonth, name: str, rows: DataFrame) -> Ma
     sums = (sf.sum(of).alias(name) for of, name in _SUMS.items())
     found = files.observe("rdmeta", *sums).collect()
     if found:
-        outcome: MadeFile | Exception = pickle.loads(found[0].outcome)
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        made_file: MadeFile = outcome_of(found[0].outcome)
+        return made_file
     return write_measure(task, made, name, MEASURES[name].schema.empty_table())
 
 
@@ -136,6 +139,8 @@ class _MonthTables(Tables):
 
 class _Month:
     """Finds what a month is made from: as much of the time around it as a DuckDB task reads."""
+
+    _gold: Measures
 
     def __init__(self, session: SparkSession, task: MonthTask) -> None:
         self._session, self._task = session, task

@@ -11,12 +11,12 @@ import os
 import pickle
 import socket
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rdmeta.errors import Error
 from rdmeta.pipeline import lock
 from rdmeta.pipeline.attempting import attempt
-from rdmeta.pipeline.errors import PipelineError
+from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.storage import using
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.work import AnyTask, Result
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 # What Spark's page has the sums of.
 COUNTS = tuple(Result("").counts)
 SCHEMA = f"result binary, refusal string, {', '.join(f'{name} bigint' for name in COUNTS)}"
+
+# A task sends them to the driver, which raises them.
+FAILURES = (OSError, Error, MemoryError)
 
 Batches: TypeAlias = "Iterable[pa.RecordBatch]"
 
@@ -80,8 +83,18 @@ def _outcome(task: AnyTask) -> Result | Exception:
         with using(task.storage):
             _require_folders(task)
         return attempt(task)
-    except (OSError, Error, MemoryError) as error:
+    except FAILURES as error:
         return error
+
+
+def outcome_of(pickled: bytes) -> Any:
+    """Returns what a task has sent to the driver; raises an error, unless a file is damaged."""
+    outcome = pickle.loads(pickled)
+    if isinstance(outcome, MemoryError):
+        raise PipelineError("an executor has too little memory for a task") from outcome
+    if isinstance(outcome, Exception) and not isinstance(outcome, BadFileError):
+        raise outcome
+    return outcome
 
 
 def _require_folders(task: AnyTask) -> None:

@@ -32,7 +32,7 @@ from rdmeta.pipeline.layout import SILVER, cluster_folder, has_logs, read_layout
 from rdmeta.pipeline.manifest import Manifest, read_manifest
 from rdmeta.pipeline.storage import PREFIX, using
 from rdmeta.pipeline.store import Store
-from rdmeta.pipeline.tables import TABLES
+from rdmeta.pipeline.tables import TABLES, lacking
 from rdmeta.spark.named_frames import NamedFrames
 from rdmeta.spark.source import read
 from rdmeta.spark.source.options import Options
@@ -73,7 +73,7 @@ class Tables(NamedFrames):
             self._store = Store(options.where)
         self._is_pipeline = is_pipeline(self._store)
         self._manifest = read_manifest(self._store) if self._is_pipeline else Manifest()
-        self._has_logs = self._is_pipeline and has_logs(self._store)
+        self._is_logged = self._is_pipeline and has_logs(self._store)
         self._clusters = self._chosen() if self._is_pipeline else None
 
     def make(self, name: str) -> DataFrame:
@@ -96,13 +96,8 @@ class Tables(NamedFrames):
             with ThreadPoolExecutor(_AT_A_TIME) as pool:
                 self._footers[name] = dict(zip(parts, pool.map(self._columns, parts), strict=True))
         for part, there in sorted(self._footers[name].items()):
-            if missing := [each for each in columns if each not in there]:
-                period = part.partition("period=")[2].partition("/")[0]
-                raise ConfigError(
-                    f"{self._store.shown(part)}: it has no column {', '.join(missing)}, as an older"
-                    f" version of rdmeta made it: make the period {period} again, with rdmeta"
-                    " pipeline silver"
-                )
+            if text := lacking(self._store, part, columns, there):
+                raise ConfigError(text)
 
     def _parts(self, name: str) -> Sequence[str]:
         """Returns the names of a table's files."""
@@ -116,7 +111,7 @@ class Tables(NamedFrames):
         """Returns the ids of the wanted clusters of an OUT; raises ConfigError."""
         ids, below = read_layout(self._store), f"{SILVER}/observation"
         listed = (each.name for each in self._store.files(below))
-        there = self._manifest.files if self._has_logs else listed
+        there = self._manifest.files if self._is_logged else listed
         if not any(name.startswith(below) for name in there):
             raise ConfigError(
                 f"option path = {self._store.where!r}: it has no silver; run rdmeta pipeline silver"
@@ -126,7 +121,7 @@ class Tables(NamedFrames):
     def _of_files(self, name: str, clusters: list[str]) -> DataFrame:
         where = spark_path(self._store.path(f"{SILVER}/{name}"))
         columns = spark_schema(name)
-        if self._has_logs:  # the folder has files of older versions, too
+        if self._is_logged:  # the folder has files of older versions, too
             below = tuple(f"{SILVER}/{name}/{cluster_folder(each)}/" for each in clusters)
             files = self._manifest.files.items()
             stored = [each.stored for there, each in files if there.startswith(below)]

@@ -112,7 +112,7 @@ def spark_errors() -> tuple[type[Exception], ...]:
         from py4j.protocol import Py4JError
     except ImportError:
         return (PySparkException,)
-    return (PySparkException, Py4JError)
+    return (PySparkException, Py4JError, ConnectionError)  # the latter if Java has ended
 
 
 def _secrets() -> tuple[str, ...]:

@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kraft_days import LogOfDays
 from recorded import cluster_day, contents
 
 from rdmeta import _atomic, pipeline
 from rdmeta.pipeline import copying, planning
 from rdmeta.pipeline.attempting import attempt
 from rdmeta.pipeline.copying import copy_files, copy_tasks
+from rdmeta.pipeline.errors import CommitLostError
 from rdmeta.pipeline.work import AnyTask, CopyTask, Result
 
 
@@ -111,3 +113,22 @@ def test_the_engine_of_a_run_makes_its_copies(plan: pipeline.Plan, tmp_path: Pat
     assert kinds == ["CopyTask", "Task"]
     assert sorted(made.copied) == sorted(each.name for each in plan.copies)
     assert pipeline.check(tmp_path / "out") == []
+
+
+def test_a_run_without_a_lock_puts_no_shorter_segment_over_a_longer_one(tmp_path: Path) -> None:
+    """A slower run plans again then. A segment that its node has cut off comes in any length."""
+    LogOfDays(2).write(tmp_path / "logs", 1)
+    out = tmp_path / "out"
+    copies = pipeline.plan([tmp_path / "logs"], out).copies
+    (segment,) = (each for each in copies if each.name.endswith(".log"))
+    (task,) = copy_tasks(str(out), [segment], "")
+    whole = Path(segment.source.path).read_bytes()
+    there = out / segment.name
+    there.parent.mkdir(parents=True)
+    there.write_bytes(whole + b"more")
+    with pytest.raises(CommitLostError, match="another run has copied more of it"):
+        copy_files(task)
+    assert there.read_bytes() == whole + b"more"
+    there.write_bytes(b"x" + whole)
+    copy_files(task)
+    assert there.read_bytes() == whole

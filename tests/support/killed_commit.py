@@ -46,8 +46,10 @@ def killed(
         assert any(line.strip() == wanted for line in process.stdout)
         if after is not None:
             time.sleep(after)
-        meanwhile()
-        process.kill()
+        try:
+            meanwhile()
+        finally:
+            process.kill()
 
 
 def main(source: str, out: str, kind: str, stop: str, *more: str) -> None:

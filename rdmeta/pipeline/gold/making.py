@@ -25,6 +25,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from rdmeta._atomic import AtomicFile, commit
 from rdmeta.pipeline import lock
@@ -34,7 +35,7 @@ from rdmeta.pipeline.gold import query
 from rdmeta.pipeline.gold.measures import MEASURES
 from rdmeta.pipeline.layout import GOLD_VERSION, gold_file, stored_name, table_file
 from rdmeta.pipeline.store import Store, sha256_of
-from rdmeta.pipeline.tables import SCHEMAS, made_from, parquet_writer
+from rdmeta.pipeline.tables import SCHEMAS, lacking, made_from, parquet_writer
 from rdmeta.pipeline.work import MadeFile, MadeMonth, MonthTask, Result, tables_of
 
 if TYPE_CHECKING:
@@ -361,13 +362,10 @@ def _naming_damage(task: MonthTask) -> Iterator[None]:
 
     try:
         yield
-    except duckdb.BinderException as error:
-        raise PipelineError(
-            f"{task.out}: silver of {task.cluster_id} lacks a column, as an older version of rdmeta"
-            f" made it: {str(error).splitlines()[0]}; make {task.month} and the periods beside it"
-            " again, with rdmeta pipeline silver"
-        ) from error
-    except (duckdb.IOException, duckdb.InvalidInputException) as error:
+    except (duckdb.IOException, duckdb.InvalidInputException, duckdb.BinderException) as error:
+        _require_columns(task)
+        if isinstance(error, duckdb.BinderException):
+            raise
         reason = str(error).splitlines()[0]
         raise PipelineError(
             f"{task.out}: silver of {task.cluster_id} is missing or damaged: {reason};"
@@ -379,6 +377,16 @@ def _naming_damage(task: MonthTask) -> Iterator[None]:
             f" {task.cluster_id}: {str(error).splitlines()[0]}; in a folder of a file system Spark"
             " (--engine spark) makes a large month with all its executors"
         ) from error
+
+
+def _require_columns(task: MonthTask) -> None:
+    """Raises PipelineError if a part of silver lacks a column, as an older version made it."""
+    out = Store(task.out, task.stored)
+    for name in sorted(task.digests):
+        with contextlib.suppress(OSError, pa.ArrowException), out.opened(name) as stream:
+            there = pq.read_schema(stream).names
+            if text := lacking(out, name, SCHEMAS[name.split("/")[2]].names, there):
+                raise PipelineError(text)
 
 
 def _quoted(text: str) -> str:

@@ -7,6 +7,7 @@ It registers itself, by the module `pyspark_rdmeta`. docs/spark.md has its table
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rdmeta.errors import MissingExtraError
 
 # These checks come before the modules that use the packages, so that they need none.
 try:
+    from pyspark.errors import PySparkException
     from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 except ImportError as error:
@@ -91,5 +93,8 @@ def read(session: SparkSession, options: Mapping[str, str]) -> DataFrame:
     kind = type("NamedSource", (DefaultSource,), {"name": classmethod(lambda _: named)})
     session.dataSource.register(kind)
     if has_secret(options):
-        hiding_secrets(session)
+        try:
+            hiding_secrets(session)
+        except PySparkException as error:  # some servers let nobody set it
+            warnings.warn(f"the pages of this server may show credentials: {error}", stacklevel=2)
     return session.read.format(named).options(**options).load()

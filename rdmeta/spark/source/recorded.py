@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -229,7 +230,8 @@ def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part
     Raises ConfigError if there is no silver or no such cluster.
     """
     manifest = read_manifest(out)
-    names = [name for name, _ in _files_below(out, manifest, f"{SILVER}/observation")]
+    files = partial(_files_below, out, manifest, has_logs(out))
+    names = [name for name, _ in files(f"{SILVER}/observation")]
     ids = {unquote(_value(name, "cluster")) for name in names}
     if not ids:
         raise ConfigError(
@@ -238,7 +240,7 @@ def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part
     whole = _of_whole_days(filter_)
     for cluster_id in chosen_clusters(out, filter_, ids, manifest.names):
         below = f"{SILVER}/{table}/{cluster_folder(cluster_id)}"
-        for path, part in _files_below(out, manifest, below):
+        for path, part in files(below):
             name = path.rpartition("/")[2]
             if not name.endswith(".parquet") or name.startswith((".", "_")):
                 continue
@@ -246,13 +248,15 @@ def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part
                 yield part
 
 
-def _files_below(out: Store, manifest: Manifest, below: str) -> Iterator[tuple[str, Part]]:
+def _files_below(
+    out: Store, manifest: Manifest, is_logged: bool, below: str
+) -> Iterator[tuple[str, Part]]:
     """Yields the files below a folder by their names; the manifest knows those of tables with logs.
 
-    It is written after all commits, so that the tables are of one run. Before the first one ends,
-    there are none.
+    It is written after all commits, so that the tables are of one run. Until the first run has
+    ended, there are no files.
     """
-    if has_logs(out):
+    if is_logged:
         for name, each in manifest.files.items():
             if name.startswith(f"{below}/"):
                 yield name, Part(out.where, each.stored, each.bytes)

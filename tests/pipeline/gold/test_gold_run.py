@@ -314,6 +314,25 @@ def test_a_damaged_part_of_silver_is_named_and_gold_stays(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_silver_of_an_older_version_is_named_with_what_to_make_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    large_days(monkeypatch)
+    source, out = tmp_path / "history", tmp_path / "out"
+    for day in (1, 2):
+        cluster_day(source, "one", day)
+    made(source, out)
+    part = sorted((out / "silver/v1/partition_interval").rglob("*.parquet"))[number]
+    pq.write_table(pq.read_table(part, partitioning=None).drop_columns(["racks"]), part)
+    period = part.parent.name.partition("=")[2]
+    again = pipeline.plan([], out, silver=False, gold=True, min_isr=2)
+    text = f"no column racks, .*: make the period {period} again, with rdmeta pipeline silver"
+    with pytest.raises(pipeline.PipelineError, match=text):
+        pipeline.run(again, workers=1)
+
+
+@pytest.mark.slow
 def test_processes_make_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rdmeta.pipeline.attempting._FEW_TASKS", 0)
     monkeypatch.setattr("rdmeta.pipeline.attempting._FEW_ROWS", 0)
