@@ -22,6 +22,10 @@ OF_INTERVALS = (
     "By perf the fold itself takes 36 % of the CPU, encoding Parquet 28 %, copying memory 11 %,"
     " decoding Parquet 6 %, the kernel 6 %, and Python 4 %."
 )
+OF_COMMITS = (
+    "Each table has a log of its own. The library of the log takes most of a commit, for few files"
+    " as for many, and these files have 50 rows or fewer."
+)
 _PLAIN = "two plain processes"
 
 
@@ -194,7 +198,7 @@ def _commits(scale: Scale) -> Iterable[Figure]:
     for kind, shown in (("delta", "Delta"), ("iceberg", "Iceberg")):
         name = f"a commit of {count(scale.spark_commit)} files to 20 tables of {shown}"
         keys, other = (kind, f"{kind}_files"), "writing those files alone"
-        yield _figure(name, "s", job, keys, other, Goal(factor=0.05))
+        yield _figure(name, "s", job, keys, other, Goal(factor=0.05), OF_COMMITS)
         keys, other = (kind, f"{kind}_run"), "all else of the run"
         yield _figure(f"{name}, beside the run", "s", job, keys, other)
 
