@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rdmeta.pipeline.committing import EVERY_TABLE, changes_of
+from rdmeta.pipeline.committing import EVERY_TABLE, TableLogs, changes_of
 from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import TableKind, read_kind
 from rdmeta.pipeline.lock import Lock, NoLock
@@ -95,6 +95,17 @@ def _spared_for(store: Store, seconds: int) -> int:
     return seconds if store.is_local else max(seconds, _OF_A_RUN)
 
 
+def _require_logs(store: Store, logs: TableLogs) -> None:
+    """Raises PipelineError if a table with files in the manifest has no log."""
+    current = [each.stored for each in read_manifest(store).files.values()]
+    for table in EVERY_TABLE:
+        if any(each.startswith(f"{table.folder}/") for each in current) and not logs.has(table):
+            raise PipelineError(
+                f"{store.shown(table.folder)}: the log of this table is gone: restore it, or run"
+                " rdmeta pipeline again, which makes a new one"
+            )
+
+
 def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
     kind = read_kind(store)
     logs = None if kind is None else logs_of(store, kind)
@@ -102,6 +113,7 @@ def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
         raise PipelineError(
             f"{store.where}: its tables have no logs, so no file is of an older version"
         )
+    _require_logs(store, logs)
     now = time.time()
     spared_ns = (now - _spared_for(store, seconds)) * 1e9
     files, size = [], 0
@@ -111,13 +123,6 @@ def _vacuumed(store: Store, seconds: int, dry_run: bool) -> Vacuumed:
                 f"{store.where}: the run before did not end well: run it again first"
             )
         current = {each.stored for each in read_manifest(store).files.values()}
-        for table in EVERY_TABLE:
-            needed = any(each.startswith(f"{table.folder}/") for each in current)
-            if needed and not logs.has(table):
-                raise PipelineError(
-                    f"{store.shown(table.folder)}: the log of this table is gone: restore it, or"
-                    " run rdmeta pipeline again, which makes a new one"
-                )
         for table in EVERY_TABLE:
             there = {each.name: each for each in store.files(table.folder)}
             unneeded = logs.unneeded(table, int((now - seconds) * 1000), there, dry_run=dry_run)
