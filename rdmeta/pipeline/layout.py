@@ -253,7 +253,6 @@ def write_layout(out: Store, clusters: Mapping[str, Parts], kind: TableKind | No
 
     Raises PipelineError if the tables are of another kind.
     """
-    require_kind(out, kind or TableKind())
     shown = {each: {"period": p.period, "parts": p.buckets} for each, p in clusters.items()}
     values: dict[str, Any] = {"layout": VERSION, "silver": SILVER_VERSION, "clusters": shown}
     if kind is not None and kind.has_logs:
@@ -261,6 +260,7 @@ def write_layout(out: Store, clusters: Mapping[str, Parts], kind: TableKind | No
         values |= {"catalog": kind.catalog} if kind.catalog else {}
     text = (json.dumps(values, indent=1, sort_keys=True) + "\n").encode()
     if out.read(LAYOUT) != text:
+        require_kind(out, kind or TableKind())
         out.put(LAYOUT, text)
 
 

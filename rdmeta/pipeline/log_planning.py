@@ -29,7 +29,6 @@ from rdmeta.pipeline.transcribing import plan_log
 from rdmeta.pipeline.work import Copy, LogTask
 
 Known = Mapping[tuple[str, str], Input]
-_PIECE = 8 << 20
 
 
 @dataclass

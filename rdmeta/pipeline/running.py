@@ -17,14 +17,7 @@ from rdmeta.pipeline.copying import copy_tasks
 from rdmeta.pipeline.errors import BadFileError, CommitLostError, PipelineError
 from rdmeta.pipeline.gold.months import months_of_footers, names_of_month
 from rdmeta.pipeline.inputs import Input, write_inputs
-from rdmeta.pipeline.layout import (
-    BRONZE,
-    GOLD,
-    SILVER,
-    period_of,
-    require_kind,
-    write_layout,
-)
+from rdmeta.pipeline.layout import BRONZE, GOLD, SILVER, period_of, require_kind, write_layout
 from rdmeta.pipeline.lock import Lock, NoLock
 from rdmeta.pipeline.log_inputs import is_raw
 from rdmeta.pipeline.logs import logs_of

@@ -76,15 +76,19 @@ def made_by_spark(session: SparkSession, task: MonthTask) -> Result:
     if task.stored is not None and (left := left_behind(task)) is not None:
         return left
     task = replace(task, out=os.path.abspath(Store(task.out).path()))
+    try:
+        return _made_anew(session, task)
+    except ConfigError as error:  # of the tables that lack a column
+        raise PipelineError(str(error)) from error
+
+
+def _made_anew(session: SparkSession, task: MonthTask) -> Result:
     result = Result(task.cluster_id)
     month = _Month(session, task)
     read, gold = month.read()
     made = replace(read, digest=digest_of_month(task, read))
     for name in MEASURES:
-        try:
-            rows = getattr(gold, name).where(month.has(MEASURES[name].time))
-        except ConfigError as error:
-            raise PipelineError(str(error)) from error
+        rows = getattr(gold, name).where(month.has(MEASURES[name].time))
         result.made.append(_written(task, made, name, rows))
     result.months[task.month] = made
     return result

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import reduce
@@ -36,7 +36,12 @@ from rdmeta.pipeline.tables import TABLES, lacking
 from rdmeta.spark.named_frames import NamedFrames
 from rdmeta.spark.source import read
 from rdmeta.spark.source.options import Options
-from rdmeta.spark.source.recorded import chosen_clusters, is_pipeline, parts_of_silver
+from rdmeta.spark.source.recorded import (
+    chosen_clusters,
+    files_below,
+    is_pipeline,
+    parts_of_silver,
+)
 from rdmeta.spark.source.row_filter import RowFilter, times_of
 from rdmeta.spark.source.schemas import spark_schema
 
@@ -109,22 +114,24 @@ class Tables(NamedFrames):
 
     def _chosen(self) -> list[str]:
         """Returns the ids of the wanted clusters of an OUT; raises ConfigError."""
-        ids, below = read_layout(self._store), f"{SILVER}/observation"
-        listed = (each.name for each in self._store.files(below))
-        there = self._manifest.files if self._is_logged else listed
-        if not any(name.startswith(below) for name in there):
+        ids = read_layout(self._store)
+        if not any(True for _ in self._files_below(f"{SILVER}/observation")):
             raise ConfigError(
                 f"option path = {self._store.where!r}: it has no silver; run rdmeta pipeline silver"
             )
         return chosen_clusters(self._store, self._wanted, ids, self._manifest.names)
 
+    def _files_below(self, folder: str) -> Iterator[str]:
+        """Yields the files of a folder of tables, as they are stored."""
+        for _, part in files_below(self._store, self._manifest, self._is_logged, folder):
+            yield part.name
+
     def _of_files(self, name: str, clusters: list[str]) -> DataFrame:
         where = spark_path(self._store.path(f"{SILVER}/{name}"))
         columns = spark_schema(name)
         if self._is_logged:  # the folder has files of older versions, too
-            below = tuple(f"{SILVER}/{name}/{cluster_folder(each)}/" for each in clusters)
-            files = self._manifest.files.items()
-            stored = [each.stored for there, each in files if there.startswith(below)]
+            folders_of = (f"{SILVER}/{name}/{cluster_folder(each)}" for each in clusters)
+            stored = [part for below in folders_of for part in self._files_below(below)]
             rows = of_files(self.session, name, map(self._store.path, stored))
             return rows.where(self._in_time(name, has_periods=False))
         folders = StructType([*columns]).add("cluster", StringType()).add("period", StringType())

@@ -31,14 +31,7 @@ from rdmeta.pipeline.inputs import (
     recordings_in,
     shown,
 )
-from rdmeta.pipeline.layout import (
-    BRONZE,
-    LAYOUT,
-    SILVER,
-    cluster_folder,
-    has_logs,
-    parts_of_rows,
-)
+from rdmeta.pipeline.layout import BRONZE, LAYOUT, SILVER, cluster_folder, has_logs, parts_of_rows
 from rdmeta.pipeline.manifest import Manifest, read_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.pipeline.task import rows_of
@@ -230,7 +223,7 @@ def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part
     Raises ConfigError if there is no silver or no such cluster.
     """
     manifest = read_manifest(out)
-    files = partial(_files_below, out, manifest, has_logs(out))
+    files = partial(files_below, out, manifest, has_logs(out))
     names = [name for name, _ in files(f"{SILVER}/observation")]
     ids = {unquote(_value(name, "cluster")) for name in names}
     if not ids:
@@ -248,7 +241,7 @@ def parts_of_silver(out: Store, table: str, filter_: RowFilter) -> Iterator[Part
                 yield part
 
 
-def _files_below(
+def files_below(
     out: Store, manifest: Manifest, is_logged: bool, below: str
 ) -> Iterator[tuple[str, Part]]:
     """Yields the files below a folder by their names; the manifest knows those of tables with logs.
