@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import signal
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -41,7 +42,7 @@ TOPICS = {
     "moved": ([[1, 2]], {}),
     "risky": ([[1, 2]], {"unclean.leader.election.enable": "true"}),
 }
-LAG = 1_500_000  # a broker may lag behind the controller for so many us
+LAG = 5_000_000  # a broker on a busy machine lags behind the controller for less than so many us
 
 
 class Happened(NamedTuple):
@@ -52,6 +53,7 @@ class Happened(NamedTuple):
     dumped: Dump
     version: str
     controllers: tuple[int, int]  # the one that was killed, and the next one
+    no_quorum: tuple[int, int]  # when it was lost and was back, us
 
 
 class _Cluster:
@@ -85,7 +87,8 @@ class _Cluster:
         finally:
             client.close()
 
-    def happen(self) -> tuple[int, int]:
+    def happen(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Returns two active controllers and two times, as `Happened` has them."""
         kafka = self.kafka
         killed = next(node for node in kafka.nodes if node != self.controller())
         kafka.kill(killed)
@@ -104,9 +107,11 @@ class _Cluster:
         self.until("moved", lambda p: [*p.replicas] == [2, 3] and len(p.isr) == 2)
         kafka.kill(2)
         self.until("risky", lambda p: [*p.isr] == [1])
+        lost = time.time_ns() // 1000
         kafka.kill(1)
         kafka.start(2)
         self.until("risky", lambda p: p.leader == 2)
+        back = time.time_ns() // 1000
         kafka.start(1)
         kafka.until_in_sync()
         active = self.controller()
@@ -117,7 +122,7 @@ class _Cluster:
         assert following is not None
         kafka.start(active)
         kafka.until_in_sync()
-        return active, following
+        return (active, following), (lost, back)
 
 
 @pytest.fixture(scope="module", params=["4.3.0", pytest.param("3.9.1", marks=pytest.mark.nightly)])
@@ -141,7 +146,7 @@ def happened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
             ]  # fmt: skip
             for each in recordings:
                 until(partial(is_told, each, "config_changed", "moved"), "min ISRs are recorded")
-            controllers = _Cluster(kafka).happen()
+            controllers, no_quorum = _Cluster(kafka).happen()
             kafka.create("last", [[1, 2, 3]])
             for each in recordings:
                 until(partial(is_told, each, "topic_added", "last"), "the last topic is recorded")
@@ -154,9 +159,8 @@ def happened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         copy_node(directory / f"n{node}", directory / "logs" / f"n{node}")
     newest = max(kafka.nodes, key=lambda node: _end(directory / "logs" / f"n{node}"))
     files = sorted((directory / "logs" / f"n{newest}" / LOG).glob("0*"))
-    return Happened(
-        directory / "logs", recordings, Dump(dump(kafka, files)), request.param, controllers
-    )
+    dumped = Dump(dump(kafka, files))
+    return Happened(directory / "logs", recordings, dumped, request.param, controllers, no_quorum)
 
 
 def _end(node: Path) -> int:
@@ -203,9 +207,11 @@ def test_each_change_and_interval_is_at_a_record_that_kafka_prints(
 def test_what_recorders_saw_is_in_the_log_within_the_time_that_they_did_not_see(
     happened: Happened, alone: Path
 ) -> None:
+    """A record has the time when the controller wrote it; without a quorum nobody sees it yet."""
     exact = [*rows(alone, "change"), *rows(alone, "leader_change")]
+    lost, back = happened.no_quorum
     for recording in happened.recordings:
-        count = 0
+        count = without_lag = 0
         for each in history.changes(recording):
             value = _value_of(each)
             if value is None or each.unseen_us is None:
@@ -214,13 +220,19 @@ def test_what_recorders_saw_is_in_the_log_within_the_time_that_they_did_not_see(
             same = [
                 row["observed_at"]
                 for row in exact
-                if (row["topic"], row["partition"]) == (each.topic, each.partition)
+                if row["observed_at"] <= at
+                and (row["topic"], row["partition"]) == (each.topic, each.partition)
                 and row.get(value[0]) is not None
                 and _plain(row[value[0]]) == value[1]
             ]
-            assert any(at - each.unseen_us - LAG <= us <= at for us in same), (each, same)
+            assert same, each
+            lag = at - each.unseen_us - max(same)
+            since = back if lost <= max(same) <= back else max(same)
+            assert at - each.unseen_us - since < LAG, (lag, same, str(each))
+            without_lag += lag <= 0
             count += 1
         assert count > 20
+        assert without_lag > count / 4
 
 
 def _value_of(change: Any) -> tuple[str, Any] | None:
