@@ -97,6 +97,7 @@ class _Cluster:
         kafka.until_in_sync()
         kafka.stop(3)
         self.until("orders", lambda p: 3 not in p.isr)
+        kafka.until_up()  # a broker may still call node 3 the controller
         self.reassign("moved", [1, 3])  # which is down, so that it does not end
         self.until("moved", lambda p: {*p.replicas} == {1, 2, 3})
         self.reassign("moved", None)
