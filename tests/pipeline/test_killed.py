@@ -129,18 +129,20 @@ def test_a_run_killed_at_a_random_moment_is_repaired_by_the_next(
 def test_all_readers_see_each_row_once_while_a_run_works(
     before: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
-    """The run sleeps after each rename, so that readers come between many of them."""
+    """The run goes on after each rename when the readers have ended a look, and begin another."""
     source, _, whole = before
     out, told = tmp_path / "out", tmp_path / "told"
     told.mkdir()
     paths = os.pathsep.join((str(HOOK), environment()["PYTHONPATH"]))
-    env = {"PYTHONPATH": paths, "TEST_RENAMES": str(told), "TEST_SLOW": "0.05"}
+    env = {"PYTHONPATH": paths, "TEST_RENAMES": str(told), "TEST_LOOKS": "1"}
     words = ("pipeline", "all", str(source), str(out), "--engine", "local")
     seen = set()
     with commands.started(*words, env=env) as process:
         while process.poll() is None:
             seen.add(len(list(out.glob("silver/v1/*/*/*/*.parquet"))))
             assert_each_row_is_seen_once(out, is_still=False)
+            with (told / "looks").open("a") as looks:
+                looks.write("one\n")
     assert process.returncode == 0
     assert len(seen) > 2
     assert_each_row_is_seen_once(out)

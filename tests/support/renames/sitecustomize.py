@@ -4,7 +4,8 @@ Python imports it in each process that has this folder on PYTHONPATH: the driver
 workers of Spark. TEST_RENAMES names a folder. Each rename adds a line to its file `renames`:
 number, process and file. After a rename whose number TEST_STOPS divides, the process waits to be
 killed, once for each file; a line of the file `stops` says so. A rename takes TEST_SLOW seconds.
-With TEST_TWICE a process waits before it renames a part until another one is there, too.
+With TEST_LOOKS a process waits after a rename until the test adds a line to the file `looks`, with
+TEST_TWICE before it renames a part until another one is there, too.
 """
 
 from __future__ import annotations
@@ -40,6 +41,13 @@ def _wait_for_another(folder: str, name: str) -> None:
         time.sleep(0.001)
 
 
+def _wait_for_a_look(folder: str) -> None:
+    looks, until = os.path.join(folder, "looks"), time.monotonic() + _PATIENCE
+    before = len(_lines(looks))
+    while len(_lines(looks)) == before and time.monotonic() < until:
+        time.sleep(0.001)
+
+
 def _told(folder: str, stops: int, name: str) -> bool:
     """Notes a rename; returns whether this process has to wait for its end."""
     with open(os.path.join(folder, "lock"), "a", encoding="utf-8") as lock:
@@ -59,6 +67,8 @@ def _renamed(source: Any, target: Any, **options: Any) -> None:
         _wait_for_another(folder, name)
     _replace(source, target, **options)
     time.sleep(float(os.environ.get("TEST_SLOW", "0")))
+    if "TEST_LOOKS" in os.environ:
+        _wait_for_a_look(folder)
     if _told(folder, int(os.environ.get("TEST_STOPS", "0")), name):
         parent, until = os.getppid(), time.monotonic() + _PATIENCE
         while os.getppid() == parent and time.monotonic() < until:
