@@ -18,7 +18,11 @@ with DAG(
         application="/opt/rdmeta/job.py",
         application_args=["s3a://in/history", "s3a://lake/rdmeta"],
         archives="/opt/rdmeta/env.tar.gz#env",
-        conf={"spark.pyspark.python": "./env/bin/python"},
+        conf={
+            "spark.pyspark.python": "./env/bin/python",
+            # The driver runs on Airflow's worker, where nothing unpacks the archive.
+            "spark.pyspark.driver.python": "/opt/rdmeta/env/bin/python",
+        },
         retries=2,
         retry_delay=timedelta(minutes=5),
     )

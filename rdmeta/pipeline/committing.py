@@ -8,6 +8,7 @@ them. A run that died before a commit leaves files that the next run finds by th
 from __future__ import annotations
 
 import json
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from rdmeta.pipeline.tables import SCHEMAS
 RUN = "rdmeta.run"
 """The word of a commit for its run, in every log."""
 _LISTED = 3
+_SPECIAL = frozenset("#%?")
 
 
 class LoggedTable(NamedTuple):
@@ -127,6 +129,11 @@ class TableLogs(ABC):
     """The logs of the tables of one folder, by the library of their kind."""
 
     def __init__(self, out: Store) -> None:
+        if found := _SPECIAL & {*os.path.abspath(out.path())} if out.is_local else ():
+            raise PipelineError(
+                f"{out.where}: tables with a log cannot lie below a path with {min(found)!r}, as"
+                " their readers take it for a URL: name another folder"
+            )
         self._out = out
 
     def state(self, table: LoggedTable) -> TableState:

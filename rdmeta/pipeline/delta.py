@@ -137,6 +137,14 @@ class DeltaLogs(TableLogs):
                 f"{where}: another program has changed its columns: RESTORE it to a version"
                 " before that, or name a new folder"
             )
+        if "deletionVectors" in (opened.protocol().reader_features or ()):
+            # A removal without the vector, as delta-rs makes it, is not one of such a file.
+            rows = pa.table(opened.deletion_vectors())
+            if len(rows):
+                raise PipelineError(
+                    f"{where}: another program has deleted rows of {len(rows)} files by deletion"
+                    " vectors: RESTORE it to a version before that, or name a new folder"
+                )
         return opened
 
     def _reason(self, error: Exception) -> str:

@@ -92,13 +92,17 @@ class IcebergLogs(TableLogs):
         heads = {each.snapshot_id for each in opened.refs().values()}
         expired = [each for each in before if each.snapshot_id not in heads]
         needed = self._names(opened, [each for each in snapshots if each not in expired])
+        ended = {each.snapshot_id for each in expired}
+        for about in (*opened.metadata.statistics, *opened.metadata.partition_statistics):
+            if about.snapshot_id not in ended:
+                needed.add(self._inside(about.statistics_path))
         old = self._names(opened, expired) - needed
         for entry in opened.metadata.metadata_log:
             if entry.timestamp_ms < since_ms:
                 old.add(self._inside(entry.metadata_file))
         if expired and not dry_run:
             expiring = opened.maintenance.expire_snapshots()
-            expiring.by_ids([each.snapshot_id for each in expired]).commit()
+            expiring.by_ids([*ended]).commit()
         needed |= {self._inside(entry.metadata_file) for entry in opened.metadata.metadata_log}
         needed.add(self._inside(opened.metadata_location))
         unnamed = filter(_is_of_iceberg, set(there) - needed - old)

@@ -145,6 +145,32 @@ def test_a_table_whose_columns_changed_is_refused(copied: tuple[Path, Path]) -> 
         made(source, out)
 
 
+def test_a_table_whose_rows_a_deletion_vector_deletes_is_refused(
+    copied: tuple[Path, Path],
+) -> None:
+    source, out = copied
+    log = out / INTERVALS.folder / "_delta_log"
+    actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
+    add = next(each["add"] for each in actions if "add" in each)
+    rows = {"storageType": "i", "sizeInBytes": 36, "cardinality": 2}  # the protocol's own example
+    rows["pathOrInlineDv"] = "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg00031"
+    feature, gone = ["deletionVectors"], {"deletionTimestamp": 1, "dataChange": True}
+    protocol = {"readerFeatures": feature, "writerFeatures": feature}
+    told = [
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **protocol}},
+        {"remove": {"path": add["path"], "partitionValues": add["partitionValues"], **gone}},
+        {"add": {**add, "deletionVector": rows}},
+    ]
+    (log / f"{1:020}.json").write_text("".join(f"{json.dumps(each)}\n" for each in told))
+    seen = tree(out)
+    with pytest.raises(pipeline.PipelineError, match="deleted rows of 1 files by deletion vectors"):
+        made(source, out, overwrite_foreign=True)
+    assert tree(out) == seen
+    opened(out).restore(0, protocol_downgrade_allowed=True)
+    made(source, out)
+    assert pipeline.check(out) == []
+
+
 @pytest.mark.slow
 def test_a_killed_run_whose_input_is_gone_leaves_whole_days(
     copied: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch

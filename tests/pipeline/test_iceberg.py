@@ -64,6 +64,30 @@ def test_a_run_is_one_snapshot_of_whole_files(before: tuple[Path, Path]) -> None
     assert tree(out) == seen
 
 
+@pytest.mark.slow
+def test_vacuum_keeps_the_statistics_of_a_snapshot_that_stays(before: tuple[Path, Path]) -> None:
+    from pyiceberg.table.statistics import StatisticsFile
+
+    source, out = before
+    paths = []
+    for day in (2, 3):  # the first snapshot goes
+        table = opened(out)
+        path = out / INTERVALS.folder / "metadata" / f"{day}.stats"
+        path.write_bytes(b"PFA1")
+        with table.update_statistics() as new:
+            told = {"snapshot-id": table.current_snapshot().snapshot_id, "blob-metadata": []}
+            sizes = {"file-size-in-bytes": 4, "file-footer-size-in-bytes": 0}
+            new.set_statistics(
+                StatisticsFile.model_validate({"statistics-path": path.as_uri(), **told, **sizes})
+            )
+        paths.append(path)
+        if day == 2:
+            cluster_day(source, "one", day)
+            made(source, out)
+    assert pipeline.vacuum(out, "0h", dry_run=True) == pipeline.vacuum(out, "0h")
+    assert [path.exists() for path in paths] == [False, True]
+
+
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A catalog of the user, by the name `lake`."""

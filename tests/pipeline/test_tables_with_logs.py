@@ -192,6 +192,18 @@ def test_vacuum_removes_what_only_older_versions_have(given: Tables) -> None:
     assert given.kind == "iceberg" or pipeline.vacuum(given.out, "0h").files == ()
 
 
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+@pytest.mark.parametrize("sign", "#%?")
+def test_a_path_that_readers_take_for_a_url_is_refused(
+    tmp_path: Path, kind: str, sign: str
+) -> None:
+    cluster_day(tmp_path / "history", "one", 1)
+    out = tmp_path / f"a{sign}b" / "out"
+    with pytest.raises(pipeline.PipelineError, match=f"below a path with '[{sign}]'"):
+        pipeline.plan([tmp_path / "history"], out, tables=kind)
+    assert not out.parent.exists()
+
+
 def test_vacuum_removes_nothing_of_a_table_whose_log_is_gone(given: Tables) -> None:
     cluster_day(given.source, "one", 2)  # so that vacuum has something to remove
     made(given.source, given.out)

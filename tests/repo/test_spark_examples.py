@@ -7,11 +7,13 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
+import venv
 from pathlib import Path
 
+import pyarrow
 import pyspark
 import pytest
-from processes import environment
 from recorded import cluster_day
 
 import rdmeta
@@ -34,12 +36,28 @@ print(json.dumps({"errors": bag.import_errors, "dags": dags}))
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_job_makes_tables_by_spark_submit(tmp_path: Path) -> None:
+    """It is submitted as the DAG does, with an environment that is unpacked on executors."""
     cluster_day(tmp_path / "history", "one", 1)
+    opt = tmp_path / "opt"
+    venv.create(opt / "env")
+    (packages,) = (opt / "env").glob("lib/python*/site-packages")
+    (packages / "needed.pth").write_text(f"{ROOT}\n{Path(pyarrow.__file__).parents[1]}\n")
+    with tarfile.open(opt / "env.tar.gz", "w:gz", compresslevel=1) as archive:
+        archive.add(opt / "env", ".")
+    given = {each.arg: each.value for each in _operator("airflow_spark_submit.py").keywords}
+    archives, conf = (ast.literal_eval(given[name]) for name in ("archives", "conf"))
     submit = Path(pyspark.__file__).parent / "bin/spark-submit"
     words: list[str | Path] = [
         submit,
         "--master",
-        "local[2]",
+        "local-cluster[1,1,1024]",
+        "--archives",
+        archives.replace("/opt/rdmeta", str(opt)),
+        *(
+            word.replace("/opt/rdmeta", str(opt))
+            for name, value in conf.items()
+            for word in ("--conf", f"{name}={value}")
+        ),
         "--conf",
         "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m",
         "--conf",
@@ -50,11 +68,19 @@ def test_the_job_makes_tables_by_spark_submit(tmp_path: Path) -> None:
         "history",
         "tables",
     ]
-    env = environment() | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    env = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": str(tmp_path / "work")}
+    for name in ("PYTHONPATH", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        env.pop(name, None)
     done = subprocess.run(words, env=env, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert "files made, 0 as they were" in done.stdout
     assert pipeline.check(tmp_path / "tables") == []
+
+
+def _operator(file: str) -> ast.Call:
+    """Returns the call of the operator in a DAG."""
+    calls = (n for n in ast.walk(ast.parse((EXAMPLES / file).read_text())) if type(n) is ast.Call)
+    return next(each for each in calls if ast.unparse(each.func).endswith("Operator"))
 
 
 def test_the_image_is_built_by_the_rules_and_has_this_version() -> None:

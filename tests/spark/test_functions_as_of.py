@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 PLAN = Plan(
     clusters=2, topics=4, partitions=3, days=3, changes=300, gaps=2, every=60.0, deleted=(1,)
 )
-TIME = "topic string, partition int, at timestamp, note string, cluster string"
+TIME = "topic string, partition int, at timestamp_ltz, note string, cluster string"
 DAY = timedelta(days=1)
 
 
@@ -35,8 +35,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     print(f"seed {seed}")
     root = tmp_path_factory.mktemp("as-of")
     make_history(root / "history", seed, PLAN)
-    pipeline.run(pipeline.plan([root / "history"], root / "tables"), workers=1)
-    return root / "tables"
+    pipeline.run(pipeline.plan([root / "history"], root / "tables [1] {a}"), workers=1)
+    return root / "tables [1] {a}"
 
 
 def silver(tables: Path, table: str) -> list[dict[str, Any]]:
@@ -99,7 +99,7 @@ def frame_of(spark: SparkSession, rows: list[tuple[Any, ...]]) -> DataFrame:
     return spark.createDataFrame(rows, TIME)
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kathmandu", "Asia/Kathmandu without zone"])
 @pytest.mark.parametrize("broadcast", ["-1", "10485760"], ids=["sorted", "broadcast"])
 def test_each_row_has_the_state_of_its_time(
     spark: SparkSession, tables: Path, zone: str, broadcast: str
@@ -108,7 +108,9 @@ def test_each_row_has_the_state_of_its_time(
     print(f"seed {seed}")
     rows = list(drawn(tables, seed))
     settings = {
-        "spark.sql.session.timeZone": zone, "spark.sql.autoBroadcastJoinThreshold": broadcast,
+        "spark.sql.session.timeZone": zone.split()[0],
+        "spark.sql.timestampType": f"TIMESTAMP_{'NTZ' if 'without' in zone else 'LTZ'}",
+        "spark.sql.autoBroadcastJoinThreshold": broadcast,
         "spark.sql.adaptive.autoBroadcastJoinThreshold": broadcast,
     }  # fmt: skip
     with _configured(spark, settings):
@@ -154,7 +156,7 @@ def test_times_outside_of_the_limits_count_as_not_observed(
     rows = [row for row in drawn(tables, 3) if row[2] is not None]
     since, until = START + 0.4 * DAY, datetime(2026, 11, 1, 12)
     found = F.with_metadata(
-        frame_of(spark, rows), str(tables), time="at", cluster="cluster", since=since, until=until
+        frame_of(spark, rows), tables, time="at", cluster="cluster", since=since, until=until
     )
     within = [r for r in rows if since <= r[2] < until.replace(tzinfo=timezone.utc)]
     seen = counted(found.where((sf.col("at") >= since) & (sf.col("at") < sf.lit("2026-11-01 12"))))

@@ -7,6 +7,7 @@ them has the row's time, so rows keep their number.
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime, timezone
 from functools import reduce
@@ -23,11 +24,13 @@ from rdmeta.pipeline.errors import PipelineError
 from rdmeta.pipeline.layout import SILVER, has_logs
 from rdmeta.pipeline.manifest import read_manifest
 from rdmeta.pipeline.store import Store
+from rdmeta.spark.silver_frames import spark_path
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_INTERVAL = "cluster_id string, began_at timestamp, ended_at timestamp"
+# A plain `timestamp` is what the session says: without a time zone it would be another moment.
+_INTERVAL = "cluster_id string, began_at timestamp_ltz, ended_at timestamp_ltz"
 _PARTITION = f"{_INTERVAL}, topic string, partition int, leader int, isr array<int>"
 _BROKER = f"{_INTERVAL}, broker int, rack string"
 _ADDED = ("leader", "rack", "isr_size")
@@ -35,7 +38,7 @@ _ADDED = ("leader", "rack", "isr_size")
 
 def with_metadata(
     df: DataFrame,
-    path: str,
+    path: str | os.PathLike[str],
     *,
     topic: Column | str = "topic",
     partition: Column | str = "partition",
@@ -73,7 +76,7 @@ def with_metadata(
         _require_one_cluster(intervals)
     keys = {"topic": _column(topic), "partition": _column(partition).cast("int")}
     facts = {"leader": sf.col("leader"), "isr_size": sf.size("isr")}
-    found = sides.joined(df, _column(time).cast("timestamp"), intervals, keys, facts)
+    found = sides.joined(df, _column(time).cast("timestamp_ltz"), intervals, keys, facts)
     brokers = _read(df, path, "broker_interval", _BROKER, since, until)
     keys = {"broker": sides.joined_column("leader")}
     found = sides.joined(found, sides.time, brokers, keys, {"rack": sf.col("rack")})
@@ -132,7 +135,7 @@ class _Sides(NamedTuple):
 
 def _read(
     df: DataFrame,
-    path: str,
+    path: str | os.PathLike[str],
     table: str,
     schema: str,
     since: datetime | None,
@@ -140,7 +143,7 @@ def _read(
 ) -> DataFrame:
     """Returns a table of silver, without intervals that end before or begin after the limits."""
     reader = df.sparkSession.read.schema(schema).option("recursiveFileLookup", "true")
-    rows = reader.parquet(*_files(path.rstrip("/"), table))
+    rows = reader.parquet(*_files(os.fspath(path).rstrip("/"), table))
     if since is not None:
         rows = rows.where(sf.col("ended_at") > sf.lit(_in_utc(since)))
     if until is not None:
@@ -151,14 +154,15 @@ def _read(
 def _files(path: str, table: str) -> list[str]:
     """Returns what to read: the folder of a table, or the files that the manifest has of it."""
     below = f"{SILVER}/{table}"
+    folder = spark_path(path) if os.path.isdir(path) else path
     try:
         out = Store(path)
         if not has_logs(out):
-            return [f"{path}/{below}"]
+            return [f"{folder}/{below}"]
     except (PipelineError, OSError):  # only Spark reaches it
-        return [f"{path}/{below}"]
+        return [f"{folder}/{below}"]
     files = read_manifest(out).files
-    stored = [f"{path}/{files[name].stored}" for name in files if name.startswith(f"{below}/")]
+    stored = [f"{folder}/{files[name].stored}" for name in files if name.startswith(f"{below}/")]
     if not stored:
         raise ConfigError(f"{path}: it has no silver; run rdmeta pipeline silver")
     return stored
