@@ -7,6 +7,7 @@ the snapshot that the run has read. If that is not the current one any more, the
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pyiceberg.table.snapshots import Snapshot
 
 _TITLE = "rdmeta.table"
+_LOCAL = re.compile("^file:/+")
 
 
 class IcebergLogs(TableLogs):
@@ -58,7 +60,15 @@ class IcebergLogs(TableLogs):
         snapshot = opened.current_snapshot()
         if snapshot is None or snapshot.summary is None:
             return TableState(None, handle=opened)
-        names = [self._inside(file.file_path) for file in _files(opened)]
+        files = list(_files(opened))
+        if deletes := sum(each.content.name != "DATA" for each in files):
+            # pyiceberg takes no such file out of a table.
+            raise PipelineError(
+                f"{self._out.shown(table.folder)}: another program has deleted rows by"
+                f" {deletes} delete files: roll the table back to a snapshot before that, or name a"
+                " new folder"
+            )
+        names = [self._inside(each.file_path) for each in files]
         run = snapshot.summary.additional_properties.get(RUN)
         by = f"snapshot {snapshot.snapshot_id} ({snapshot.summary.operation.value})"
         return TableState.of(snapshot.snapshot_id, names, run, by, opened)
@@ -187,7 +197,12 @@ class IcebergLogs(TableLogs):
         return found
 
     def _inside(self, location: str) -> str:
-        """Returns the name in OUT of what lies at a location; that of another place stays."""
+        """Returns the name in OUT of what lies at a location; that of another place stays.
+
+        Spark writes `file:/` where pyiceberg writes `file:///`.
+        """
+        if self._out.is_local:
+            location = _LOCAL.sub("file:///", location)
         return location.removeprefix(f"{self._root}/")
 
     def _require_ours(self, table: LoggedTable, loaded: Table) -> None:
@@ -202,11 +217,16 @@ class IcebergLogs(TableLogs):
                 f"{self._out.where}: the Iceberg table {name} of the catalog lies in"
                 f" {loaded.location()}: name another catalog"
             )
-        if [field.name for field in loaded.schema().fields] != table.schema.names:
-            raise PipelineError(
-                f"{self._out.where}: another program has changed the columns of the Iceberg table"
-                f" {name}: roll it back, or name a new folder"
-            )
+        columns, partitions = loaded.schema().fields, loaded.spec().fields
+        for what, found, wanted in (
+            ("columns", columns, table.schema.names),
+            ("partition fields", partitions, [*table.partition_by]),
+        ):
+            if [each.name for each in found] != wanted:
+                raise PipelineError(
+                    f"{self._out.where}: another program has changed the {what} of the Iceberg"
+                    f" table {name}: undo that, or name a new folder"
+                )
 
 
 def _identifier(table: LoggedTable) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from recorded import cluster_day, contents, tree
 
 from rdmeta import pipeline
 from rdmeta.pipeline.committing import LoggedTable
+from rdmeta.pipeline.layout import CATALOG
 from rdmeta.pipeline.store import Store
 
 sql = pytest.importorskip("pyiceberg.catalog.sql", reason="the extra iceberg is not installed")
@@ -86,6 +87,66 @@ def test_vacuum_keeps_the_statistics_of_a_snapshot_that_stays(before: tuple[Path
             made(source, out)
     assert pipeline.vacuum(out, "0h", dry_run=True) == pipeline.vacuum(out, "0h")
     assert [path.exists() for path in paths] == [False, True]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("column", "changed the columns of the Iceberg table rdmeta_silver.partition_interval"),
+        ("partition", "changed the partition fields of"),
+        ("deletes", "deleted rows by 1 delete files"),
+    ],
+)
+def test_a_table_that_another_program_made_otherwise_is_refused(
+    before: tuple[Path, Path], how: str, why: str
+) -> None:
+    from pyiceberg.manifest import DataFile, DataFileContent
+    from pyiceberg.types import StringType
+
+    source, out = before
+    table = opened(out)
+    if how == "column":
+        with table.update_schema() as columns:
+            columns.add_column("more", StringType())
+    elif how == "partition":
+        with table.update_spec() as spec:
+            spec.add_identity("topic")
+    else:  # pyiceberg writes none, and Spark does
+        (entry,) = (each.file for each in table.scan(row_filter="cluster_id = 'one'").plan_files())
+        file = DataFile.from_args(
+            content=DataFileContent.POSITION_DELETES, file_path=f"{entry.file_path}.deletes",
+            file_format=entry.file_format, partition=entry.partition, record_count=1,
+            file_size_in_bytes=1, spec_id=entry.spec_id,
+        )  # fmt: skip
+        with table.transaction() as begun, begun.update_snapshot().fast_append() as new:
+            new.append_data_file(file)
+    seen = tree(out)
+    with pytest.raises(pipeline.PipelineError, match=f"another program has {why}"):
+        made(source, out, overwrite_foreign=True)
+    assert tree(out) == seen
+
+
+@pytest.mark.slow
+def test_vacuum_keeps_what_spark_names_otherwise(before: tuple[Path, Path]) -> None:
+    """Spark writes locations of the local file system with one slash."""
+    _, out = before
+    wanted = rows_by_reader(out, INTERVALS)
+    (metadata,) = (out / INTERVALS.folder / "metadata").glob("*.metadata.json")
+    text = metadata.read_text()
+    lists = [each.manifest_list for each in opened(out).snapshots()]
+    for each in lists:
+        text = text.replace(each, each.replace("file:///", "file:/"))
+    metadata.write_text(text)
+    with closing(sqlite3.connect(out / CATALOG)) as found, found:
+        found.execute(
+            "update iceberg_tables set metadata_location = replace(metadata_location, ?, ?)",
+            ("file:///", "file:/"),
+        )
+    assert "///" not in opened(out).metadata_location + opened(out).snapshots()[0].manifest_list
+    pipeline.vacuum(out, "0h")
+    assert rows_by_reader(out, INTERVALS) == wanted
+    assert pipeline.check(out) == []
 
 
 @pytest.fixture
