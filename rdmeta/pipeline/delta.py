@@ -40,6 +40,10 @@ _SETTINGS = {
     "delta.deletedFileRetentionDuration": _FOR_EVER,
 }
 _HOUR_MS = 3_600_000
+_STORED_NAME = "delta.columnMapping.physicalName"
+_APPEND_ONLY = "delta.appendOnly"
+# Features of a table to which delta-rs makes no commit.
+_NOT_BY_DELTA_RS = frozenset(("domainMetadata", "inCommitTimestamp", "rowTracking", "typeWidening"))
 _COLOUR = re.compile(r"\x1b\[\d*m")
 
 
@@ -119,7 +123,7 @@ class DeltaLogs(TableLogs):
         return self._out.shown(table.folder)
 
     def _opened(self, table: LoggedTable) -> DeltaTable | None:
-        from deltalake import DeltaTable
+        from deltalake import DeltaTable, Schema
         from deltalake.exceptions import TableNotFoundError
 
         try:
@@ -131,11 +135,20 @@ class DeltaLogs(TableLogs):
             raise PipelineError(
                 f"{where}: rdmeta did not make the Delta table that is there: name a new folder"
             )
-        found = pa.schema(opened.schema().to_arrow())
-        if found.names != table.schema.names:
+        fields = opened.schema().fields
+        stored = [(each.metadata.get(_STORED_NAME, each.name), each.type) for each in fields]
+        if stored != [(each.name, each.type) for each in Schema.from_arrow(table.schema).fields]:
             raise PipelineError(
                 f"{where}: another program has changed its columns: RESTORE it to a version"
                 " before that, or name a new folder"
+            )
+        given = _NOT_BY_DELTA_RS.intersection(opened.protocol().writer_features or ())
+        if opened.metadata().configuration.get(_APPEND_ONLY) == "true":
+            given |= {_APPEND_ONLY}
+        if given:
+            raise PipelineError(
+                f"{where}: another program has given it {', '.join(sorted(given))}, and delta-rs"
+                " cannot commit to it: take that away, or name a new folder"
             )
         if "deletionVectors" in (opened.protocol().reader_features or ()):
             # A removal without the vector, as delta-rs makes it, is not one of such a file.

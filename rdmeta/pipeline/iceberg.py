@@ -171,7 +171,8 @@ class IcebergLogs(TableLogs):
         from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
         from pyiceberg.typedef import Record
 
-        spec_id = begun.table_metadata.default_spec_id  # each look at it makes a copy
+        spec = begun.table_metadata.spec()  # each look at it makes a copy
+        fields = [each.name for each in spec.fields]
         for name, entry in change.added.items():
             about = StoredName.parse(name)
             assert about is not None
@@ -179,10 +180,10 @@ class IcebergLogs(TableLogs):
                 content=DataFileContent.DATA,
                 file_path=f"{self._root}/{name}",
                 file_format=FileFormat.PARQUET,
-                partition=Record(*about.partition.values()),
+                partition=Record(*(about.partition[field] for field in fields)),
                 record_count=entry.rows,
                 file_size_in_bytes=entry.bytes,
-                spec_id=spec_id,
+                spec_id=spec.spec_id,
             )
 
     def _names(self, loaded: Table, snapshots: Collection[Snapshot]) -> set[str]:
@@ -215,14 +216,16 @@ class IcebergLogs(TableLogs):
         if loaded.location() != f"{self._root}/{table.folder}":
             raise PipelineError(
                 f"{self._out.where}: the Iceberg table {name} of the catalog lies in"
-                f" {loaded.location()}: name another catalog"
+                f" {loaded.location()}: name OUT as there, or another catalog"
             )
         columns, partitions = loaded.schema().fields, loaded.spec().fields
         for what, found, wanted in (
             ("columns", columns, table.schema.names),
-            ("partition fields", partitions, [*table.partition_by]),
+            ("partition fields", partitions, sorted(table.partition_by)),
         ):
-            if [each.name for each in found] != wanted:
+            names = [each.name for each in found]
+            # A field that was dropped and added again comes last.
+            if (sorted(names) if found is partitions else names) != wanted:
                 raise PipelineError(
                     f"{self._out.where}: another program has changed the {what} of the Iceberg"
                     f" table {name}: undo that, or name a new folder"

@@ -95,11 +95,12 @@ def run(
         for _ in range(_ATTEMPTS):
             try:
                 return _carried_out(plan, engine, workers, progress, run_id)
-            except CommitLostError:
+            except CommitLostError as error:
+                last = error
                 plan = plan_of(plan.options, engine=engine)
     raise PipelineError(
-        f"{plan.options.out}: other programs have written to it {_ATTEMPTS} times during this run:"
-        " run it again later"
+        f"{plan.options.out}: other programs have changed it, and planning {_ATTEMPTS} times did"
+        f" not help; the last time: {last}"
     )
 
 
@@ -222,7 +223,10 @@ class _Runner:
     def _require(self, name: str) -> bool:
         """Raises CommitLostError if a file to commit is gone, as after a vacuum beside this run."""
         if not self._out.has(name):
-            raise CommitLostError(f"{self._out.shown(name)}: another program has removed it")
+            raise CommitLostError(
+                f"{self._out.shown(name)}: another program has removed it; if its input is gone,"
+                " give that again"
+            )
         return True
 
     def remove_unwanted(self, manifest: Manifest) -> None:

@@ -137,31 +137,66 @@ def test_files_that_another_program_took_away_come_back(
     assert pipeline.check(out) == []
 
 
-def test_a_table_whose_columns_changed_is_refused(copied: tuple[Path, Path]) -> None:
+@pytest.mark.parametrize("how", ["added", "stored", "append", "feature"])
+def test_a_table_that_another_program_made_otherwise_is_refused(
+    copied: tuple[Path, Path], how: str
+) -> None:
     source, out = copied
-    field = deltalake.Field("more", deltalake.schema.PrimitiveType("string"))
-    opened(out).alter.add_columns([field])
-    with pytest.raises(pipeline.PipelineError, match="another program has changed its columns"):
+    why = "given it delta.appendOnly, and delta-rs cannot commit to it"
+    if how == "added":
+        text = deltalake.schema.PrimitiveType("string")
+        opened(out).alter.add_columns([deltalake.Field("more", text)])
+        why = "changed its columns"
+    elif how == "append":
+        opened(out).alter.set_table_properties({"delta.appendOnly": "true"})
+    elif how == "stored":  # as of a column that was dropped, and added again under its name
+        (about,) = (each["metaData"] for each in logged(out) if "metaData" in each)
+        about["schemaString"] = about["schemaString"].replace(
+            '"name":"leader","type":"integer","nullable":true,"metadata":{',
+            '"name":"leader","type":"integer","nullable":true,"metadata":'
+            '{"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"col-1"',
+        )
+        log_next(out, {"metaData": about})
+        why = "changed its columns"
+    else:
+        features = ["appendOnly", "invariants", "domainMetadata", "rowTracking"]
+        protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features}
+        log_next(out, {"protocol": protocol})
+        why = "given it domainMetadata, rowTracking, and delta-rs cannot commit to it"
+    cluster_day(source, "one", 2)
+    seen = tree(out)
+    with pytest.raises(pipeline.PipelineError, match=f"another program has {why}"):
         made(source, out)
+    assert tree(out) == seen
+
+
+def logged(out: Path) -> list[dict[str, Any]]:
+    """Returns the actions of the first version of the intervals."""
+    log = out / INTERVALS.folder / "_delta_log" / f"{0:020}.json"
+    return [json.loads(line) for line in log.read_text().splitlines()]
+
+
+def log_next(out: Path, *actions: dict[str, Any]) -> None:
+    """Writes the second version of the intervals, as another program does."""
+    log = out / INTERVALS.folder / "_delta_log" / f"{1:020}.json"
+    log.write_text("".join(f"{json.dumps(each)}\n" for each in actions))
 
 
 def test_a_table_whose_rows_a_deletion_vector_deletes_is_refused(
     copied: tuple[Path, Path],
 ) -> None:
     source, out = copied
-    log = out / INTERVALS.folder / "_delta_log"
-    actions = [json.loads(line) for line in (log / f"{0:020}.json").read_text().splitlines()]
-    add = next(each["add"] for each in actions if "add" in each)
+    add = next(each["add"] for each in logged(out) if "add" in each)
     rows = {"storageType": "i", "sizeInBytes": 36, "cardinality": 2}  # the protocol's own example
     rows["pathOrInlineDv"] = "^Bg9^0rr910000000000iXQKl0rr91000315c8Xg00031"
     feature, gone = ["deletionVectors"], {"deletionTimestamp": 1, "dataChange": True}
     protocol = {"readerFeatures": feature, "writerFeatures": feature}
-    told = [
+    log_next(
+        out,
         {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **protocol}},
         {"remove": {"path": add["path"], "partitionValues": add["partitionValues"], **gone}},
         {"add": {**add, "deletionVector": rows}},
-    ]
-    (log / f"{1:020}.json").write_text("".join(f"{json.dumps(each)}\n" for each in told))
+    )
     seen = tree(out)
     with pytest.raises(pipeline.PipelineError, match="deleted rows of 1 files by deletion vectors"):
         made(source, out, overwrite_foreign=True)

@@ -128,6 +128,19 @@ def test_a_table_that_another_program_made_otherwise_is_refused(
 
 
 @pytest.mark.slow
+def test_a_partition_field_may_come_back_in_another_place(before: tuple[Path, Path]) -> None:
+    source, out = before
+    for change in ("remove_field", "add_identity"):
+        with opened(out).update_spec() as spec:
+            getattr(spec, change)("cluster_id")
+    cluster_day(source, "one", 2)
+    made(source, out)
+    found = opened(out).scan(row_filter="cluster_id = 'one' and period = '2026-11'").to_arrow()
+    assert len(found) == 16
+    assert pipeline.check(out) == []
+
+
+@pytest.mark.slow
 def test_vacuum_keeps_what_spark_names_otherwise(before: tuple[Path, Path]) -> None:
     """Spark writes locations of the local file system with one slash."""
     _, out = before
