@@ -33,7 +33,8 @@ from rdmeta.pipeline.storage import FLAGS, OPTIONS, current, hidden, kind_of, sp
 
 _LATE = datetime(9999, 1, 1, tzinfo=timezone.utc)
 _CHUNK = 8 << 20
-_ASKING = "rdmeta asks a store"
+ASKING = "rdmeta asks"
+"""The name of threads for whose answer, of a store or of Spark, the exit does not wait."""
 _KNOWN = ("file", "s3", "s3a", "s3n", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 
 
@@ -314,7 +315,7 @@ def contacted(where: str | os.PathLike[str], timeout: float) -> Store:
         except Exception as error:
             done.put(error)
 
-    Thread(target=ask, name=_ASKING, daemon=True).start()
+    Thread(target=ask, name=ASKING, daemon=True).start()
     try:
         found = done.get(timeout=timeout)
     except Empty:
@@ -331,8 +332,8 @@ def contacted(where: str | os.PathLike[str], timeout: float) -> Store:
 
 
 def is_asking() -> bool:
-    """Returns whether a store still owes an answer: the exit would wait for that of S3."""
-    return any(thread.name == _ASKING for thread in enumerate_threads())
+    """Returns whether a store or Spark still owes an answer: the exit would wait for it."""
+    return any(thread.name == ASKING for thread in enumerate_threads())
 
 
 def _opened_store(where: str, given: Mapping[str, str]) -> tuple[Any, str]:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, as_completed, wait
 from contextlib import contextmanager
+from functools import partial
 from heapq import heapreplace
+from threading import Thread
 from typing import Any
 from uuid import uuid4
 
@@ -29,6 +31,7 @@ except ImportError as error:
 
 from rdmeta.pipeline.errors import BadFileError, PipelineError
 from rdmeta.pipeline.gold.query import Room
+from rdmeta.pipeline.store import ASKING
 from rdmeta.pipeline.work import (
     AnyTask,
     CopyTask,
@@ -52,6 +55,8 @@ _FOR_A_CORE = 2
 # So many jobs run at a time. Results come when a job ends, so these are the steps of the progress.
 _JOBS = 16
 _BETWEEN_INTERRUPTS = 0.5
+# A Connect server that is gone lets each call of its client wait for ten minutes.
+_PATIENCE = 10.0
 
 
 def spark_engine(session: SparkSession) -> Engine:
@@ -99,21 +104,39 @@ def _outcomes(
     packs = [pickle.dumps(pack) for pack in _packed(small, _FOR_A_CORE * cores)]
     size = max(1, -(-len(packs) // _JOBS))
     groups = [packs[begin : begin + size] for begin in range(0, len(packs), size)]
-    with ThreadPoolExecutor(len(groups) + 1, "rdmeta-spark") as pool:
-        jobs = [pool.submit(_collected, session, group, tag) for group in groups]
-        jobs += [pool.submit(_large, session, task, tag) for task in large]
-        try:
-            for job in as_completed(jobs):
-                for found in job.result():
-                    yield found if isinstance(found, Result) else _result_of(found)
-        finally:
-            for job in jobs:
-                job.cancel()
-            # A large month starts one job after the other.
-            while not all(job.done() for job in jobs):
-                with contextlib.suppress(Exception):  # the session may be gone
-                    session.interruptTag(tag)
-                wait(jobs, _BETWEEN_INTERRUPTS)
+    jobs = [job for group in groups for job in _started(partial(_collected, session, group, tag))]
+    jobs += _started(*(partial(_large, session, task, tag) for task in large))
+    try:
+        for job in as_completed(jobs):
+            for found in job.result():
+                yield found if isinstance(found, Result) else _result_of(found)
+    finally:
+        for job in jobs:
+            job.cancel()
+        # A large month starts one job after the other.
+        while not all(job.done() for job in jobs) and _soon(partial(session.interruptTag, tag)):
+            wait(jobs, _BETWEEN_INTERRUPTS)
+
+
+def _started(*calls: Callable[[], Any]) -> list[Future[Any]]:
+    """Makes calls, one after the other, in a thread that does not hold up the exit."""
+    made: list[Future[Any]] = [Future() for _ in calls]
+
+    def make() -> None:
+        for future, call in zip(made, calls, strict=True):
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:
+                    future.set_exception(error)
+
+    Thread(target=make, name=ASKING, daemon=True).start()
+    return made
+
+
+def _soon(call: Callable[[], object]) -> bool:
+    """Makes a call to a session that may be gone; returns whether it ended, or failed, soon."""
+    return bool(wait(_started(call), _PATIENCE).done)
 
 
 @contextmanager
@@ -125,7 +148,7 @@ def _tagged(session: SparkSession, tag: str) -> Iterator[None]:
     except spark_errors():
         raise
     except BaseException:
-        session.interruptTag(tag)
+        _soon(partial(session.interruptTag, tag))
         raise
     finally:
         with contextlib.suppress(Exception):  # the session may be gone
@@ -138,12 +161,15 @@ def _configured(session: SparkSession, settings: Mapping[str, str]) -> Iterator[
     before = {name: session.conf.get(name, None) for name in settings}
     for name, value in settings.items():
         session.conf.set(name, value)
+
+    def restore() -> None:
+        for name, old in before.items():
+            session.conf.unset(name) if old is None else session.conf.set(name, old)
+
     try:
         yield
     finally:
-        with contextlib.suppress(Exception):  # the session may be gone
-            for name, old in before.items():
-                session.conf.unset(name) if old is None else session.conf.set(name, old)
+        _soon(restore)
 
 
 def _description(tasks: Sequence[AnyTask]) -> str:
@@ -192,7 +218,7 @@ def session_engine(master: str | None = None) -> Iterator[Engine]:
         yield run_tasks
     finally:
         for session in sessions:
-            session.stop()
+            _soon(session.stop)
 
 
 def _cores(session: SparkSession) -> int:

@@ -20,7 +20,7 @@ import commands
 import pytest
 from kraft_days import LogOfDays
 from logged_tables import SILVER, assert_same_rows, rows_by_reader, rows_of_folder
-from processes import environment, executor_of
+from processes import environment, executor_of, java_of
 from readers import assert_each_row_is_seen_once, lasting
 from recorded import cluster_day, tree
 from spark_cluster import spark_cluster
@@ -158,9 +158,16 @@ def test_a_process_killed_after_any_rename_is_replaced(folders: Folders, random:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("remote", [None, "local[2]"])
-def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: str | None) -> None:
-    """A terminal sends it to the driver, to Java and to the workers. `remote` is Spark Connect."""
+@pytest.mark.parametrize(
+    ("remote", "is_gone"), [(None, False), ("local[2]", False), ("local[2]", True)]
+)
+def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(
+    folders: Folders, remote: str | None, is_gone: bool
+) -> None:
+    """A terminal sends it to the driver, to Java and to the workers. `remote` is Spark Connect.
+
+    A client whose server is gone would go on trying for ten minutes.
+    """
     env: dict[str, str | None] = {**folders.surroundings(slow=0.1), "SPARK_TESTING": "1"}
     words = folders.words("local[2]")
     if remote is not None:
@@ -168,6 +175,9 @@ def test_ctrl_c_ends_a_run_and_the_next_one_goes_on(folders: Folders, remote: st
     with commands.Terminal(*words, env=env) as terminal:
         # With a log, this comes while its recordings are made. All output so far fits the terminal.
         wait_for(lambda: len(folders.lines("renames")) > folders.some)
+        if is_gone:
+            os.kill(java_of(terminal.process.pid), signal.SIGKILL)
+            time.sleep(1)
         terminal.type("\x03")
         began = time.monotonic()
         assert terminal.end(60) == 130, terminal.text

@@ -64,8 +64,21 @@ def executor_of(worker: int) -> int:
     """Returns the executor that has started a Python worker of Spark; raises OSError at its end."""
     pid = worker
     while pid > 1:
-        process = Path(f"/proc/{pid}")
-        if b"CoarseGrainedExecutorBackend" in process.joinpath("cmdline").read_bytes():
+        if b"CoarseGrainedExecutorBackend" in Path(f"/proc/{pid}/cmdline").read_bytes():
             return pid
-        pid = int(process.joinpath("stat").read_text().rpartition(")")[2].split()[1])
+        pid = _parent_of(pid)
     raise ProcessLookupError(f"process {worker} is below no executor")
+
+
+def java_of(pid: int) -> int:
+    """Returns the Java that a process has started."""
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # a process that has just ended
+            is_java = (each / "comm").read_text() == "java\n"
+            if is_java and _parent_of(int(each.name)) == pid:
+                return int(each.name)
+    raise ProcessLookupError(f"process {pid} has started no Java")
+
+
+def _parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
