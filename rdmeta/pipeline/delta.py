@@ -123,14 +123,20 @@ class DeltaLogs(TableLogs):
         return self._out.shown(table.folder)
 
     def _opened(self, table: LoggedTable) -> DeltaTable | None:
-        from deltalake import DeltaTable, Schema
+        from deltalake import DeltaTable
         from deltalake.exceptions import TableNotFoundError
 
         try:
             opened = DeltaTable(self._uri(table), storage_options=self._options)
         except TableNotFoundError:
             return None
-        where = self._out.shown(table.folder)
+        self._require_ours(table, opened)
+        return opened
+
+    def _require_ours(self, table: LoggedTable, opened: DeltaTable) -> None:
+        from deltalake import Schema
+
+        where, protocol = self._out.shown(table.folder), opened.protocol()
         if opened.metadata().name != table.title:
             raise PipelineError(
                 f"{where}: rdmeta did not make the Delta table that is there: name a new folder"
@@ -142,7 +148,7 @@ class DeltaLogs(TableLogs):
                 f"{where}: another program has changed its columns: RESTORE it to a version"
                 " before that, or name a new folder"
             )
-        given = _NOT_BY_DELTA_RS.intersection(opened.protocol().writer_features or ())
+        given = _NOT_BY_DELTA_RS.intersection(protocol.writer_features or ())
         if opened.metadata().configuration.get(_APPEND_ONLY) == "true":
             given |= {_APPEND_ONLY}
         if given:
@@ -150,7 +156,7 @@ class DeltaLogs(TableLogs):
                 f"{where}: another program has given it {', '.join(sorted(given))}, and delta-rs"
                 " cannot commit to it: take that away, or name a new folder"
             )
-        if "deletionVectors" in (opened.protocol().reader_features or ()):
+        if "deletionVectors" in (protocol.reader_features or ()):
             # A removal without the vector, as delta-rs makes it, is not one of such a file.
             rows = pa.table(opened.deletion_vectors())
             if len(rows):
@@ -158,7 +164,6 @@ class DeltaLogs(TableLogs):
                     f"{where}: another program has deleted rows of {len(rows)} files by deletion"
                     " vectors: RESTORE it to a version before that, or name a new folder"
                 )
-        return opened
 
     def _reason(self, error: Exception) -> str:
         # An error of a store is a tree of lines in colours; the last ones say what went wrong.

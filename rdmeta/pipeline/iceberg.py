@@ -218,14 +218,14 @@ class IcebergLogs(TableLogs):
                 f"{self._out.where}: the Iceberg table {name} of the catalog lies in"
                 f" {loaded.location()}: name OUT as there, or another catalog"
             )
-        columns, partitions = loaded.schema().fields, loaded.spec().fields
-        for what, found, wanted in (
-            ("columns", columns, table.schema.names),
-            ("partition fields", partitions, sorted(table.partition_by)),
+        columns = [each.name for each in loaded.schema().fields]
+        # A field that was dropped and added again comes last.
+        partitions = {each.name for each in loaded.spec().fields}
+        for what, is_same in (
+            ("columns", columns == table.schema.names),
+            ("partition fields", partitions == {*table.partition_by}),
         ):
-            names = [each.name for each in found]
-            # A field that was dropped and added again comes last.
-            if (sorted(names) if found is partitions else names) != wanted:
+            if not is_same:
                 raise PipelineError(
                     f"{self._out.where}: another program has changed the {what} of the Iceberg"
                     f" table {name}: undo that, or name a new folder"
