@@ -25,6 +25,7 @@ from rdmeta.pipeline.layout import SILVER, has_logs
 from rdmeta.pipeline.manifest import read_manifest
 from rdmeta.pipeline.store import Store
 from rdmeta.spark.silver_frames import spark_path
+from rdmeta.spark.source.recorded import files_below
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -161,8 +162,8 @@ def _files(path: str, table: str) -> list[str]:
             return [f"{folder}/{below}"]
     except (PipelineError, OSError):  # only Spark reaches it
         return [f"{folder}/{below}"]
-    files = read_manifest(out).files
-    stored = [f"{folder}/{files[name].stored}" for name in files if name.startswith(f"{below}/")]
+    found = files_below(out, read_manifest(out), True, below)
+    stored = [f"{folder}/{part.name}" for _, part in found]
     if not stored:
         raise ConfigError(f"{path}: it has no silver; run rdmeta pipeline silver")
     return stored
